@@ -1,0 +1,5 @@
+dnl SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+AC_DEFUN([SK8_SLURM], [
+	slurmplugindir='${pkglibdir}/plugins'
+	AC_SUBST([slurmplugindir])
+])
