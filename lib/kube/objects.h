@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+//
+// The few Kubernetes objects we read, as plain values: only the fields that are
+// used, decoded once when the object arrives, then immutable and shared between
+// threads. Everything in them is hostile input: strings are bounded, numbers
+// checked, lists cut at the limits below; what was refused is said in `problem`.
+#ifndef SK8_KUBE_OBJECTS_H
+#define SK8_KUBE_OBJECTS_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/json.h"
+#include "lib/base/result.h"
+
+namespace sk8::kube {
+
+// Fields every object has.
+struct Meta {
+	std::string ns; // empty for cluster-wide kinds
+	std::string name;
+	std::string uid;
+	std::string resource_version; // opaque
+	std::map<std::string, std::string> labels;
+	std::map<std::string, std::string> annotations;
+	std::vector<std::string> finalizers;
+	bool deleting = false;                   // metadata.deletionTimestamp is set
+	std::int64_t deletion_time = 0;          // that timestamp, seconds since 1970
+	std::int64_t deletion_grace_seconds = 0; // deletionGracePeriodSeconds
+	std::int64_t creation_time = 0;          // seconds since 1970
+	std::string controller_kind;             // of the owner with controller: true, or empty
+	std::string controller_name;
+};
+
+// One term of nodeSelectorTerms[].matchExpressions / matchFields, or a label selector.
+struct NodeRequirement {
+	std::string key;
+	std::string op; // In, NotIn, Exists, DoesNotExist, Gt, Lt
+	std::vector<std::string> values;
+	bool field = false; // matchFields: key is metadata.name
+};
+using NodeTerm = std::vector<NodeRequirement>; // all must hold
+
+struct Toleration {
+	std::string key, op, value, effect; // op: Exists or Equal (default)
+};
+
+struct Taint {
+	std::string key, value, effect;
+};
+
+struct HostPort {
+	std::string ip; // empty = all
+	std::string protocol;
+	std::int32_t port = 0;
+};
+
+// Amounts a container or pod asks for.
+struct Resources {
+	std::int64_t milli_cpu = 0;
+	std::int64_t memory_bytes = 0;
+	std::map<std::string, std::int64_t> extended; // nvidia.com/gpu -> 2, hugepages-2Mi -> bytes
+};
+
+struct ContainerStatus {
+	std::string name;
+	enum class State { waiting, running, terminated } state = State::waiting;
+	std::string reason;          // of the waiting or terminated state
+	std::int32_t exit_code = 0;  // terminated
+	std::int32_t signal = 0;     // terminated, if the runtime said so
+	std::int64_t finished_at = 0; // seconds since 1970
+	bool init = false;
+	bool started_ever = false; // has a containerID: the kubelet created it once
+};
+
+struct Pod {
+	Meta meta;
+
+	// spec
+	std::string scheduler_name;
+	std::string node_name; // empty until bound
+	bool scheduling_gated = false;
+	std::string restart_policy;
+	std::string priority_class;
+	std::int32_t priority = 0;
+	std::int64_t grace_seconds = 30;
+	std::optional<std::int64_t> active_deadline_seconds;
+	// The pod's effective request: max(containers + sidecars, init) + overhead,
+	// or the pod-level resources (Kubernetes: "Resource sharing within containers",
+	// KEP-753 sidecars, KEP-2837 pod-level resources, "Pod Overhead").
+	Resources request;
+	bool has_cpu_request = false, has_memory_request = false;
+	std::map<std::string, std::string> node_selector;
+	std::vector<NodeTerm> required_node_terms; // any may hold; empty = no affinity
+	bool has_required_node_affinity = false;
+	bool has_required_pod_affinity = false; // pod affinity or anti-affinity, required
+	bool has_topology_spread = false;       // DoNotSchedule
+	std::vector<Toleration> tolerations;
+	std::vector<HostPort> host_ports;
+	std::vector<std::string> claims; // names of PersistentVolumeClaims, ephemeral ones included
+	bool has_resource_claims = false;
+	bool in_pod_group = false; // any gang marker that we know
+	std::string service_account;
+
+	// status
+	std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
+	std::string reason; // DeadlineExceeded, Evicted, NodeAffinity, ...
+	std::string message;
+	std::vector<ContainerStatus> containers; // init, regular and ephemeral
+	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
+	bool scheduled_condition_true = false;
+	std::string scheduled_reason, scheduled_message; // of PodScheduled, if present
+
+	// Why this pod cannot be placed whatever happens (absurd request, too many
+	// constraints ...): one sentence, or empty.
+	std::string problem;
+};
+using PodPtr = std::shared_ptr<const Pod>;
+
+struct Node {
+	Meta meta;
+	bool unschedulable = false;
+	std::vector<Taint> taints;
+	bool ready = false;
+	Resources allocatable;
+	std::int64_t allocatable_pods = 0;
+};
+using NodePtr = std::shared_ptr<const Node>;
+
+// Errors: not an object of that kind, no name or no uid. Anything else that is
+// odd ends in Pod::problem. Pure, any thread.
+Result<PodPtr> decode_pod(const Json &object);
+Result<NodePtr> decode_node(const Json &object);
+
+// Limits; more than that is a `problem`, never a crash or a silent cut.
+inline constexpr std::size_t max_name = 253;
+inline constexpr std::size_t max_label_value = 63;
+inline constexpr std::size_t max_terms = 256;
+inline constexpr std::size_t max_containers = 512;
+inline constexpr std::size_t max_annotation_bytes = 256 * 1024;
+inline constexpr std::int64_t max_milli_cpu = 1'000'000'000; // a million CPUs
+
+} // namespace sk8::kube
+
+#endif
