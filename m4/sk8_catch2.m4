@@ -1,4 +1,4 @@
-dnl SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+dnl SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 dnl Catch2 v3 (a library) or v2 (one header); tests use the common subset
 dnl through test/unit/catch.h. Without it only `make check` is missing.
 AC_DEFUN([SK8_CATCH2], [

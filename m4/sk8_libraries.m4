@@ -1,4 +1,4 @@
-dnl SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+dnl SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 dnl SK8_NEED(PREFIX, PKGCONFIG-MODULE, DEBIAN-PACKAGE, RPM-PACKAGE)
 dnl A missing library is named with the package that has it; all that is
 dnl missing is listed in one message at the end, not one per run.

@@ -1,4 +1,4 @@
-dnl SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+dnl SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 dnl --enable-sanitize=address,undefined or =thread, --enable-coverage,
 dnl --enable-werror
 AC_DEFUN([SK8_SANITIZE], [

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The exception barrier: every function that C code calls (hooks, curl and
 // libyaml callbacks, thread functions) runs its body through guard().

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // A safe, small view of jansson: values are references counted by jansson, reads
 // never fail (a missing or wrongly typed member reads as the default), so that

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Log lines go to one sink that the host process sets (slurmctld's log, a test's
 // vector, stderr). Any thread may log. The sink must not block on anything but

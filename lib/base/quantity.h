@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Kubernetes quantities ("250m", "4Gi", "1e3"), exact.
 // Source of the rules: Kubernetes API reference, resource.Quantity

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Result<T>: a value or an Error. What can go wrong at run time (network, files,
 // other people's input) is returned as a Result; exceptions mean a bug or no

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-or-later WITH OpenSSL-exception
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The few Kubernetes objects we read, as plain values: only the fields that are
 // used, decoded once when the object arrives, then immutable and shared between

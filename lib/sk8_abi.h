@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * sk8_abi.h - the only border between Slurm's side (C: lib/slurm, plugins) and
+ * ours (C++: libsk8core). No Slurm type, no C++ type crosses it.
+ *
+ * Downwards (Slurm calls us): the sk8_*() functions. They are called from hooks,
+ * under slurmctld's locks: none does I/O (sk8_on_node_init() reads our saved
+ * ledger, that is the exception), waits, throws, or frees what Slurm allocated.
+ * Upwards (we call Slurm): struct sk8_slurm_ops, functions of sk8_slurmctld.so,
+ * called only from our Slurm thread.
+ *
+ * Strings and arrays in a struct that is passed in are borrowed for the call.
+ * Memory is in MiB (as Slurm's pn_min_memory), times in seconds since 1970.
+ */
+#ifndef SK8_ABI_H
+#define SK8_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SK8_API __attribute__((visibility("default")))
+
+/* What admin_comment of a placeholder job begins with: "k8s:<cluster>/<namespace>/<name>/<uid>" */
+#define SK8_MARK_PREFIX "k8s:"
+#define SK8_NO_UID ((uint32_t) 0xffffffff)
+#define SK8_NO_TIME ((int64_t) 0)
+
+enum sk8_log_level { SK8_LOG_ERROR, SK8_LOG_WARNING, SK8_LOG_INFO, SK8_LOG_VERBOSE, SK8_LOG_DEBUG };
+
+/* A job's state as we distinguish it. COMPLETING jobs have their final state. */
+enum sk8_job_state {
+	SK8_JOB_PENDING,
+	SK8_JOB_RUNNING,   /* CONFIGURING included */
+	SK8_JOB_SUSPENDED,
+	SK8_JOB_COMPLETED, /* this and all below are ends */
+	SK8_JOB_CANCELLED,
+	SK8_JOB_FAILED,
+	SK8_JOB_TIMEOUT,
+	SK8_JOB_NODE_FAIL,
+	SK8_JOB_PREEMPTED,
+	SK8_JOB_OUT_OF_MEMORY,
+	SK8_JOB_OTHER_END  /* DEADLINE, BOOT_FAIL, REVOKED ... */
+};
+
+/* One of our jobs, as a hook or a scan saw it. */
+struct sk8_job {
+	uint32_t job_id;
+	int64_t submit_time;      /* with job_id it names the job for ever: ids are reused after a crash */
+	const char *mark;         /* admin_comment */
+	enum sk8_job_state state;
+	bool held;                /* pending with priority 0 */
+	const char *reason;       /* Slurm's reason word ("Priority", "Resources", ...) or "" */
+	const char *partition;
+	uint32_t priority;
+	int64_t start_time;       /* expected if pending, else real; SK8_NO_TIME if unknown */
+	int64_t end_time;
+	uint32_t exit_code;       /* wait status */
+	uint32_t ended_by;        /* uid that cancelled it, or SK8_NO_UID */
+	const char *node;         /* running or ended: its one node, else "" */
+	uint32_t core_count;      /* running: the cores it holds there, ... */
+	const uint16_t *cores;    /* ... as Slurm's abstract core index on that node */
+	uint64_t memory_mb;       /* running: what Slurm counts for it on that node */
+};
+
+/* A node, as far as placing pods needs it. */
+struct sk8_node {
+	const char *name;
+	uint32_t cpus, cores, threads_per_core;
+	uint64_t memory_mb;
+	bool usable;              /* not DOWN, DRAIN, FAIL, FUTURE, not answering */
+};
+
+/* What to make a placeholder job from. Empty string or 0: leave to Slurm's default. */
+struct sk8_submit {
+	const char *mark;
+	const char *job_name;
+	uint32_t uid, gid;
+	const char *account, *partition, *qos, *reservation, *wckey, *comment;
+	const char *features, *licenses;
+	const char *tres_per_node;    /* "gpu:2,foo:1": names and counts; written as this release wants it */
+	uint32_t cpus;                /* hardware threads, >= 1 */
+	uint64_t memory_mb;           /* per node; 0: the partition's default */
+	uint32_t time_limit_minutes;  /* 0: the partition's default */
+	const char *excluded_nodes;   /* comma list, or "" */
+	const char *required_node;    /* adoption only, else "" */
+	bool immediate;               /* start now or fail: nothing stays pending */
+	bool held;
+	uint32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */
+	int64_t begin_time;           /* or SK8_NO_TIME */
+};
+
+/* text: why it failed or is pending, from Slurm; owned by the struct. */
+struct sk8_outcome {
+	int rc;                       /* 0, or Slurm's error number */
+	bool fatal;                   /* no point in trying the same again */
+	uint32_t job_id;              /* submit: 0 = no job was made */
+	int64_t submit_time;
+	bool running;                 /* submit: started at once */
+	char text[256];
+};
+
+/* How to end a job. */
+struct sk8_end {
+	uint32_t job_id;
+	int64_t submit_time;
+	const char *mark;             /* job_id, submit_time and mark must all fit, else nothing is done */
+	enum sk8_job_state state;     /* COMPLETED, FAILED: by exit_code; TIMEOUT; OUT_OF_MEMORY; CANCELLED; NODE_FAIL */
+	uint32_t exit_code;           /* wait status: 7 << 8 is exit 7, 9 is signal 9 */
+	const char *comment;          /* added to the job's system comment ("" = none) */
+};
+
+/*
+ * Implemented by sk8_slurmctld.so. Only our Slurm thread calls these; all but
+ * active(), *_update() and lock() only between lock() and unlock().
+ */
+struct sk8_slurm_ops {
+	/* this controller is in charge: reconfigure was seen, no shutdown has begun. Takes no lock. */
+	bool (*active)(void);
+	int64_t (*last_job_update)(void);
+	int64_t (*last_node_update)(void);
+
+	/* write: conf R, job W, node W, part R, fed R; else job R, node R, part R. May wait for seconds. */
+	void (*lock)(bool write);
+	/* changed: jobs were made, ended or updated: save state and wake the scheduler after unlocking */
+	void (*unlock)(bool write, bool changed);
+
+	void (*submit)(const struct sk8_submit *s, struct sk8_outcome *out);       /* write */
+	void (*end)(const struct sk8_end *e, struct sk8_outcome *out);             /* write */
+	/* change the excluded nodes of a pending job of ours; never anything an administrator may have set */
+	void (*exclude)(uint32_t job_id, int64_t submit_time, const char *mark,
+			const char *excluded_nodes, struct sk8_outcome *out);      /* write */
+	/* false: no such job (any more). Pointers in *job are valid until unlock(). */
+	bool (*find)(uint32_t job_id, struct sk8_job *job);                        /* read */
+	/* every job that carries our mark, any state */
+	void (*each_job)(void (*f)(void *arg, const struct sk8_job *job), void *arg); /* read */
+	void (*each_node)(void (*f)(void *arg, const struct sk8_node *node), void *arg); /* read */
+};
+
+/* What the process that hosts us gives. Pointers must stay valid for ever. */
+struct sk8_host {
+	void (*log)(enum sk8_log_level level, const char *text);
+	enum sk8_log_level log_level;
+	const char *config_path;      /* slurm-k8s.yaml */
+	const char *state_dir;        /* StateSaveLocation */
+	const char *slurm_cluster;    /* ClusterName */
+	const char *slurm_version;
+	uint32_t slurm_uid;           /* SlurmUser: who may own the files we read */
+	const struct sk8_slurm_ops *ops;
+};
+
+/* ---- lifetime (any plugin's init/fini; slurmctld only) ---- */
+
+/* Counts users; the first one creates the runtime, parked, without threads. Never
+ * fails because of Kubernetes or the configuration. 0, or -1 when out of memory. */
+SK8_API int sk8_runtime_acquire(const struct sk8_host *host);
+SK8_API void sk8_runtime_release(void);
+
+/* ---- events, from the select hooks ---- */
+
+SK8_API void sk8_on_node_init(void);   /* loads the saved ledger (the one read from disk in a hook) */
+SK8_API void sk8_on_reconfigure(void); /* this controller is active: reads the configuration, (re)starts the threads */
+SK8_API void sk8_on_shutdown(void);    /* state_save with shutdown under way: stop writing, wait <= 1 s */
+/* nodeinfo_set of a job with our mark, after the stock call; also the replay for running jobs at start */
+SK8_API void sk8_on_job_start(const struct sk8_job *job);
+/* job_fini of a job with our mark, BEFORE the stock call: what the pod holds is masked when this returns */
+SK8_API void sk8_on_job_fini(const struct sk8_job *job);
+
+/* ---- masks, for job_test ---- */
+
+/* What pods without a running job of their own hold on one node. */
+struct sk8_mask {
+	const char *node;
+	uint32_t core_count;
+	const uint16_t *cores;   /* these very cores, */
+	uint32_t more_cores;     /* and so many others, chosen by the hook */
+	uint64_t memory_mb;
+	bool whole;              /* the whole node: its state is not known yet */
+};
+struct sk8_masks {
+	uint64_t generation;     /* another number = another content */
+	size_t count;
+	const struct sk8_mask *mask; /* sorted by node name, at most one per node */
+};
+/* NULL when there is none (one atomic load). Else immutable until put. */
+SK8_API const struct sk8_masks *sk8_masks_get(void);
+SK8_API void sk8_masks_put(const struct sk8_masks *m);
+
+/* ---- job_submit ---- */
+
+/* Is this thread inside our own sk8_slurm_ops.submit? Only then may a job carry our mark. */
+SK8_API bool sk8_submitting(void);
+/* Does this admin_comment (NULL allowed) claim to be one of ours? */
+SK8_API bool sk8_is_mark(const char *admin_comment);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
