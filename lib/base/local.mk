@@ -1,1 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# What every layer stands on: no network, no Slurm, no Kubernetes.
+noinst_LTLIBRARIES += lib/base/libbase.la
+lib_base_libbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS)
+lib_base_libbase_la_LIBADD = $(JANSSON_LIBS) $(YAML_LIBS) -lpthread
+lib_base_libbase_la_SOURCES = \
+	lib/base/clock.h \
+	lib/base/guard.h \
+	lib/base/json.cc \
+	lib/base/json.h \
+	lib/base/log.cc \
+	lib/base/log.h \
+	lib/base/quantity.h \
+	lib/base/result.h \
+	lib/base/text.cc \
+	lib/base/text.h

@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# One test program per layer, each in its own folder; no I/O beyond a temporary
+# folder, no sleep, virtual clocks. A layer adds to its own local.mk:
+#   check_PROGRAMS and TESTS += test/unit/<layer>_test  (inside if HAVE_CATCH2)
+#   SOURCES = $(UNIT_MAIN) test/unit/<layer>/*_test.cc, LDADD = libraries $(CATCH_LIBS)
+# Run one test alone: test/unit/base_test "name of the test"
+UNIT_MAIN = test/unit/catch.h test/unit/main.cc
+
+include test/unit/base/local.mk
+include test/unit/kube/local.mk
+include test/unit/core/local.mk

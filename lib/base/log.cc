@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/base/log.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+
+#include "lib/base/text.h"
+
+namespace sk8 {
+
+namespace {
+
+constexpr std::size_t max_line = 2048;
+
+// Constant initialised and trivially destroyed: usable at any time of the process.
+std::atomic<LogSink> sink_{nullptr};
+std::atomic<LogLevel> max_level_{LogLevel::info};
+
+void to_stderr(LogLevel level, const char *text)
+{
+	static constexpr const char *names[] = {"error", "warning", "info", "verbose", "debug"};
+	// One write per line, so that lines of several threads do not mix.
+	std::fprintf(stderr, "slurm-k8s: %s: %s\n", names[static_cast<int>(level)], text);
+}
+
+} // namespace
+
+void set_log_sink(LogSink sink, LogLevel max_level)
+{
+	sink_.store(sink, std::memory_order_release);
+	max_level_.store(max_level, std::memory_order_release);
+}
+
+bool log_enabled(LogLevel level)
+{
+	return level <= max_level_.load(std::memory_order_relaxed);
+}
+
+void log_line(LogLevel level, const char *format, ...)
+{
+	if (!log_enabled(level))
+		return;
+
+	// Buffers on the stack: "out of memory" must be loggable.
+	const int saved_errno = errno;
+	char raw[max_line], line[max_line];
+	std::va_list args;
+	va_start(args, format);
+	int n = std::vsnprintf(raw, sizeof(raw), format, args);
+	va_end(args);
+	if (n < 0)
+		n = 0;
+	escape_line({raw, static_cast<std::size_t>(n) < sizeof(raw) ? n : sizeof(raw) - 1},
+		    static_cast<std::size_t>(n) >= sizeof(raw), line, sizeof(line));
+
+	LogSink sink = sink_.load(std::memory_order_acquire);
+	(sink ? sink : to_stderr)(level, line);
+	errno = saved_errno;
+}
+
+} // namespace sk8

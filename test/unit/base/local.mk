@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_CATCH2
+check_PROGRAMS += test/unit/base_test
+TESTS += test/unit/base_test
+endif
+test_unit_base_test_SOURCES = \
+	$(UNIT_MAIN) \
+	test/unit/base/json_test.cc \
+	test/unit/base/log_test.cc
+test_unit_base_test_LDADD = lib/base/libbase.la $(CATCH_LIBS)
