@@ -6,6 +6,7 @@ lib_base_libbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS)
 lib_base_libbase_la_LIBADD = $(JANSSON_LIBS) $(YAML_LIBS) -lpthread
 lib_base_libbase_la_SOURCES = \
 	lib/base/clock.h \
+	lib/base/config.h \
 	lib/base/guard.h \
 	lib/base/json.cc \
 	lib/base/json.h \
@@ -14,4 +15,5 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/quantity.h \
 	lib/base/result.h \
 	lib/base/text.cc \
-	lib/base/text.h
+	lib/base/text.h \
+	lib/base/yaml.h

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Configuration by tables. A table of rows binds keys of a YAML file to members of
+// a struct; the same table reads the file, checks it, says what is wrong and what
+// would be right, and describes itself for the man page.
+//
+//	struct NodeSettings {
+//		std::string selector;
+//		Sharing sharing = Sharing::mixed;       // defaults live in the struct
+//		Millis ready_grace = std::chrono::seconds(40);
+//	};
+//	const Schema<NodeSettings> &node_schema()
+//	{
+//		// Leaked on purpose: no static destructors.
+//		static const auto *schema = new Schema<NodeSettings>{
+//			field("selector", &NodeSettings::selector, "Label selector of ..."),
+//			one_of("sharing", &NodeSettings::sharing,
+//			       {{"mixed", Sharing::mixed}, {"dedicated", Sharing::dedicated}},
+//			       "Who may ..."),
+//			field("readyGrace", &NodeSettings::ready_grace, "How long ...")
+//				.range(std::chrono::seconds(1), std::chrono::hours(1)),
+//		};
+//		return *schema;
+//	}
+//	... object("nodes", &ClusterSettings::nodes, node_schema(), "..."),
+//	... list("clusters", &Settings::clusters, cluster_schema(), "...").not_empty(),
+//
+// Member types of field(): std::string, bool, integers up to 64 bits, Millis
+// ("40s", "1h30m", "250ms"), std::vector<std::string>,
+// std::map<std::string, std::string>, and std::optional of the scalars (unset =
+// absent from the file). Others: milli_cpu(), bytes(), one_of(), object(), list().
+#ifndef SK8_BASE_CONFIG_H
+#define SK8_BASE_CONFIG_H
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/base/result.h"
+#include "lib/base/yaml.h"
+
+namespace sk8 {
+
+// What is wrong with one file, collected; never more than 100 lines.
+class Problems {
+public:
+	explicit Problems(std::string file) : file_(std::move(file)) {}
+
+	// line 0: the file as a whole. path may be empty.
+	void add(int line, std::string_view path, std::string_view what);
+	bool empty() const { return found_.empty(); }
+	std::size_t size() const { return found_.size() + dropped_; }
+	// "file:line: path: what", by line.
+	std::vector<std::string> lines() const;
+	const std::string &file() const { return file_; }
+
+private:
+	struct Found {
+		int line;
+		std::string text;
+	};
+	std::string file_;
+	std::vector<Found> found_;
+	std::size_t dropped_ = 0; // beyond the limit
+};
+
+// A value in the file while it is read: where it stands and how it is called.
+class Place {
+public:
+	Place(const YamlNode &node, int line, std::string path, Problems &problems)
+		: node_(&node), line_(line), path_(std::move(path)), problems_(&problems)
+	{
+	}
+	const YamlNode &node() const { return *node_; }
+	const std::string &path() const { return path_; } // "clusters[0].nodes"
+	void error(std::string_view what) const { problems_->add(line_, path_, what); }
+	// About a member of this map; of the map itself if it has no such key.
+	void error(std::string_view key, std::string_view what) const;
+	Place member(const YamlMember &member) const;
+	Place item(std::size_t index) const;
+
+private:
+	const YamlNode *node_;
+	int line_;
+	std::string path_;
+	Problems *problems_;
+};
+
+// One row of the man page.
+struct FieldDoc {
+	std::string path;         // "clusters[].nodes.sharing"
+	std::string type;         // "one of mixed, dedicated"
+	std::string default_text; // empty: none
+	std::string help;
+	bool required = false;
+	bool reloadable = true; // false: a change needs a restart of slurmctld
+	bool section = false;   // a map or list of maps: its rows follow
+};
+
+// How values of type T are read, written and described.
+template <class T>
+struct Codec {
+	std::string type;
+	// Reports to the place and returns false if the value is not acceptable.
+	std::function<bool(const Place &, T &)> read;
+	std::function<std::string(const T &)> show; // as it would stand in the file
+	// Only for maps and lists of maps: their rows, and changes that need a restart.
+	std::function<void(const std::string &path, std::vector<FieldDoc> &)> describe;
+	std::function<void(const T &a, const T &b, const std::string &path,
+			   std::vector<std::string> &)> compare;
+};
+
+// Plain types. Others do not link.
+template <class T>
+Codec<T> codec();
+template <> Codec<std::string> codec<std::string>();
+template <> Codec<bool> codec<bool>();
+template <> Codec<Millis> codec<Millis>();
+template <> Codec<std::vector<std::string>> codec<std::vector<std::string>>();
+template <> Codec<std::map<std::string, std::string>> codec<std::map<std::string, std::string>>();
+Codec<std::int64_t> integer_codec(std::int64_t min, std::int64_t max);
+Codec<std::int64_t> milli_cpu_codec(); // thousandths of a CPU
+Codec<std::int64_t> bytes_codec();
+
+// The key of keys that was probably meant by text, or empty.
+std::string nearest_name(std::string_view text, const std::vector<std::string> &keys);
+// The text of a scalar, quoted and bounded, for an error message.
+std::string quoted_value(const YamlNode &node);
+// Reads "1h30m", "40s", "250ms", "7d", "0"; the error says what would be right.
+Result<Millis> parse_duration(std::string_view text);
+std::string format_duration(Millis duration);
+
+namespace config_detail {
+
+template <class T>
+struct Unwrap {
+	using type = T;
+};
+template <class T>
+struct Unwrap<std::optional<T>> {
+	using type = T;
+};
+
+template <class T>
+Codec<T> codec_for()
+{
+	using V = typename Unwrap<T>::type;
+	if constexpr (!std::is_same_v<V, T>) {
+		Codec<V> inner = codec_for<V>();
+		return {inner.type,
+			[inner](const Place &place, T &to) {
+				V value{};
+				if (!inner.read(place, value))
+					return false;
+				to = std::move(value);
+				return true;
+			},
+			[inner](const T &value) { return value ? inner.show(*value) : ""; },
+			{},
+			{}};
+	} else if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+		using Limits = std::numeric_limits<T>;
+		constexpr std::int64_t max = std::cmp_greater(Limits::max(), INT64_MAX)
+						     ? INT64_MAX
+						     : static_cast<std::int64_t>(Limits::max());
+		Codec<std::int64_t> wide =
+			integer_codec(static_cast<std::int64_t>(Limits::min()), max);
+		return {wide.type,
+			[wide](const Place &place, T &to) {
+				std::int64_t value = 0;
+				if (!wide.read(place, value))
+					return false;
+				to = static_cast<T>(value);
+				return true;
+			},
+			[wide](const T &value) { return wide.show(static_cast<std::int64_t>(value)); },
+			{},
+			{}};
+	} else {
+		return codec<T>();
+	}
+}
+
+// The rows' reader behind the templates: calls read(index, place) for each known
+// key and reports unknown and missing ones. Null is an empty map (all its keys are
+// commented out). False if place is no map.
+bool read_members(const Place &place, const std::vector<std::string> &keys,
+		  const std::vector<bool> &required,
+		  const std::function<void(std::size_t, const Place &)> &read);
+bool read_items(const Place &place, std::size_t max_items,
+		const std::function<void(const Place &)> &read);
+std::size_t problem_count(const Place &place);
+
+} // namespace config_detail
+
+// One key of S, with a value of type T; made by field() and its sisters below.
+template <class S, class T>
+class Field {
+public:
+	using Value = typename config_detail::Unwrap<T>::type;
+
+	Field(std::string key, T S::*member, Codec<T> codec, std::string help)
+		: key_(std::move(key)), help_(std::move(help)), member_(member),
+		  codec_(std::move(codec))
+	{
+	}
+
+	// The key must be there.
+	Field &required()
+	{
+		required_ = true;
+		return *this;
+	}
+	// A change takes effect only after a restart.
+	Field &fixed()
+	{
+		reloadable_ = false;
+		return *this;
+	}
+	// What the man page says instead of the member's initial value.
+	Field &default_text(std::string text)
+	{
+		default_text_ = std::move(text);
+		return *this;
+	}
+	// Both ends belong to it. Replaces "any integer" in the type's description.
+	Field &range(Value min, Value max)
+		requires std::totally_ordered<Value>
+	{
+		const auto show = [codec = codec_](Value v) { return codec.show(T(std::move(v))); };
+		const std::string text = show(min) + " to " + show(max);
+		codec_.type = codec_.type.substr(0, codec_.type.find(',')) + ", " + text;
+		return check([min, max, text](const T &value) -> std::string {
+			const Value *v = nullptr;
+			if constexpr (std::is_same_v<T, Value>)
+				v = &value;
+			else if (value)
+				v = &*value;
+			return !v || (*v >= min && *v <= max) ? "" : "is out of range, use " + text;
+		});
+	}
+	Field &not_empty()
+		requires requires(const T &t) { t.empty(); }
+	{
+		return check([](const T &value) -> std::string {
+			return value.empty() ? "must not be empty" : "";
+		});
+	}
+	// problem(value) returns what is wrong and what would be right ("is ..., use
+	// ..."; the value is put before it), or an empty text.
+	Field &check(std::function<std::string(const T &)> problem)
+	{
+		codec_.read = [read = std::move(codec_.read),
+			       problem = std::move(problem)](const Place &place, T &to) {
+			if (!read(place, to))
+				return false;
+			const std::string what = problem(to);
+			if (what.empty())
+				return true;
+			place.error(place.node().is_scalar() ? quoted_value(place.node()) + " " + what
+							     : what);
+			return false;
+		};
+		return *this;
+	}
+
+private:
+	template <class>
+	friend class Row;
+	std::string key_, help_;
+	std::optional<std::string> default_text_;
+	bool required_ = false, reloadable_ = true;
+	T S::*member_;
+	Codec<T> codec_;
+};
+
+// A Field whose value type is forgotten.
+template <class S>
+class Row {
+public:
+	template <class T>
+	Row(const Field<S, T> &f)
+		: key(f.key_), required(f.required_),
+		  read([m = f.member_, codec = f.codec_](const Place &place, S &to) {
+			  T value{};
+			  if (codec.read(place, value))
+				  to.*m = std::move(value);
+		  }),
+		  describe([f](const std::string &path, std::vector<FieldDoc> &out) {
+			  out.push_back({path, f.codec_.type,
+					 f.default_text_ ? *f.default_text_
+							 : f.codec_.show(S{}.*f.member_),
+					 f.help_, f.required_, f.reloadable_,
+					 static_cast<bool>(f.codec_.describe)});
+			  if (f.codec_.describe)
+				  f.codec_.describe(path, out);
+		  }),
+		  compare([f](const S &a, const S &b, const std::string &path,
+			      std::vector<std::string> &out) {
+			  const T &x = a.*f.member_, &y = b.*f.member_;
+			  if (!f.reloadable_ && f.codec_.show(x) != f.codec_.show(y))
+				  out.push_back(path);
+			  else if (f.codec_.compare)
+				  f.codec_.compare(x, y, path, out);
+		  })
+	{
+	}
+
+	std::string key;
+	bool required;
+	std::function<void(const Place &, S &)> read;
+	std::function<void(const std::string &path, std::vector<FieldDoc> &)> describe;
+	std::function<void(const S &, const S &, const std::string &path,
+			   std::vector<std::string> &)> compare;
+};
+
+// The table of a struct. Rows are described in this order; must outlive what refers
+// to it (make it in a function, leaked).
+template <class S>
+class Schema {
+public:
+	Schema(std::initializer_list<Row<S>> rows) : rows_(rows)
+	{
+		for (const Row<S> &row : rows_) {
+			keys_.push_back(row.key);
+			required_.push_back(row.required);
+		}
+	}
+
+	// Rules between members; runs only if all members could be read.
+	// place.error("key", "what is wrong, what would be right").
+	Schema &check(std::function<void(const S &, const Place &)> rule)
+	{
+		rules_.push_back(std::move(rule));
+		return *this;
+	}
+
+	// False if there was any problem (to is then unspecified).
+	bool read(const Place &place, S &to) const
+	{
+		const std::size_t before = config_detail::problem_count(place);
+		if (!config_detail::read_members(
+			    place, keys_, required_,
+			    [&](std::size_t i, const Place &at) { rows_[i].read(at, to); }))
+			return false;
+		if (config_detail::problem_count(place) == before)
+			for (const auto &rule : rules_)
+				rule(to, place);
+		return config_detail::problem_count(place) == before;
+	}
+
+	void describe(const std::string &prefix, std::vector<FieldDoc> &out) const
+	{
+		for (const Row<S> &row : rows_)
+			row.describe(prefix.empty() ? row.key : prefix + "." + row.key, out);
+	}
+	void compare(const S &a, const S &b, const std::string &prefix,
+		     std::vector<std::string> &out) const
+	{
+		for (const Row<S> &row : rows_)
+			row.compare(a, b, prefix.empty() ? row.key : prefix + "." + row.key, out);
+	}
+
+private:
+	std::vector<Row<S>> rows_;
+	std::vector<std::string> keys_;
+	std::vector<bool> required_;
+	std::vector<std::function<void(const S &, const Place &)>> rules_;
+};
+
+template <class S, class T>
+Field<S, T> field(std::string key, T S::*member, std::string help)
+{
+	return {std::move(key), member, config_detail::codec_for<T>(), std::move(help)};
+}
+
+// A CPU quantity ("2", "250m") in thousandths of a CPU, not negative.
+template <class S>
+Field<S, std::int64_t> milli_cpu(std::string key, std::int64_t S::*member, std::string help)
+{
+	return {std::move(key), member, milli_cpu_codec(), std::move(help)};
+}
+
+// A memory quantity ("512Mi", "4G") in bytes, not negative.
+template <class S>
+Field<S, std::int64_t> bytes(std::string key, std::int64_t S::*member, std::string help)
+{
+	return {std::move(key), member, bytes_codec(), std::move(help)};
+}
+
+// One of a few words.
+template <class S, class E>
+Field<S, E> one_of(std::string key, E S::*member,
+		   std::initializer_list<std::pair<const char *, std::type_identity_t<E>>> words,
+		   std::string help)
+{
+	std::vector<std::pair<std::string, E>> table;
+	std::string all;
+	for (const auto &[word, value] : words) {
+		table.emplace_back(word, value);
+		all += (all.empty() ? "" : ", ") + table.back().first;
+	}
+	const auto read = [table, all](const Place &place, E &to) {
+		if (place.node().is_scalar())
+			for (const auto &[word, value] : table)
+				if (place.node().text == word) {
+					to = value;
+					return true;
+				}
+		place.error(quoted_value(place.node()) + " is not known, use one of " + all);
+		return false;
+	};
+	const auto show = [table](const E &wanted) -> std::string {
+		for (const auto &[word, value] : table)
+			if (value == wanted)
+				return word;
+		return {};
+	};
+	return {std::move(key), member, Codec<E>{"one of " + all, read, show, {}, {}},
+		std::move(help)};
+}
+
+// A map with its own table.
+template <class S, class E>
+Field<S, E> object(std::string key, E S::*member, const Schema<E> &schema, std::string help)
+{
+	const Schema<E> *s = &schema;
+	return {std::move(key), member,
+		Codec<E>{"map",
+			 [s](const Place &place, E &to) { return s->read(place, to); },
+			 [](const E &) { return std::string(); },
+			 [s](const std::string &path, std::vector<FieldDoc> &out) {
+				 s->describe(path, out);
+			 },
+			 [s](const E &a, const E &b, const std::string &path,
+			     std::vector<std::string> &out) { s->compare(a, b, path, out); }},
+		std::move(help)};
+}
+
+// A list of maps, each with the table.
+template <class S, class E>
+Field<S, std::vector<E>> list(std::string key, std::vector<E> S::*member, const Schema<E> &schema,
+			      std::string help, std::size_t max_items = 10000)
+{
+	const Schema<E> *s = &schema;
+	using V = std::vector<E>;
+	return {std::move(key), member,
+		Codec<V>{"list of maps",
+			 [s, max_items](const Place &place, V &to) {
+				 bool ok = true;
+				 ok &= config_detail::read_items(
+					 place, max_items, [&](const Place &item) {
+						 ok &= s->read(item, to.emplace_back());
+					 });
+				 return ok;
+			 },
+			 // Enough to see that entries came or went.
+			 [](const V &v) {
+				 return v.empty() ? std::string()
+						  : std::to_string(v.size()) + " entries";
+			 },
+			 [s](const std::string &path, std::vector<FieldDoc> &out) {
+				 s->describe(path + "[]", out);
+			 },
+			 [s](const V &a, const V &b, const std::string &path,
+			     std::vector<std::string> &out) {
+				 for (std::size_t i = 0; i < a.size() && i < b.size(); i++)
+					 s->compare(a[i], b[i],
+						    path + "[" + std::to_string(i) + "]", out);
+			 }},
+		std::move(help)};
+}
+
+namespace config_detail {
+
+// Parses text and calls read with the root; false if there is any problem.
+bool parse_root(std::string_view text, Problems &problems,
+		const std::function<void(const Place &)> &read);
+// As load_config says; nothing if it cannot be read or trusted.
+std::optional<std::string> load_text(const std::string &path, uid_t owner, Problems &problems);
+
+} // namespace config_detail
+
+// Reads text into a fresh S. On any problem into keeps its value and false comes back;
+// all problems are collected. An empty file is an empty map.
+template <class S>
+bool parse_config(std::string_view text, const Schema<S> &schema, S &into, Problems &problems)
+{
+	S fresh{};
+	if (!config_detail::parse_root(text, problems,
+				       [&](const Place &root) { schema.read(root, fresh); }))
+		return false;
+	into = std::move(fresh);
+	return true;
+}
+
+// The same from the file problems.file(), which must belong to root or owner and be
+// writable by no one else. Blocks on the disk.
+template <class S>
+bool load_config(uid_t owner, const Schema<S> &schema, S &into, Problems &problems)
+{
+	const std::optional<std::string> text =
+		config_detail::load_text(problems.file(), owner, problems);
+	return text && parse_config(*text, schema, into, problems);
+}
+
+// All rows in order, for the man page.
+template <class S>
+std::vector<FieldDoc> describe(const Schema<S> &schema)
+{
+	std::vector<FieldDoc> out;
+	schema.describe({}, out);
+	return out;
+}
+
+// Paths of fixed() keys that differ: a reload must tell that they need a restart.
+template <class S>
+std::vector<std::string> needs_restart(const Schema<S> &schema, const S &now, const S &wanted)
+{
+	std::vector<std::string> out;
+	schema.compare(now, wanted, {}, out);
+	return out;
+}
+
+} // namespace sk8
+
+#endif
