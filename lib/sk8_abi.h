@@ -27,6 +27,8 @@ extern "C" {
 
 /* What admin_comment of a placeholder job begins with: "k8s:<cluster>/<namespace>/<name>/<uid>" */
 #define SK8_MARK_PREFIX "k8s:"
+/* What end() writes into system_comment, so that ended_by_us is known for ever */
+#define SK8_END_COMMENT "slurm-k8s: "
 #define SK8_NO_UID ((uint32_t) 0xffffffff)
 #define SK8_NO_TIME ((int64_t) 0)
 
@@ -61,6 +63,7 @@ struct sk8_job {
 	int64_t end_time;
 	uint32_t exit_code;       /* wait status */
 	uint32_t ended_by;        /* uid that cancelled it, or SK8_NO_UID */
+	bool ended_by_us;         /* by sk8_slurm_ops.end: its comment is in system_comment */
 	const char *node;         /* running or ended: its one node, else "" */
 	uint32_t core_count;      /* running: the cores it holds there, ... */
 	const uint16_t *cores;    /* ... as Slurm's abstract core index on that node */
@@ -111,7 +114,7 @@ struct sk8_end {
 	const char *mark;             /* job_id, submit_time and mark must all fit, else nothing is done */
 	enum sk8_job_state state;     /* COMPLETED, FAILED: by exit_code; TIMEOUT; OUT_OF_MEMORY; CANCELLED; NODE_FAIL */
 	uint32_t exit_code;           /* wait status: 7 << 8 is exit 7, 9 is signal 9 */
-	const char *comment;          /* added to the job's system comment ("" = none) */
+	const char *comment;          /* added to the job's system comment after SK8_END_COMMENT ("" = none) */
 };
 
 /*
