@@ -87,6 +87,7 @@ public:
 	void error(std::string_view what) const { problems_->add(line_, path_, what); }
 	// About a member of this map; of the map itself if it has no such key.
 	void error(std::string_view key, std::string_view what) const;
+	Problems &problems() const { return *problems_; }
 	Place member(const YamlMember &member) const;
 	Place item(std::size_t index) const;
 

@@ -6,14 +6,19 @@ lib_base_libbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS)
 lib_base_libbase_la_LIBADD = $(JANSSON_LIBS) $(YAML_LIBS) -lpthread
 lib_base_libbase_la_SOURCES = \
 	lib/base/clock.h \
+	lib/base/config.cc \
 	lib/base/config.h \
+	lib/base/file.cc \
+	lib/base/file.h \
 	lib/base/guard.h \
 	lib/base/json.cc \
 	lib/base/json.h \
 	lib/base/log.cc \
 	lib/base/log.h \
+	lib/base/quantity.cc \
 	lib/base/quantity.h \
 	lib/base/result.h \
 	lib/base/text.cc \
 	lib/base/text.h \
+	lib/base/yaml.cc \
 	lib/base/yaml.h

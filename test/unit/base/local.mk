@@ -5,6 +5,9 @@ TESTS += test/unit/base_test
 endif
 test_unit_base_test_SOURCES = \
 	$(UNIT_MAIN) \
+	test/unit/base/config_test.cc \
 	test/unit/base/json_test.cc \
-	test/unit/base/log_test.cc
+	test/unit/base/log_test.cc \
+	test/unit/base/quantity_test.cc \
+	test/unit/base/yaml_test.cc
 test_unit_base_test_LDADD = lib/base/libbase.la $(CATCH_LIBS)

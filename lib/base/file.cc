@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/base/file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/text.h"
+
+namespace sk8 {
+
+namespace {
+
+// "cannot <doing> <path>: <errno as text>"
+Error failed(const char *doing, const std::string &path)
+{
+	return Error{strprintf("cannot %s %s: %m", doing, path.c_str())};
+}
+
+// Bytes written before an error (errno) or all.
+std::size_t write_all(int fd, std::string_view bytes)
+{
+	std::size_t done = 0;
+	while (done < bytes.size()) {
+		const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += static_cast<std::size_t>(n);
+	}
+	return done;
+}
+
+Result<void> sync_folder_of(const std::string &path)
+{
+	const std::size_t slash = path.rfind('/');
+	const std::string folder = slash == std::string::npos ? "."
+				   : slash == 0		      ? "/"
+							      : path.substr(0, slash);
+	const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	// EINVAL: a file system that cannot sync folders; nothing more can be done.
+	if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+		return failed("sync", folder);
+	return {};
+}
+
+} // namespace
+
+void Fd::reset(int fd)
+{
+	const int old = std::exchange(fd_, fd);
+	if (old < 0)
+		return;
+	const int saved_errno = errno;
+	::close(old);
+	errno = saved_errno;
+}
+
+Result<void> check_trust(const struct stat &status, const std::string &path, Trust trust,
+			 uid_t owner)
+{
+	if (trust == Trust::any)
+		return {};
+	const auto mode = static_cast<unsigned>(status.st_mode & 07777);
+	if (status.st_uid != 0 && status.st_uid != owner) {
+		std::string who = "root";
+		if (owner != 0)
+			who += strprintf(" or uid %u", static_cast<unsigned>(owner));
+		return Error{strprintf("%s belongs to uid %u and could be changed by that user, "
+				       "it must belong to %s",
+				       path.c_str(), static_cast<unsigned>(status.st_uid),
+				       who.c_str())};
+	}
+	if (mode & 022)
+		return Error{strprintf("%s can be changed by others (mode %04o), run: chmod go-w %s",
+				       path.c_str(), mode, path.c_str())};
+	if (trust == Trust::secret && (mode & 004))
+		return Error{strprintf("%s holds a secret and can be read by everybody (mode %04o), "
+				       "run: chmod o-rwx %s",
+				       path.c_str(), mode, path.c_str())};
+	return {};
+}
+
+Result<std::string> read_file(const std::string &path, std::size_t max_bytes, Trust trust,
+			      uid_t owner)
+{
+	// O_NONBLOCK: opening a FIFO must not wait for its writer.
+	const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+	if (!fd)
+		return failed("open", path);
+	struct stat status;
+	if (::fstat(fd.get(), &status) != 0)
+		return failed("stat", path);
+	if (!S_ISREG(status.st_mode))
+		return Error{path + " is not a regular file"};
+	if (Result<void> trusted = check_trust(status, path, trust, owner); !trusted)
+		return trusted.error();
+
+	// The size may be 0 (procfs) or change while we read: read until the end.
+	std::string content;
+	for (;;) {
+		char buffer[16384];
+		const ssize_t n = ::read(fd.get(), buffer, sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return failed("read", path);
+		if (n == 0)
+			return content;
+		if (content.size() + static_cast<std::size_t>(n) > max_bytes)
+			return Error{strprintf("%s is larger than %zu bytes", path.c_str(), max_bytes)};
+		content.append(buffer, static_cast<std::size_t>(n));
+	}
+}
+
+Result<void> write_file_atomic(const std::string &path, std::string_view content, mode_t mode)
+{
+	std::string temporary = path + ".XXXXXX";
+	Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+	if (!fd)
+		return failed("create a file beside", path);
+	const auto give_up = [&](const char *doing) {
+		Error error = failed(doing, path);
+		::unlink(temporary.c_str());
+		return error;
+	};
+	if (::fchmod(fd.get(), mode) != 0)
+		return give_up("set the mode of");
+	if (write_all(fd.get(), content) != content.size())
+		return give_up("write");
+	if (::fsync(fd.get()) != 0)
+		return give_up("sync");
+	// Some network file systems report a failed write only here.
+	if (::close(fd.release()) != 0)
+		return give_up("close");
+	if (::rename(temporary.c_str(), path.c_str()) != 0)
+		return give_up("replace");
+	return sync_folder_of(path);
+}
+
+Result<AppendFile> AppendFile::open(const std::string &path, mode_t mode)
+{
+	Fd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+		     mode));
+	if (!fd)
+		return failed("open", path);
+	struct stat status;
+	if (::fstat(fd.get(), &status) != 0)
+		return failed("stat", path);
+	if (!S_ISREG(status.st_mode))
+		return Error{path + " is not a regular file"};
+	// It may be new: its name must survive too.
+	if (Result<void> synced = sync_folder_of(path); !synced)
+		return synced.error();
+	return AppendFile(std::move(fd), path, static_cast<std::uint64_t>(status.st_size));
+}
+
+Result<void> AppendFile::append(std::string_view bytes)
+{
+	if (write_all(fd_.get(), bytes) == bytes.size()) {
+		size_ += bytes.size();
+		return {};
+	}
+	const Error error = failed("append to", path_);
+	if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0)
+		return Error{strprintf("%s, nor cut off its torn end: %m", error.message.c_str())};
+	return error;
+}
+
+Result<void> AppendFile::sync()
+{
+	if (::fdatasync(fd_.get()) != 0)
+		return failed("sync", path_);
+	return {};
+}
+
+Result<void> AppendFile::truncate(std::uint64_t size)
+{
+	if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0)
+		return failed("shorten", path_);
+	size_ = size;
+	return {};
+}
+
+} // namespace sk8
