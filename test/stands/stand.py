@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""The folder of a stand, its nodes, and its end."""
+import os
+import shutil
+
+from . import reserve
+from .kubernetes import Kubernetes
+from .process import Daemon, Machine, daemons, processes_of
+from .waiting import StandError, say, wait_for
+
+MARK = ".stand"
+# What a stand writes into its folder; a new one in the same folder starts without it.
+PARTS = ("run", "log", "kubernetes", "kubesim", "nodes", "slurm", "etc", "inst", "accounting", "env")
+LONGEST = 60  # sockets live in the folder, and their names end at 107 bytes
+
+
+def prepare_folder(folder):
+	"""Makes an empty stand in folder. Refuses a folder that is in use or holds something else."""
+	if len(folder) > LONGEST:
+		raise StandError(f"{folder}: a stand's folder has at most {LONGEST} characters (its sockets' names get too long)")
+	for text in "' \n,:=":
+		if text in folder:
+			raise StandError(f"{folder}: no '{text}' in the name of a stand's folder")
+	if os.path.isdir(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, MARK)):
+		raise StandError(f"{folder} is not empty and no stand; name another folder")
+	running = [daemon.name for daemon in daemons(folder) if daemon.pid]
+	if running:
+		raise StandError(f"a stand runs in {folder} ({', '.join(running)}); stop it with: test/cluster down {folder}")
+	for part in PARTS:
+		path = os.path.join(folder, part)
+		if os.path.isdir(path):
+			shutil.rmtree(path)
+		elif os.path.exists(path):
+			os.unlink(path)
+	os.makedirs(os.path.join(folder, "run"))
+	os.makedirs(os.path.join(folder, "log"))
+	with open(os.path.join(folder, MARK), "w", encoding="utf-8"):
+		pass
+	# jobs of other users read slurm.conf and write their output
+	os.chmod(folder, 0o755)
+
+
+def machines(folder):
+	return [Machine(folder, name) for name in sorted(os.listdir(os.path.join(folder, "nodes")))] \
+		if os.path.isdir(os.path.join(folder, "nodes")) else []
+
+
+def boot(folder, name, setup=""):
+	"""A machine without anything in it yet."""
+	os.makedirs(os.path.join(folder, "nodes", name), exist_ok=True)
+	return Machine(folder, name).boot(setup)
+
+
+def real_node(folder, name, cpus, memory):
+	kubernetes = Kubernetes(folder)
+	machine = boot(folder, name, kubernetes.node_setup(name, cpus, memory))
+	kubernetes.node(machine)
+	return machine
+
+
+def down(folder):
+	"""Ends the stand in folder. 0 if nothing of it is left, else 1 and a list on stderr."""
+	if not os.path.exists(os.path.join(folder, MARK)):
+		if os.path.isdir(folder):
+			raise StandError(f"{folder} holds no stand")
+		return 0
+	kubernetes = Kubernetes(folder)
+	# Servers first: what they would do about dying nodes is of no interest.
+	for name in ("slurmctld", "slurmdbd", "mariadb"):
+		_end(folder, name)
+	for machine in machines(folder):
+		machine.halt()
+		machine.forget()
+	for daemon in reversed(daemons(folder)):
+		if daemon.name not in ("kube-apiserver", "etcd"):
+			daemon.stop()
+		daemon.pid or daemon.forget()
+	kubernetes.down()
+	for machine in os.listdir(os.path.join(folder, "nodes")) if os.path.isdir(os.path.join(folder, "nodes")) else []:
+		shutil.rmtree(os.path.join(folder, "nodes", machine), ignore_errors=True)
+	try:
+		wait_for("the end of all processes", lambda: not processes_of(folder), 10)
+	except StandError:
+		pass
+	reserve.release(folder)
+	left = leftovers(folder)
+	for line in left:
+		say(f"left: {line}")
+	return 1 if left else 0
+
+
+def _end(folder, name):
+	daemon = Daemon(folder, name)
+	if daemon.pid and daemon.stop(seconds=30):
+		say(f"{name} had to be killed; the end of its log may say why: {daemon.log}")
+	daemon.forget()
+
+
+def leftovers(folder):
+	"""What of a stopped stand is still there, one line each."""
+	left = [f"process {pid} {command}" for pid, command in processes_of(folder)]
+	with open("/proc/mounts", encoding="utf-8") as file:
+		left += [f"mount {line.split(' ')[1]}" for line in file if line.split(" ")[1].startswith(folder + "/")]
+	return left + Kubernetes(folder).left()
