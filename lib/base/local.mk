@@ -15,10 +15,14 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/json.h \
 	lib/base/log.cc \
 	lib/base/log.h \
+	lib/base/metrics.cc \
+	lib/base/metrics.h \
 	lib/base/quantity.cc \
 	lib/base/quantity.h \
 	lib/base/result.h \
 	lib/base/text.cc \
 	lib/base/text.h \
+	lib/base/thread.cc \
+	lib/base/thread.h \
 	lib/base/yaml.cc \
 	lib/base/yaml.h

@@ -50,10 +50,13 @@ void log_line(LogLevel level, const char *format, ...)
 	va_start(args, format);
 	int n = std::vsnprintf(raw, sizeof(raw), format, args);
 	va_end(args);
-	if (n < 0)
-		n = 0;
-	escape_line({raw, static_cast<std::size_t>(n) < sizeof(raw) ? n : sizeof(raw) - 1},
-		    static_cast<std::size_t>(n) >= sizeof(raw), line, sizeof(line));
+	std::size_t size = n < 0 ? 0 : static_cast<std::size_t>(n);
+	const bool cut = size >= sizeof(raw);
+	if (cut)
+		size = sizeof(raw) - 1;
+	else if (size > 0 && raw[size - 1] == '\n')
+		size--; // a habit from other loggers
+	escape_line({raw, size}, cut, line, sizeof(line));
 
 	LogSink sink = sink_.load(std::memory_order_acquire);
 	(sink ? sink : to_stderr)(level, line);

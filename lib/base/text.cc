@@ -164,9 +164,6 @@ std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::siz
 {
 	constexpr char hex[] = "0123456789abcdef";
 	constexpr std::string_view dots = "...";
-	if (!was_cut && !text.empty() && text.back() == '\n')
-		text.remove_suffix(1);
-
 	std::size_t used = 0, fits_dots = 0; // fits_dots: end of the last piece before room for dots
 	while (!text.empty()) {
 		// A piece is what must stay together: one character or its escape.

@@ -54,8 +54,7 @@ bool is_valid_utf8(std::string_view text);
 
 // text with control characters (below 0x20, 0x7f, U+0080..U+009F) as \xNN, zero
 // terminated, into out[out_size] (at least 8); what does not fit, or was_cut, ends in
-// "...", and no UTF-8 character is torn. One trailing newline is dropped. Does not
-// allocate. Returns the length.
+// "...", and no UTF-8 character is torn. Does not allocate. Returns the length.
 std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::size_t out_size);
 // The same as a string of at most max_bytes (at least 8): for messages that carry
 // names or text of others.

@@ -6,8 +6,12 @@ endif
 test_unit_base_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/base/config_test.cc \
+	test/unit/base/file_test.cc \
 	test/unit/base/json_test.cc \
 	test/unit/base/log_test.cc \
+	test/unit/base/metrics_test.cc \
 	test/unit/base/quantity_test.cc \
+	test/unit/base/text_test.cc \
+	test/unit/base/thread_test.cc \
 	test/unit/base/yaml_test.cc
 test_unit_base_test_LDADD = lib/base/libbase.la $(CATCH_LIBS)

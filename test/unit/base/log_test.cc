@@ -109,6 +109,7 @@ TEST_CASE("one_line: cuts at a whole character and never exceeds the size")
 	CHECK(sk8::one_line("123456789", 8) == "12345...");
 	CHECK(sk8::one_line("1234\xe2\x82\xac" "6789", 8) == "1234...");
 	CHECK(sk8::one_line("123\n\n\n", 8) == "123...");
+	CHECK(sk8::one_line("x\n") == "x\\x0a");
 	CHECK(sk8::one_line("", 8).empty());
 	CHECK(sk8::one_line(std::string_view("a\0b", 3)) == "a\\x00b");
 }
