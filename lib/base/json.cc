@@ -95,8 +95,11 @@ Json Json::null()
 Result<Json> Json::parse(std::string_view text)
 {
 	json_error_t error;
+	// A zero byte is legal in an annotation or an environment variable: refusing it
+	// would let any pod hide from us.
 	json_t *j = json_loadb(text.data() ? text.data() : "", text.size(),
-			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+			       &error);
 	if (!j)
 		return Error{strprintf("not JSON: line %d, column %d: %s", error.line, error.column,
 				       problem(json_error_code(&error)))};

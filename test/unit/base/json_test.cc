@@ -38,7 +38,7 @@ TEST_CASE("json: hostile text is refused with line and column, never with its co
 		{"\"\xff\"", "not JSON: line 1, column 1: invalid UTF-8"},
 		{"\"\xc0\x80\"", "not JSON: line 1, column 1: invalid UTF-8"},
 		{"\"\xed\xa0\x80\"", "not JSON: line 1, column 1: invalid UTF-8"},
-		{"\"a\\u0000b\"", "not JSON: line 1, column 10: a zero byte in a string"},
+		{"{\"a\\u0000b\":1}", "not JSON: line 1, column 11: a zero byte in a string"},
 		{"99999999999999999999", "not JSON: line 1, column 20: a number too large"},
 		{"1e999", "not JSON: line 1, column 5: a number too large"},
 		{"{secret:1}", "not JSON: line 1, column 7: invalid syntax"},

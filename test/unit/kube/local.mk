@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_CATCH2
+check_PROGRAMS += test/unit/kube_test
+TESTS += test/unit/kube_test
+endif
+test_unit_kube_test_SOURCES = \
+	$(UNIT_MAIN) \
+	test/unit/kube/node_objects_test.cc \
+	test/unit/kube/pod_objects_test.cc \
+	test/unit/kube/requests_test.cc
+test_unit_kube_test_LDADD = lib/kube/libkube.la lib/base/libbase.la $(CATCH_LIBS)

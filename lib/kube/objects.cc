@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/kube/objects.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "lib/base/log.h"
+#include "lib/base/text.h"
+#include "lib/kube/requests.h"
+
+namespace sk8::kube {
+
+namespace {
+
+constexpr std::size_t max_text = 1024;    // of what is only shown to people
+constexpr std::size_t max_labels = 4096;  // etcd's object limit comes first
+constexpr std::size_t max_listed = 1024;  // ports, volumes, tolerations, finalizers
+constexpr std::size_t max_key = max_name + 1 + max_label_value;
+constexpr std::int64_t max_seconds = std::numeric_limits<std::int32_t>::max();
+
+void complain(std::string &problem, const std::string &sentence)
+{
+	if (problem.empty())
+		problem = sentence;
+}
+
+// For people: long texts end in "...", cut between two characters.
+std::string shown(const Json &value)
+{
+	std::string_view text = value.str();
+	if (text.size() <= max_text)
+		return std::string(text);
+	std::size_t end = max_text - 3;
+	while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+		--end;
+	return std::string(text.substr(0, end)) + "...";
+}
+
+// For the machine: what is too long is refused, never cut.
+std::string word(const Json &value, std::size_t most, const char *what, std::string &problem)
+{
+	std::string_view text = value.str();
+	if (text.size() > most) {
+		complain(problem, std::string(what) + " is longer than " + std::to_string(most) +
+					  " bytes");
+		return {};
+	}
+	return std::string(text);
+}
+
+bool countable(const Json &list, std::size_t most, const char *what, std::string &problem)
+{
+	if (list.size() <= most)
+		return true;
+	complain(problem, "the object has more than " + std::to_string(most) + " " + what);
+	return false;
+}
+
+std::int64_t seconds(const Json &value)
+{
+	return parse_rfc3339(value.str()).value_or(0);
+}
+
+std::int32_t small(const Json &value)
+{
+	std::int64_t n = value.integer_or(0);
+	return n < std::numeric_limits<std::int32_t>::min() ||
+			       n > std::numeric_limits<std::int32_t>::max()
+		       ? 0
+		       : static_cast<std::int32_t>(n);
+}
+
+// Names become parts of paths, keys and log lines: nothing but what the API
+// server accepts in them gets through.
+bool is_name(std::string_view text)
+{
+	auto fits = [](char c) {
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		       c == '-' || c == '.' || c == '_' || c == ':';
+	};
+	return !text.empty() && text.size() <= max_name && text != "." && text != ".." &&
+	       std::all_of(text.begin(), text.end(), fits);
+}
+
+std::map<std::string, std::string> decode_labels(const Json &labels, std::string &problem)
+{
+	std::map<std::string, std::string> out;
+	if (!countable(labels, max_labels, "labels", problem))
+		return out;
+	labels.each_member([&](std::string_view key, const Json &value) {
+		if (key.size() > max_key || value.str().size() > max_label_value)
+			return complain(problem, "a label is longer than Kubernetes allows");
+		out.emplace(key, value.str());
+	});
+	return out;
+}
+
+std::map<std::string, std::string> decode_annotations(const Json &list, std::string &problem)
+{
+	std::map<std::string, std::string> out;
+	std::size_t bytes = 0;
+	list.each_member([&](std::string_view key, const Json &value) {
+		bytes += key.size() + value.str().size();
+		if (key.size() > max_key || bytes > max_annotation_bytes)
+			return complain(problem, "the annotations are longer than Kubernetes allows");
+		out.emplace(key, value.str());
+	});
+	return out;
+}
+
+Result<Meta> decode_meta(const Json &object, const char *kind, std::string &problem)
+{
+	if (!object.is_object() || !object["metadata"].is_object())
+		return Error{std::string("what the API server sent is not a ") + kind};
+	if (Json k = object["kind"]; k.is_string() && k.str() != kind)
+		return Error{std::string("what the API server sent is not a ") + kind +
+			     " but another kind of object"};
+	Json from = object["metadata"];
+	Meta out;
+	out.name = from["name"].str();
+	out.uid = from["uid"].str();
+	out.ns = from["namespace"].str();
+	if (!is_name(out.name) || !is_name(out.uid) || !(out.ns.empty() || is_name(out.ns)))
+		return Error{std::string("a ") + kind + " has no usable name, namespace or uid"};
+	out.resource_version = word(from["resourceVersion"], max_name, "its resourceVersion", problem);
+	out.labels = decode_labels(from["labels"], problem);
+	out.annotations = decode_annotations(from["annotations"], problem);
+	if (countable(from["finalizers"], max_listed, "finalizers", problem))
+		from["finalizers"].each_item([&](const Json &f) {
+			out.finalizers.push_back(word(f, max_key, "a finalizer", problem));
+		});
+	out.deleting = from["deletionTimestamp"].is_string();
+	out.deletion_time = seconds(from["deletionTimestamp"]);
+	out.deletion_grace_seconds = std::clamp<std::int64_t>(
+		from["deletionGracePeriodSeconds"].integer_or(0), 0, max_seconds);
+	out.creation_time = seconds(from["creationTimestamp"]);
+	if (countable(from["ownerReferences"], max_listed, "owners", problem))
+		from["ownerReferences"].each_item([&](const Json &o) {
+			if (!o["controller"].boolean_or(false))
+				return;
+			out.controller_kind = word(o["kind"], max_name, "an owner's kind", problem);
+			out.controller_name = word(o["name"], max_name, "an owner's name", problem);
+		});
+	return out;
+}
+
+// --- where the pod may run --------------------------------------------------
+
+NodeRequirement decode_requirement(const Json &from, bool field, std::string &problem)
+{
+	static constexpr std::array<std::string_view, 6> known = {"In",	    "NotIn",	    "Exists",
+								  "DoesNotExist", "Gt", "Lt"};
+	NodeRequirement out;
+	out.field = field;
+	out.key = word(from["key"], max_key, "a key of its node affinity", problem);
+	out.op = word(from["operator"], 16, "an operator of its node affinity", problem);
+	if (std::find(known.begin(), known.end(), out.op) == known.end())
+		complain(problem, "its node affinity uses an operator that is not known");
+	if (countable(from["values"], max_listed, "values in its node affinity", problem))
+		from["values"].each_item([&](const Json &v) {
+			out.values.push_back(
+				word(v, max_name, "a value of its node affinity", problem));
+		});
+	return out;
+}
+
+void decode_node_affinity(const Json &affinity, Pod &pod)
+{
+	Json required = affinity["requiredDuringSchedulingIgnoredDuringExecution"];
+	if (!required.is_object())
+		return;
+	pod.has_required_node_affinity = true;
+	Json terms = required["nodeSelectorTerms"];
+	if (!countable(terms, max_terms, "node selector terms", pod.problem))
+		return;
+	terms.each_item([&](const Json &t) {
+		NodeTerm term;
+		for (bool field : {false, true}) {
+			Json list = t[field ? "matchFields" : "matchExpressions"];
+			if (countable(list, max_terms, "node selector expressions", pod.problem))
+				list.each_item([&](const Json &r) {
+					term.push_back(decode_requirement(r, field, pod.problem));
+				});
+		}
+		if (!term.empty()) // an empty term matches no node at all
+			pod.required_node_terms.push_back(std::move(term));
+	});
+	if (pod.required_node_terms.empty())
+		complain(pod.problem, "its node affinity matches no node");
+}
+
+bool has_required(const Json &affinity)
+{
+	return affinity["requiredDuringSchedulingIgnoredDuringExecution"].size() > 0;
+}
+
+void decode_constraints(const Json &spec, Pod &pod)
+{
+	pod.node_selector = decode_labels(spec["nodeSelector"], pod.problem);
+	Json affinity = spec["affinity"];
+	decode_node_affinity(affinity["nodeAffinity"], pod);
+	pod.has_required_pod_affinity =
+		has_required(affinity["podAffinity"]) || has_required(affinity["podAntiAffinity"]);
+	spec["topologySpreadConstraints"].each_item([&](const Json &c) {
+		// DoNotSchedule is the default of whenUnsatisfiable
+		if (c["whenUnsatisfiable"].str("DoNotSchedule") != "ScheduleAnyway")
+			pod.has_topology_spread = true;
+	});
+	if (!countable(spec["tolerations"], max_listed, "tolerations", pod.problem))
+		return;
+	spec["tolerations"].each_item([&](const Json &t) {
+		Toleration out;
+		out.key = word(t["key"], max_key, "a toleration's key", pod.problem);
+		out.op = word(t["operator"], 16, "a toleration's operator", pod.problem);
+		out.value = word(t["value"], max_name, "a toleration's value", pod.problem);
+		out.effect = word(t["effect"], 32, "a toleration's effect", pod.problem);
+		pod.tolerations.push_back(std::move(out));
+	});
+}
+
+void decode_ports(const Json &spec, Pod &pod)
+{
+	bool host_network = spec["hostNetwork"].boolean_or(false);
+	auto of_container = [&](const Json &c) {
+		c["ports"].each_item([&](const Json &p) {
+			std::int64_t port = p["hostPort"].integer_or(0);
+			if (port == 0 && host_network)
+				port = p["containerPort"].integer_or(0);
+			if (port == 0)
+				return;
+			if (port < 0 || port > 65535)
+				return complain(pod.problem, "a host port is not between 1 and 65535");
+			if (pod.host_ports.size() >= max_listed)
+				return complain(pod.problem, "the pod has more host ports than allowed");
+			pod.host_ports.push_back(
+				{word(p["hostIP"], 64, "a host port's address", pod.problem),
+				 word(p["protocol"], 16, "a host port's protocol", pod.problem),
+				 static_cast<std::int32_t>(port)});
+			if (pod.host_ports.back().protocol.empty())
+				pod.host_ports.back().protocol = "TCP";
+		});
+	};
+	spec["containers"].each_item(of_container);
+	spec["initContainers"].each_item([&](const Json &c) {
+		if (c["restartPolicy"].str() == "Always")
+			of_container(c);
+	});
+}
+
+void decode_volumes(const Json &spec, Pod &pod)
+{
+	if (!countable(spec["volumes"], max_listed, "volumes", pod.problem))
+		return;
+	spec["volumes"].each_item([&](const Json &v) {
+		if (Json claim = v["persistentVolumeClaim"]; claim.is_object())
+			pod.claims.push_back(
+				word(claim["claimName"], max_name, "a claim's name", pod.problem));
+		else if (v["ephemeral"].is_object())
+			pod.claims.push_back(pod.meta.name + "-" +
+					     word(v["name"], max_name, "a volume's name", pod.problem));
+	});
+}
+
+// Whoever carries one of these expects all pods of its group to start together.
+bool is_gang_member(const Json &spec, const Meta &meta)
+{
+	static constexpr std::array<std::string_view, 9> marks = {
+		"scheduling.x-k8s.io/pod-group",         // scheduler-plugins, slurm-bridge
+		"pod-group.scheduling.sigs.k8s.io",      // its older name
+		"pod-group.scheduling.sigs.k8s.io/name", // and the one before
+		"scheduling.k8s.io/group-name",          // volcano
+		"kueue.x-k8s.io/pod-group-name",
+		"yunikorn.apache.org/task-group-name",
+		"leaderworkerset.sigs.k8s.io/name",
+		"jobset.sigs.k8s.io/jobset-name",
+		"kai.scheduler/subgroup-name",
+	};
+	auto carries = [&](std::string_view mark) {
+		return meta.labels.contains(std::string(mark)) ||
+		       meta.annotations.contains(std::string(mark));
+	};
+	return std::any_of(marks.begin(), marks.end(), carries) ||
+	       spec["workloadRef"].is_object() || spec["schedulingGroup"].is_object();
+}
+
+// --- what the kubelet says ----------------------------------------------------
+
+ContainerStatus decode_container(const Json &from, bool init, std::string &problem)
+{
+	ContainerStatus out;
+	out.name = word(from["name"], max_name, "a container's name", problem);
+	out.init = init;
+	out.started_ever = !from["containerID"].str().empty() ||
+			   from["restartCount"].integer_or(0) > 0 ||
+			   from["lastState"]["terminated"].is_object();
+	Json state = from["state"];
+	if (Json ended = state["terminated"]; ended.is_object()) {
+		out.state = ContainerStatus::State::terminated;
+		out.reason = shown(ended["reason"]);
+		out.exit_code = small(ended["exitCode"]);
+		out.signal = small(ended["signal"]);
+		out.finished_at = seconds(ended["finishedAt"]);
+		out.started_ever = out.started_ever || !ended["containerID"].str().empty();
+	} else if (state["running"].is_object()) {
+		out.state = ContainerStatus::State::running;
+		out.started_ever = true;
+	} else {
+		out.reason = shown(state["waiting"]["reason"]);
+	}
+	return out;
+}
+
+void decode_status(const Json &status, Pod &pod)
+{
+	pod.phase = word(status["phase"], 32, "its phase", pod.problem);
+	pod.reason = shown(status["reason"]);
+	pod.message = shown(status["message"]);
+	pod.started_at = seconds(status["startTime"]);
+	for (const char *list :
+	     {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
+		Json all = status[list];
+		bool init = list[0] == 'i';
+		if (countable(all, max_containers, list, pod.problem))
+			all.each_item([&](const Json &c) {
+				pod.containers.push_back(decode_container(c, init, pod.problem));
+			});
+	}
+	status["conditions"].each_item([&](const Json &c) {
+		if (c["type"].str() != "PodScheduled")
+			return;
+		pod.scheduled_condition_true = c["status"].str() == "True";
+		pod.scheduled_reason = shown(c["reason"]);
+		pod.scheduled_message = shown(c["message"]);
+	});
+}
+
+void decode_spec(const Json &spec, Pod &pod)
+{
+	std::string &problem = pod.problem;
+	pod.scheduler_name = word(spec["schedulerName"], max_name, "its schedulerName", problem);
+	pod.node_name = word(spec["nodeName"], max_name, "its nodeName", problem);
+	pod.scheduling_gated = spec["schedulingGates"].size() > 0;
+	pod.restart_policy = word(spec["restartPolicy"], 32, "its restartPolicy", problem);
+	pod.priority_class = word(spec["priorityClassName"], max_name, "its priority class", problem);
+	pod.priority = small(spec["priority"]);
+	pod.grace_seconds = std::clamp<std::int64_t>(
+		spec["terminationGracePeriodSeconds"].integer_or(30), 0, max_seconds);
+	if (Json limit = spec["activeDeadlineSeconds"]; limit.is_integer())
+		pod.active_deadline_seconds =
+			std::clamp<std::int64_t>(limit.integer_or(0), 0, max_seconds);
+	pod.service_account = word(spec["serviceAccountName"], max_name, "its service account", problem);
+	pod.has_resource_claims = spec["resourceClaims"].size() > 0;
+}
+
+bool is_true(const Json &conditions, std::string_view type)
+{
+	bool found = false;
+	conditions.each_item([&](const Json &c) {
+		found = found || (c["type"].str() == type && c["status"].str() == "True");
+	});
+	return found;
+}
+
+} // namespace
+
+Result<PodPtr> decode_pod(const Json &object)
+{
+	auto pod = std::make_shared<Pod>();
+	Result<Meta> meta = decode_meta(object, "Pod", pod->problem);
+	if (!meta.ok())
+		return meta.error();
+	pod->meta = std::move(*meta);
+	Json spec = object["spec"], status = object["status"];
+	decode_spec(spec, *pod);
+	PodRequest asked = effective_request(spec, status);
+	pod->request = std::move(asked.total);
+	pod->has_cpu_request = asked.has_cpu;
+	pod->has_memory_request = asked.has_memory;
+	if (!asked.problem.empty())
+		complain(pod->problem, asked.problem);
+	decode_constraints(spec, *pod);
+	decode_ports(spec, *pod);
+	decode_volumes(spec, *pod);
+	pod->in_pod_group = is_gang_member(spec, pod->meta);
+	decode_status(status, *pod);
+	return PodPtr(std::move(pod));
+}
+
+Result<NodePtr> decode_node(const Json &object)
+{
+	auto node = std::make_shared<Node>();
+	std::string problem;
+	Result<Meta> meta = decode_meta(object, "Node", problem);
+	if (!meta.ok())
+		return meta.error();
+	node->meta = std::move(*meta);
+	Json spec = object["spec"], status = object["status"];
+	node->unschedulable = spec["unschedulable"].boolean_or(false);
+	spec["taints"].each_item([&](const Json &t) {
+		node->taints.push_back({word(t["key"], max_key, "a taint's key", problem),
+					word(t["value"], max_name, "a taint's value", problem),
+					word(t["effect"], 32, "a taint's effect", problem)});
+	});
+	node->ready = is_true(status["conditions"], "Ready");
+	node->allocatable = decode_resources(status["allocatable"], problem);
+	if (auto pods = node->allocatable.extended.find("pods");
+	    pods != node->allocatable.extended.end()) {
+		node->allocatable_pods = pods->second;
+		node->allocatable.extended.erase(pods);
+	}
+	if (!problem.empty())
+		log_warning("kube: node=%s: %s", node->meta.name.c_str(), problem.c_str());
+	return NodePtr(std::move(node));
+}
+
+} // namespace sk8::kube

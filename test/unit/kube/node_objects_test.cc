@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include <string>
+
+#include "lib/kube/objects.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::kube;
+
+namespace {
+
+Result<NodePtr> node(const std::string &text)
+{
+	Result<Json> j = Json::parse(text);
+	REQUIRE(j.ok());
+	return decode_node(*j);
+}
+
+} // namespace
+
+TEST_CASE("a node is decoded with its taints, readiness and allocatable amounts")
+{
+	auto n = node(R"({"kind":"Node","metadata":{"name":"n1","uid":"u-1","resourceVersion":"77",
+		"labels":{"zone":"a"}},"spec":{"unschedulable":true,"taints":[
+		{"key":"k","value":"v","effect":"NoSchedule"},{"key":"e","effect":"NoExecute"}]},
+		"status":{"allocatable":{"cpu":"7900m","memory":"31Gi","pods":"110","nvidia.com/gpu":"4"},
+		"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}})");
+	REQUIRE(n.ok());
+	const Node &got = **n;
+	CHECK(got.meta.name == "n1");
+	CHECK(got.meta.resource_version == "77");
+	CHECK(got.meta.labels.at("zone") == "a");
+	CHECK(got.unschedulable);
+	REQUIRE(got.taints.size() == 2);
+	CHECK(got.taints[0].value == "v");
+	CHECK(got.taints[1].effect == "NoExecute");
+	CHECK(got.ready);
+	CHECK(got.allocatable.milli_cpu == 7900);
+	CHECK(got.allocatable.memory_bytes == std::int64_t(31) << 30);
+	CHECK(got.allocatable.extended.at("nvidia.com/gpu") == 4);
+	CHECK_FALSE(got.allocatable.extended.contains("pods"));
+	CHECK(got.allocatable_pods == 110);
+}
+
+TEST_CASE("a node that is not ready, or does not say so, is not ready")
+{
+	for (const char *conditions : {"[]", R"([{"type":"Ready","status":"False"}])",
+				       R"([{"type":"Ready","status":"Unknown"}])", "null"}) {
+		INFO(conditions);
+		auto n = node(R"({"metadata":{"name":"n","uid":"u"},"status":{"conditions":)" +
+			      std::string(conditions) + "}}");
+		REQUIRE(n.ok());
+		CHECK_FALSE((*n)->ready);
+	}
+}
+
+TEST_CASE("what is no node is an error")
+{
+	for (const char *text : {"null", "[]", R"({"kind":"Pod","metadata":{"name":"n","uid":"u"}})",
+				 R"({"metadata":{"name":"n"}})", R"({"metadata":{"uid":"u"}})"}) {
+		INFO(text);
+		CHECK_FALSE(node(text).ok());
+	}
+}
