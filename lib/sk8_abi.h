@@ -58,6 +58,7 @@ struct sk8_job {
 	bool held;                /* pending with priority 0 */
 	const char *reason;       /* Slurm's reason word ("Priority", "Resources", ...) or "" */
 	const char *partition;
+	const char *excluded_nodes; /* ExcNodeList as it is now: an administrator may have set it; "" = none */
 	uint32_t priority;
 	int64_t start_time;       /* expected if pending, else real; SK8_NO_TIME if unknown */
 	int64_t end_time;
@@ -97,10 +98,11 @@ struct sk8_submit {
 	int64_t begin_time;           /* or SK8_NO_TIME */
 };
 
-/* text: why it failed or is pending, from Slurm; owned by the struct. */
+/* text: why it failed, in one sentence without a full stop; of a pending job Slurm's
+ * reason ("Priority"). Owned by the struct. */
 struct sk8_outcome {
 	int rc;                       /* 0, or Slurm's error number */
-	bool fatal;                   /* no point in trying the same again */
+	bool fatal;                   /* no point in trying the same again; false if a job was made */
 	uint32_t job_id;              /* submit: 0 = no job was made */
 	int64_t submit_time;
 	bool running;                 /* submit: started at once */
@@ -132,7 +134,11 @@ struct sk8_slurm_ops {
 	/* changed: jobs were made, ended or updated: save state and wake the scheduler after unlocking */
 	void (*unlock)(bool write, bool changed);
 
+	/* A site's job_submit plugins see the job as sent by its user. The caller sets what
+	 * sk8_submitting() returns around it. A job that Slurm refuses keeps no mark. */
 	void (*submit)(const struct sk8_submit *s, struct sk8_outcome *out);       /* write */
+	/* A job that never ran becomes CANCELLED, whatever state says. Also for RUNNING
+	 * and SUSPENDED ones; ESLURM_ALREADY_DONE if it has ended or is ending. */
 	void (*end)(const struct sk8_end *e, struct sk8_outcome *out);             /* write */
 	/* change the excluded nodes of a pending job of ours; never anything an administrator may have set */
 	void (*exclude)(uint32_t job_id, int64_t submit_time, const char *mark,

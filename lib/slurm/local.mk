@@ -1,1 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# sk8_slurmctld.so: our side of slurmctld. Nothing of Slurm is linked: slurmctld
+# has it all when it loads this.
+
+# the engine, as soon as lib/core builds it
+SK8_CORE_LIB =
+
+if HAVE_SLURM
+pkglib_LTLIBRARIES += sk8_slurmctld.la
+endif
+
+sk8_slurmctld_la_SOURCES = \
+	lib/sk8_abi.h \
+	lib/slurm/end.c \
+	lib/slurm/error_table.c \
+	lib/slurm/error_table.h \
+	lib/slurm/errors.c \
+	lib/slurm/hooks.h \
+	lib/slurm/jobs.c \
+	lib/slurm/layout.c \
+	lib/slurm/locks.c \
+	lib/slurm/masks.c \
+	lib/slurm/module.c \
+	lib/slurm/nodes.c \
+	lib/slurm/release.h \
+	lib/slurm/slurmctld.h \
+	lib/slurm/submit.c \
+	lib/slurm/tres.c \
+	lib/slurm/tres.h \
+	lib/slurm/view.c
+sk8_slurmctld_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+sk8_slurmctld_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+sk8_slurmctld_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+sk8_slurmctld_la_LIBADD = $(SK8_CORE_LIB)
+
+DISTCLEANFILES += slurm-config/config.h

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * hooks.h - between the thin select plugin and sk8_slurmctld.so.
+ *
+ * Clients, slurmd and slurmstepd load select plugins too (all but 26.05), so the
+ * plugin must not refer to data that only slurmctld has. All code that does is in
+ * sk8_slurmctld.so, which the plugin opens only inside slurmctld.
+ *
+ * All hooks run under slurmctld's locks, in the thread that calls the plugin;
+ * none blocks, does I/O (node_init reads our saved ledger) or changes errno.
+ */
+#ifndef SK8_SLURM_HOOKS_H
+#define SK8_SLURM_HOOKS_H
+
+#include "lib/slurm/release.h"
+
+struct sk8_select_hooks {
+	uint32_t slurm_version;	/* SLURM_VERSION_NUMBER it was built for */
+
+	/* stock: dlopen handle of the stock plugin. false: pass everything through */
+	bool (*start)(void *stock);
+	void (*stop)(void);
+
+	/* instead of the stock call, which it makes itself */
+	int (*job_test)(SK8_JOB_TEST_PARAMS);
+	/* before the stock call */
+	void (*job_fini)(job_record_t *job_ptr);
+	/* after any stock call that gives jobs other cores or takes them away */
+	void (*usage_changed)(void);
+	/* after the stock call */
+	void (*nodeinfo_set)(job_record_t *job_ptr);
+	void (*nodeinfo_set_all)(void);
+	void (*node_init)(void);
+	void (*reconfigure)(void);
+	void (*state_save)(void);
+};
+
+#define SK8_SELECT_HOOKS "sk8_select_hooks"	/* for dlsym */
+extern const struct sk8_select_hooks sk8_select_hooks;
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * module.c - sk8_slurmctld.so's entry: hosts the engine in slurmctld and tells it
+ * what the select hooks see.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "lib/slurm/hooks.h"
+#include "lib/slurm/slurmctld.h"
+
+/*
+ * In charge or not: init() runs in standby controllers too, and a controller that
+ * gives way to its primary ends with a shutdown_time, which it clears later.
+ */
+static bool in_charge;
+
+static bool is_active(void)
+{
+	if (slurmctld_config.shutdown_time)
+		__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+	return __atomic_load_n(&in_charge, __ATOMIC_ACQUIRE) && sk8_layout_fits(NULL);
+}
+
+static int64_t jobs_changed(void)
+{
+	return last_job_update;
+}
+
+static int64_t nodes_changed(void)
+{
+	return last_node_update;
+}
+
+static const struct sk8_slurm_ops ops = {
+	.active = is_active,
+	.last_job_update = jobs_changed,
+	.last_node_update = nodes_changed,
+	.lock = sk8_lock,
+	.unlock = sk8_unlock,
+	.submit = sk8_submit_job,
+	.end = sk8_end_job,
+	.exclude = sk8_exclude,
+	.find = sk8_find,
+	.each_job = sk8_each_job,
+	.each_node = sk8_each_node,
+};
+
+static void write_log(enum sk8_log_level level, const char *text)
+{
+	switch (level) {
+	case SK8_LOG_ERROR:
+		error("slurm-k8s: %s", text);
+		break;
+	case SK8_LOG_WARNING:	/* 22.05 has no such level */
+		error("slurm-k8s: warning: %s", text);
+		break;
+	case SK8_LOG_INFO:
+		info("slurm-k8s: %s", text);
+		break;
+	case SK8_LOG_VERBOSE:
+		verbose("slurm-k8s: %s", text);
+		break;
+	case SK8_LOG_DEBUG:
+		debug("slurm-k8s: %s", text);
+		break;
+	}
+}
+
+static enum sk8_log_level log_level(void)
+{
+	int level = get_log_level();
+
+	if (level >= LOG_LEVEL_DEBUG)
+		return SK8_LOG_DEBUG;
+	return (level >= LOG_LEVEL_VERBOSE) ? SK8_LOG_VERBOSE : SK8_LOG_INFO;
+}
+
+/* SLURM_K8S_CONF, or slurm-k8s.yaml beside slurm.conf */
+static char *config_path(void)
+{
+	const char *conf = getenv("SLURM_K8S_CONF"), *slash;
+
+	if (conf && conf[0])
+		return xstrdup(conf);
+	conf = slurm_conf.slurm_conf ? slurm_conf.slurm_conf : "/etc/slurm/slurm.conf";
+	slash = strrchr(conf, '/');
+	return xstrdup_printf("%.*sslurm-k8s.yaml",
+			      slash ? (int) (slash - conf) + 1 : 0, conf);
+}
+
+/* ---- hooks --------------------------------------------------------------------- */
+
+static bool start(void *stock)
+{
+	/* never freed: the engine may look at it at any time */
+	static struct sk8_host host;
+
+	if (!sk8_masks_start(stock)) {
+		error("slurm-k8s: the stock select plugin lacks select_node_usage or select_part_record: this is not the select/cons_tres of Slurm %s",
+		      SK8_SLURM_VERSION);
+		return false;
+	}
+	if (!host.ops) {
+		host = (struct sk8_host) {
+			.log = write_log,
+			.log_level = log_level(),
+			.config_path = config_path(),
+			.state_dir = xstrdup(slurm_conf.state_save_location),
+			.slurm_cluster = xstrdup(slurm_conf.cluster_name),
+			.slurm_version = SK8_SLURM_VERSION,
+			.slurm_uid = slurm_conf.slurm_user_id,
+			.ops = &ops,
+		};
+	}
+	return !sk8_runtime_acquire(&host);
+}
+
+static void stop(void)
+{
+	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+	sk8_runtime_release();
+}
+
+static int on_job_test(SK8_JOB_TEST_PARAMS)
+{
+	return sk8_masks_job_test(SK8_JOB_TEST_ARGS);
+}
+
+static void tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))
+{
+	struct sk8_view view = { .cores = NULL };
+	int saved_errno = errno;
+
+	sk8_view_fill(&view, job_ptr);
+	what(&view.job);
+	xfree(view.cores);
+	errno = saved_errno;
+}
+
+static void on_job_fini(job_record_t *job_ptr)
+{
+	if (!sk8_layout_fits(job_ptr))
+		return;
+	if (sk8_is_ours(job_ptr))
+		tell(job_ptr, sk8_on_job_fini);
+}
+
+/* At start and takeover this is also called for each running job: a replay. */
+static void on_nodeinfo_set(job_record_t *job_ptr)
+{
+	if (!sk8_layout_fits(job_ptr))
+		return;
+	if (IS_JOB_RUNNING(job_ptr) && sk8_is_ours(job_ptr))
+		tell(job_ptr, sk8_on_job_start);
+}
+
+static void on_nodeinfo_set_all(void)
+{
+	if (sk8_layout_fits(NULL))
+		sk8_masks_show();
+}
+
+static void on_node_init(void)
+{
+	sk8_masks_nodes_changed();
+	if (sk8_layout_fits(NULL))
+		sk8_on_node_init();
+}
+
+static void on_reconfigure(void)
+{
+	sk8_masks_nodes_changed();
+	if (!sk8_layout_fits(NULL))
+		return;
+	if (!slurmctld_config.shutdown_time)
+		__atomic_store_n(&in_charge, true, __ATOMIC_RELEASE);
+	sk8_on_reconfigure();
+}
+
+static void on_state_save(void)
+{
+	if (!slurmctld_config.shutdown_time)
+		return;
+	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+	sk8_on_shutdown();
+}
+
+__attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_hooks = {
+	.slurm_version = SLURM_VERSION_NUMBER,
+	.start = start,
+	.stop = stop,
+	.job_test = on_job_test,
+	.job_fini = on_job_fini,
+	.usage_changed = sk8_masks_usage_changed,
+	.nodeinfo_set = on_nodeinfo_set,
+	.nodeinfo_set_all = on_nodeinfo_set_all,
+	.node_init = on_node_init,
+	.reconfigure = on_reconfigure,
+	.state_save = on_state_save,
+};

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * release.h - what differs between Slurm's releases, all of it. No other file of
+ * ours looks at SLURM_VERSION_NUMBER, but the list of a release's select symbols
+ * in plugins/select/forward.h.
+ *
+ * 22.05 is the one that was run. What is known of 24.11 and 26.05 is written down
+ * here too, so that adding them starts from it; configure refuses them until then.
+ *
+ * Include it first: it includes Slurm's headers in an order that works.
+ */
+#ifndef SK8_SLURM_RELEASE_H
+#define SK8_SLURM_RELEASE_H
+
+#ifndef _GNU_SOURCE
+# define _GNU_SOURCE
+#endif
+#include "sk8_config.h"
+#include "config.h"			/* the two-line one that configure made */
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#include "src/common/slurm_xlator.h"	/* always the first Slurm header */
+#include "slurm/slurm_version.h"
+#include "src/common/bitstring.h"
+#include "src/common/job_resources.h"
+#include "src/common/list.h"
+#include "src/common/log.h"
+#include "src/common/node_conf.h"
+#include "src/common/read_config.h"
+#include "src/common/run_in_daemon.h"
+#include "src/common/xmalloc.h"
+#include "src/common/xstring.h"
+#include "src/slurmctld/slurmctld.h"
+#include "src/slurmctld/job_scheduler.h"
+#include "src/slurmctld/locks.h"
+#include "src/slurmctld/state_save.h"
+
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22,5,0)
+# error "Slurm before 22.05 is not supported"
+#elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23,2,0)
+# define SK8_SLURM_2205 1
+# include "src/common/gres.h"
+# include "src/common/select.h"
+# include "src/plugins/select/cons_common/cons_common.h"
+#elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24,11,0)
+# error "Slurm 23.02 to 24.05: other symbols and parameters, not covered"
+#else
+# include "src/interfaces/gres.h"
+# include "src/interfaces/select.h"
+# include "src/plugins/select/cons_tres/node_data.h"
+# include "src/plugins/select/cons_tres/part_data.h"
+# if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25,5,0)
+#  define SK8_SLURM_2411 1
+# else
+#  define SK8_SLURM_2605 1
+# endif
+#endif
+
+/* ---- types ------------------------------------------------------------------ */
+
+#ifdef SK8_SLURM_2205
+typedef List sk8_list_t;
+typedef bitstr_t *sk8_excluded_t;	/* one bitmap over all cores of the cluster */
+#else
+typedef list_t *sk8_list_t;
+typedef resv_exc_t sk8_excluded_t;	/* .exc_cores: one bitmap per node */
+#endif
+
+/* ---- select_p_job_test ------------------------------------------------------- */
+
+#ifdef SK8_SLURM_2205
+# define SK8_JOB_TEST_PARAMS \
+	job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes, \
+	uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, \
+	List preemptee_candidates, List *preemptee_job_list, \
+	bitstr_t *exc_core_bitmap
+# define SK8_JOB_TEST_ARGS \
+	job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode, \
+	preemptee_candidates, preemptee_job_list, exc_core_bitmap
+/* the caller's exclusion, and the call with another one and other candidates */
+# define SK8_JOB_TEST_EXCLUDED exc_core_bitmap
+# define SK8_JOB_TEST_WITH(candidates, preempted, excluded) \
+	job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode, \
+	candidates, preempted, *(excluded)
+#else
+# define SK8_JOB_TEST_PARAMS \
+	job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes, \
+	uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, \
+	list_t *preemptee_candidates, list_t **preemptee_job_list, \
+	resv_exc_t *resv_exc_ptr, will_run_data_t *will_run_ptr
+# define SK8_JOB_TEST_ARGS \
+	job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode, \
+	preemptee_candidates, preemptee_job_list, resv_exc_ptr, will_run_ptr
+# define SK8_JOB_TEST_EXCLUDED (*resv_exc_ptr)
+# define SK8_JOB_TEST_WITH(candidates, preempted, excluded) \
+	job_ptr, node_bitmap, min_nodes, max_nodes, req_nodes, mode, \
+	candidates, preempted, excluded, will_run_ptr
+#endif
+
+/*
+ * An exclusion argument of our own that begins as a copy of the caller's: the
+ * stock plugin may write into what it gets.
+ */
+static inline sk8_excluded_t sk8_excluded_copy(sk8_excluded_t from)
+{
+#ifdef SK8_SLURM_2205
+	return from ? bit_copy(from) :
+		bit_alloc(cr_get_coremap_offset(node_record_count));
+#else
+	bitstr_t **cores = xcalloc(node_record_count, sizeof(*cores));
+
+	for (int i = 0; from.exc_cores && (i < node_record_count); i++)
+		if (from.exc_cores[i])
+			cores[i] = bit_copy(from.exc_cores[i]);
+	from.exc_cores = cores;
+	return from;
+#endif
+}
+
+static inline void sk8_excluded_free(sk8_excluded_t *excluded)
+{
+#ifdef SK8_SLURM_2205
+	FREE_NULL_BITMAP(*excluded);
+#else
+	for (int i = 0; i < node_record_count; i++)
+		FREE_NULL_BITMAP(excluded->exc_cores[i]);
+	xfree(excluded->exc_cores);
+#endif
+}
+
+/* cores: as many bits as the node has cores; those set are excluded too */
+static inline void sk8_excluded_add(sk8_excluded_t *excluded, int node_inx,
+				    bitstr_t *cores)
+{
+	int last = bit_fls(cores);
+
+	if (last < 0)
+		return;
+#ifdef SK8_SLURM_2205
+	uint32_t base = cr_get_coremap_offset(node_inx);
+
+	for (int k = bit_ffs(cores); k <= last; k++)
+		if (bit_test(cores, k))
+			bit_set(*excluded, base + k);
+#else
+	if (excluded->exc_cores[node_inx])
+		bit_or(excluded->exc_cores[node_inx], cores);
+	else
+		excluded->exc_cores[node_inx] = bit_copy(cores);
+#endif
+}
+
+/* ---- what sinfo and scontrol show as allocated -------------------------------- */
+
+/* After the stock nodeinfo_set_all: count so much more on this node. */
+static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
+				      uint64_t memory_mb)
+{
+#ifdef SK8_SLURM_2605
+	node_select_stats_t *stats = node_select_stats_array[node_ptr->index];
+
+	stats->alloc_cpus += cpus;
+	stats->alloc_memory += memory_mb;
+#elif defined(SK8_SLURM_2205)
+	select_nodeinfo_t *info = node_ptr->select_nodeinfo->data;
+
+	info->alloc_cpus += cpus;
+	info->alloc_memory += memory_mb;
+#else
+	/* the head of cons_tres' private struct select_nodeinfo */
+	struct {
+		uint16_t magic, alloc_cpus;
+		uint64_t alloc_memory;
+	} *info = (void *) node_ptr->select_nodeinfo->data;
+
+	info->alloc_cpus += cpus;
+	info->alloc_memory += memory_mb;
+#endif
+}
+
+/* CPUs and MB that nodeinfo_set_all counts on this node now */
+static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
+				       uint64_t *memory_mb)
+{
+#ifdef SK8_SLURM_2605
+	*cpus = node_select_stats_array[node_ptr->index]->alloc_cpus;
+	*memory_mb = node_select_stats_array[node_ptr->index]->alloc_memory;
+#else
+	struct {
+		uint16_t magic, alloc_cpus;
+		uint64_t alloc_memory;
+	} *info = (void *) node_ptr->select_nodeinfo->data;
+
+	*cpus = info->alloc_cpus;
+	*memory_mb = info->alloc_memory;
+#endif
+}
+
+/* ---- jobs ------------------------------------------------------------------------ */
+
+static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,
+				   bool node_fail, uint32_t wait_status)
+{
+#ifdef SK8_SLURM_2605
+	slurm_step_id_t step_id = STEP_ID_FROM_JOB_RECORD(job_ptr);
+
+	return job_complete(&step_id, uid, false, node_fail, wait_status);
+#else
+	return job_complete(job_ptr->job_id, uid, false, node_fail, wait_status);
+#endif
+}
+
+/* What stands before a name in tres_per_node: "gres:gpu:2" or "gres/gpu:2" */
+#ifdef SK8_SLURM_2205
+# define SK8_TRES_PREFIX "gres:"
+#else
+# define SK8_TRES_PREFIX "gres/"
+#endif
+
+/* 25.05+: a job that no slurmd hears of */
+#ifdef EXTERNAL_JOB
+# define SK8_EXTERNAL_JOB EXTERNAL_JOB
+#else
+# define SK8_EXTERNAL_JOB 0
+#endif
+
+static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_ptr)
+{
+#ifdef SK8_SLURM_2605
+	desc->step_id = STEP_ID_FROM_JOB_RECORD(job_ptr);
+#else
+	desc->job_id = job_ptr->job_id;
+#endif
+}
+
+/* ---- job_submit -------------------------------------------------------------------- */
+
+#ifdef SK8_SLURM_2205
+# define SK8_JOB_MODIFY_PARAMS \
+	job_desc_msg_t *job_desc, job_record_t *job_ptr, uint32_t submit_uid
+/* 22.05 has no way to tell the caller why; the log says it */
+# define SK8_JOB_MODIFY_ERR_MSG NULL
+#else
+# define SK8_JOB_MODIFY_PARAMS \
+	job_desc_msg_t *job_desc, job_record_t *job_ptr, uint32_t submit_uid, \
+	char **err_msg
+# define SK8_JOB_MODIFY_ERR_MSG err_msg
+#endif
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * slurmctld.h - what the files of sk8_slurmctld.so offer each other.
+ */
+#ifndef SK8_SLURM_SLURMCTLD_H
+#define SK8_SLURM_SLURMCTLD_H
+
+#include "lib/slurm/release.h"
+#include "lib/sk8_abi.h"
+
+/* locks.c */
+extern void sk8_lock(bool write);
+extern void sk8_unlock(bool write, bool changed);
+
+/*
+ * layout.c: do our headers describe this slurmctld? Asked before any struct is
+ * used; job_ptr may be NULL. Once no, it is no for ever, and the log says so once.
+ * Under any job and node lock.
+ */
+extern bool sk8_layout_fits(job_record_t *job_ptr);
+
+/* view.c: a job as sk8_abi.h describes it, with the memory it needs */
+struct sk8_view {
+	struct sk8_job job;
+	uint16_t *cores;	/* grows; xfree() it at the end */
+	uint32_t core_room;
+};
+/* what squeue shows in its column REASON, or "" */
+extern const char *sk8_reason(const job_record_t *job_ptr);
+extern bool sk8_is_ours(const job_record_t *job_ptr);
+extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr);
+/* the job of this id if submit_time and mark are its too, else NULL */
+extern job_record_t *sk8_find_ours(uint32_t job_id, int64_t submit_time, const char *mark);
+
+/* jobs.c */
+extern bool sk8_find(uint32_t job_id, struct sk8_job *job);
+extern void sk8_each_job(void (*f)(void *arg, const struct sk8_job *job), void *arg);
+extern void sk8_exclude(uint32_t job_id, int64_t submit_time, const char *mark,
+			const char *excluded_nodes, struct sk8_outcome *out);
+
+/* submit.c, end.c, nodes.c */
+extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
+extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
+extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
+
+/* errors.c: rc and Slurm's message (may be NULL) as outcome */
+extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);
+
+/* masks.c */
+extern bool sk8_masks_start(void *stock);
+extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS);
+extern void sk8_masks_show(void);
+extern void sk8_masks_nodes_changed(void);	/* node indexes may mean other nodes */
+extern void sk8_masks_usage_changed(void);	/* jobs hold other cores */
+/* under the node write lock: have the masks changed since this was last asked? */
+extern bool sk8_masks_changed(void);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * submit.c - a placeholder job made inside slurmctld, without RPC and without
+ * authentication: the caller says who it belongs to, by the administrator's mapping.
+ *
+ * A site's job_submit plugins see the job as if its user had sent it, and refuse
+ * or change it as they do with everybody's. What only we may say (the mark, a nice
+ * below zero) is added after them. The rest runs as root, so that a partition may
+ * be RootOnly: for pods, and for nobody who logs in.
+ */
+#include <string.h>
+#include "lib/slurm/slurmctld.h"
+#include "lib/slurm/error_table.h"
+#include "lib/slurm/tres.h"
+
+/* NULL for an empty string: Slurm's default */
+static char *copy(const char *text)
+{
+	return (text && text[0]) ? xstrdup(text) : NULL;
+}
+
+/* false with *out set: it cannot be said to Slurm */
+static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_outcome *out)
+{
+	if (!s->cpus || (s->cpus >= INFINITE16)) {
+		sk8_outcome_error(out, ESLURM_INVALID_CPU_COUNT, NULL);
+		return false;
+	}
+	if (s->tres_per_node && s->tres_per_node[0]) {
+		char tres[2048];
+
+		if (!sk8_tres_text(tres, sizeof(tres), SK8_TRES_PREFIX, s->tres_per_node)) {
+			sk8_outcome_error(out, ESLURM_INVALID_GRES, NULL);
+			return false;
+		}
+		desc->tres_per_node = xstrdup(tres);
+	}
+	desc->user_id = s->uid;
+	desc->group_id = s->gid;
+	desc->name = copy(s->job_name);
+	desc->account = copy(s->account);
+	desc->partition = copy(s->partition);
+	desc->qos = copy(s->qos);
+	desc->reservation = copy(s->reservation);
+	desc->wckey = copy(s->wckey);
+	desc->comment = copy(s->comment);
+	desc->features = copy(s->features);
+	desc->licenses = copy(s->licenses);
+	desc->exc_nodes = copy(s->excluded_nodes);
+	desc->req_nodes = copy(s->required_node);
+	desc->min_nodes = desc->max_nodes = 1;
+	desc->num_tasks = 1;
+	desc->min_cpus = desc->cpus_per_task = s->cpus;
+	if (s->memory_mb)
+		desc->pn_min_memory = s->memory_mb;
+	if (s->time_limit_minutes)
+		desc->time_limit = s->time_limit_minutes;
+	if (s->begin_time != SK8_NO_TIME)
+		desc->begin_time = s->begin_time;
+	if (s->held)
+		desc->priority = 0;
+	if (s->nice_set && ((int32_t) s->nice >= 0))
+		desc->nice = NICE_OFFSET + s->nice;
+
+	desc->immediate = s->immediate;
+	desc->kill_on_node_fail = 1;
+	desc->work_dir = xstrdup("/");
+	/* shown as AllocNode:Sid; a partition's AllocNodes may name it */
+	desc->alloc_node = xstrdup("k8s");
+	desc->alloc_sid = 0;
+	/* nothing of slurmctld's environment, but one entry must be there */
+	desc->env_size = 1;
+	desc->environment = xcalloc(2, sizeof(char *));
+	desc->environment[0] = xstrdup("SLURM_K8S=1");
+	/* no client waits: nobody to tell, and InactiveLimit does not count */
+	desc->alloc_resp_port = desc->other_port = 0;
+	desc->het_job_offset = NO_VAL;
+	desc->bitflags |= SK8_EXTERNAL_JOB;
+	return true;
+}
+
+static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
+{
+	xfree(desc->admin_comment);
+	desc->admin_comment = xstrdup(s->mark);
+	if (s->nice_set && ((int32_t) s->nice < 0))
+		desc->nice = NICE_OFFSET + (int32_t) s->nice;
+}
+
+static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
+		    job_record_t **job_ptr, char **err_msg)
+{
+	int rc = validate_job_create_req(desc, s->uid, err_msg);
+
+	if (rc)
+		return rc;
+	add_privileged(desc, s);
+	return job_allocate(desc, s->immediate, false, NULL, true, 0, false, job_ptr,
+			    err_msg, SLURM_PROTOCOL_VERSION);
+}
+
+extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
+{
+	job_desc_msg_t *desc = xmalloc(sizeof(*desc));
+	job_record_t *job_ptr = NULL;
+	char *err_msg = NULL;
+	int rc;
+
+	*out = (struct sk8_outcome) { .rc = SLURM_SUCCESS };
+	slurm_init_job_desc_msg(desc);
+	if (!fill(desc, s, out)) {
+		slurm_free_job_desc_msg(desc);
+		return;
+	}
+	rc = allocate(desc, s, &job_ptr, &err_msg);
+	if (job_ptr && !sk8_layout_fits(job_ptr))
+		job_ptr = NULL;
+	sk8_outcome_error(out, rc, err_msg);
+	if (job_ptr && IS_JOB_FINISHED(job_ptr)) {
+		/*
+		 * Refused, yet Slurm keeps a record for MinJobAge, as of any
+		 * refused sbatch. It never was the pod's job: take the mark off,
+		 * so that no scan finds it.
+		 */
+		xfree(job_ptr->admin_comment);
+	} else if (job_ptr) {
+		/* rc may say why it waits, in a way; its reason says it better */
+		out->fatal = false;
+		sk8_one_line(out->text, sizeof(out->text), sk8_reason(job_ptr));
+		out->job_id = job_ptr->job_id;
+		out->submit_time = job_ptr->details->submit_time;
+		out->running = IS_JOB_RUNNING(job_ptr);
+	}
+	xfree(err_msg);
+	slurm_free_job_desc_msg(desc);
+}
