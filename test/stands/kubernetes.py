@@ -83,6 +83,11 @@ class Kubernetes:
 	# -- control plane
 
 	def up(self):
+		self.start()
+		self.finish()
+
+	def start(self):
+		"""Returns while kube-apiserver is still starting."""
 		bin_dir = binaries()
 		client, peer, secure = reserve.ports(self.folder, 3)
 		server = f"https://127.0.0.1:{secure}"
@@ -111,6 +116,8 @@ class Kubernetes:
 			"--kubelet-preferred-address-types=InternalIP", f"--kubelet-client-certificate={self.pki}/admin.crt",
 			f"--kubelet-client-key={self.pki}/admin.key", "--profiling=false",
 			f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}", "--audit-log-maxsize=4096"])
+
+	def finish(self):
 		self.wait_ready()
 		self.kubectl("apply", "-f", RBAC)
 
@@ -230,13 +237,6 @@ class Kubernetes:
 		if os.path.exists(f"/sys/class/net/{self.link}"):
 			found.append(f"link {self.link}")
 		return found
-
-	def restart_apiserver(self, number):
-		"""number: the signal that ends it. Returns when it is ready again."""
-		server = self.daemon("kube-apiserver")
-		server.stop(number)
-		server.start_again()
-		self.wait_ready()
 
 
 def _answers(port):

@@ -4,13 +4,17 @@ import os
 import shutil
 
 from . import reserve
+from .accounting import Accounting, settings
 from .kubernetes import Kubernetes
 from .process import Daemon, Machine, daemons, processes_of
+from .slurm import Slurm, search_path
+from .slurm import version as slurm_version
 from .waiting import StandError, say, wait_for
 
 MARK = ".stand"
 # What a stand writes into its folder; a new one in the same folder starts without it.
 PARTS = ("run", "log", "kubernetes", "kubesim", "nodes", "slurm", "etc", "inst", "accounting", "env")
+MOST_SLURMDS = 16  # more fake nodes have none: Slurm calls them down until something else keeps them up
 LONGEST = 60  # sockets live in the folder, and their names end at 107 bytes
 
 
@@ -56,6 +60,74 @@ def real_node(folder, name, cpus, memory):
 	machine = boot(folder, name, kubernetes.node_setup(name, cpus, memory))
 	kubernetes.node(machine)
 	return machine
+
+
+def apiserver_name(folder):
+	return "kubesim" if Daemon(folder, "kubesim").record else "kube-apiserver"
+
+
+def up(options):
+	"""Starts what test/cluster's options say. What was started stays for a look if something fails."""
+	folder = options.folder
+	slurm, release = Slurm(folder), slurm_version()
+	if options.slurm and not release.startswith(options.slurm):
+		raise StandError(f"Slurm {release} is installed, not {options.slurm}")
+	prepare_folder(folder)
+	kubelets = (1 if options.api == "real" else 0) if options.kubelets is None else options.kubelets
+	real = [f"n{i}" for i in range(1, kubelets + 1)]
+	fake = [f"f{i}" for i in range(1, options.fake_nodes + 1)]
+	server = Kubernetes(folder)
+	server.start()
+	slurm.munge()
+	accounting = Accounting(slurm, reserve.ports(folder, 1)[0]) if options.accounting else None
+	if accounting:
+		accounting.start_database()
+	slurm.configure(real + fake, options, settings(accounting.port, options.enforce) if accounting else None)
+	if accounting:
+		accounting.start()
+	server.finish()
+	server.fake_nodes(fake, options.cpus, options.memory)
+	for name in real:
+		real_node(folder, name, options.cpus, options.memory)
+	text = None
+	if options.config:
+		with open(options.config, encoding="utf-8") as file:
+			text = file.read()
+	slurm.mapping(server.slurm, text)
+	slurm.controller(dict(pair.split("=", 1) for pair in options.slurmctld_env))
+	for name in real + fake[:MOST_SLURMDS]:
+		slurm.slurmd(Machine(folder, name) if name in real else boot(folder, name))
+	slurm.wait_nodes(real + fake[:MOST_SLURMDS])
+	write_env(folder, slurm, server, options, real, fake)
+
+
+def write_env(folder, slurm, server, options, real, fake):
+	names = {
+		"STAND": folder, "STAND_API": options.api, "KUBECONFIG": server.admin, "SLURM_CONF": slurm.conf,
+		"SLURM_K8S_CONF": slurm.k8s_conf, "STAND_SLURM_KUBECONFIG": server.slurm, "PATH": search_path(),
+		"STAND_LOGS": f"{folder}/log", "STAND_SLURMCTLD_LOG": f"{folder}/log/slurmctld.log",
+		"STAND_AUDIT_LOG": server.audit, "STAND_KUBELETS": " ".join(real), "STAND_FAKE_NODES": " ".join(fake),
+		# one per kubelet: what its containers did, from containerd
+		"STAND_RUNTIME_LOGS": " ".join(f"{folder}/log/events-{name}.log" for name in real),
+	}
+	with open(os.path.join(folder, "env"), "w", encoding="utf-8") as file:
+		file.writelines(f"export {name}='{value}'\n" for name, value in names.items())
+
+
+def read_env(folder):
+	"""DIR/env as a dict."""
+	with open(os.path.join(folder, "env"), encoding="utf-8") as file:
+		pairs = (line.removeprefix("export ").rstrip("\n").split("=", 1) for line in file)
+		return {name: value.strip("'") for name, value in pairs}
+
+
+def start_again(folder, daemon):
+	"""Starts a daemon as it was started; returns when it is ready."""
+	daemon.start_again()
+	if daemon.name == "slurmctld":
+		Slurm(folder).wait_controller()
+	elif daemon.name in ("kube-apiserver", "etcd"):
+		Kubernetes(folder).wait_ready()
 
 
 def down(folder):

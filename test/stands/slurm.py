@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A throw-away Slurm in a folder: munge with its own key, slurmctld, a slurmd per node.
+
+Everything runs as root, which is Slurm's user, too: then jobs can run as any user
+of the host, and nothing of the host has to be changed for it.
+"""
+import glob
+import os
+import shutil
+import socket
+import subprocess
+
+from . import reserve
+from .process import Daemon, run
+from .waiting import StandError, wait_for
+
+# Users that every Debian has; which namespace is whose: see mapping() below.
+USERS = {"daemon": "general", "games": "team-a", "news": "team-b", "mail": "teams"}
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def search_path():
+	"""PATH with the folders of daemons: they must be started as slurmctld and slurmd, without a folder."""
+	parts = os.environ.get("PATH", "/usr/bin:/bin").split(":")
+	return ":".join(parts + [part for part in SBIN if part not in parts])
+
+
+def version():
+	if not shutil.which("slurmctld", path=search_path()):
+		raise StandError("slurmctld is missing; run script/install-deps slurm")
+	return run(["slurmctld", "-V"], {"PATH": search_path()}).split()[1]
+
+
+def stock_plugins():
+	"""The folder of Slurm's own plugins."""
+	for pattern in ("/usr/lib/*/slurm-wlm", "/usr/lib/*/slurm", "/usr/lib64/slurm", "/usr/lib/slurm",
+			"/usr/local/lib/slurm"):
+		for path in glob.glob(pattern):
+			if os.path.exists(f"{path}/select_cons_tres.so"):
+				return path
+	raise StandError("Slurm's plugins (select_cons_tres.so) are missing; run script/install-deps slurm")
+
+
+class Slurm:
+	"""folder: the stand's. conf: its slurm.conf."""
+
+	def __init__(self, folder):
+		self.folder = os.path.abspath(folder)
+		self.home = os.path.join(self.folder, "slurm")
+		self.etc = os.path.join(self.folder, "etc")
+		self.conf = os.path.join(self.etc, "slurm.conf")
+		self.k8s_conf = os.path.join(self.etc, "slurm-k8s.yaml")
+		self.munge_socket = os.path.join(self.folder, "run", "munge.socket")
+
+	def daemon(self, name):
+		"""Slurm's daemons write log/NAME.log themselves; what they print before is in log/NAME.out."""
+		daemon = Daemon(self.folder, name)
+		daemon.log = os.path.join(self.folder, "log", name + ".out")
+		return daemon
+
+	@property
+	def env(self):
+		return {"SLURM_CONF": self.conf, "PATH": search_path()}
+
+	def command(self, *argv, seconds=60):
+		return run(list(argv), self.env, seconds)
+
+	# -- the pieces, in the order in which they start
+
+	def munge(self):
+		os.makedirs(self.home, exist_ok=True)
+		os.makedirs(self.etc, exist_ok=True)
+		key = os.path.join(self.home, "munge.key")
+		with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+			file.write(os.urandom(1024))
+		daemon = self.daemon("munged").start(["munged", "--foreground", "--force", f"--key-file={key}",
+			f"--socket={self.munge_socket}", f"--pid-file={self.home}/munged.pid", f"--seed-file={self.home}/munge.seed",
+			f"--log-file={self.folder}/log/munged.log", "--num-threads=4"], {"PATH": search_path()})
+		wait_for("munged", lambda: daemon.check() and os.path.exists(self.munge_socket), 20, daemon.hint)
+
+	def configure(self, nodes, options, accounting=None):
+		"""Writes slurm.conf. nodes: names; options: see test/cluster; accounting: lines of it."""
+		ports = reserve.ports(self.folder, 1 + len(nodes))
+		plugin_dir = stock_plugins()
+		if options.plugin:
+			plugin_dir = os.path.join(self.install(options.build), "plugins") + ":" + plugin_dir
+		log = os.path.join(self.folder, "log")
+		settings = {
+			"ClusterName": "stand",
+			"SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
+			"SlurmUser": "root", "SlurmdUser": "root",
+			"AuthType": "auth/munge", "AuthInfo": f"socket={self.munge_socket}", "CredType": "cred/munge",
+			"SlurmctldPort": ports[0], "SlurmdPort": ports[1] if nodes else 1,
+			"StateSaveLocation": f"{self.home}/state", "SlurmdSpoolDir": f"{self.home}/spool/%n",
+			"SlurmctldPidFile": f"{self.home}/slurmctld.pid", "SlurmdPidFile": f"{self.home}/slurmd-%n.pid",
+			"SlurmctldLogFile": f"{log}/slurmctld.log", "SlurmdLogFile": f"{log}/slurmd-%n.log",
+			"SlurmctldSyslogDebug": "quiet", "SlurmdSyslogDebug": "quiet", "SlurmctldDebug": "verbose",
+			"LogTimeFormat": "iso8601_ms",
+			"PluginDir": plugin_dir,
+			"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory",
+			"ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/none", "MpiDefault": "none",
+			"JobAcctGatherType": "jobacct_gather/none", "JobCompType": "jobcomp/none",
+			"AccountingStorageType": "accounting_storage/none",
+			"ReturnToService": 2, "SlurmdParameters": "config_overrides", "MaxJobCount": 30000, "KillWait": 5,
+			"SchedulerType": "sched/backfill",
+			"SchedulerParameters": "sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue",
+			"PriorityType": "priority/basic",
+		}
+		if options.plugin and "job_submit_k8s.so" in os.listdir(plugin_dir.split(":", maxsplit=1)[0]):
+			settings["JobSubmitPlugins"] = "k8s"
+		lines = [f"NodeName=DEFAULT CPUs={options.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cpus} "
+			f"ThreadsPerCore=1 RealMemory={options.memory} State=UNKNOWN"]
+		for name, port in zip(nodes, ports[1:]):
+			lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port}")
+		if nodes:
+			every = "Nodes=" + ",".join(nodes)
+			lines += [f"PartitionName=DEFAULT {every} MaxTime=INFINITE DefMemPerCPU=100 State=UP",
+				"PartitionName=batch Default=YES PriorityTier=10",
+				"PartitionName=low PriorityTier=1",
+				"PartitionName=short PriorityTier=10 MaxTime=1 DefaultTime=1"]
+		settings.update(accounting or {})
+		for text in options.slurm_conf or []:
+			_merge(settings, lines, text)
+		os.makedirs(f"{self.home}/state", exist_ok=True)
+		for name in nodes:
+			os.makedirs(f"{self.home}/spool/{name}", exist_ok=True)
+		with open(self.conf, "w", encoding="utf-8") as file:
+			file.writelines(f"{key}={value}\n" for key, value in settings.items())
+			file.writelines(line + "\n" for line in lines)
+		with open(os.path.join(self.etc, "cgroup.conf"), "w", encoding="utf-8") as file:
+			file.write(_cgroup_conf(version()))
+
+	def install(self, build):
+		"""A copy of what `build` built, as it will be installed. Returns its folder with plugins/ in it."""
+		if not os.path.exists(os.path.join(build, "Makefile")):
+			raise StandError(f"{build} is no build folder; build first, or name it with --build, or use --no-plugin")
+		stage = os.path.join(build, "stage")
+		done = subprocess.run(["make", "-C", build, "-s", "install", f"DESTDIR={stage}"], stdin=subprocess.DEVNULL,
+			stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+		found = glob.glob(f"{stage}/**/plugins/select_cons_tres.so", recursive=True)
+		if done.returncode or not found:
+			raise StandError(f"make install in {build} brought no select_cons_tres.so:\n{done.stdout[-2000:]}")
+		inst = os.path.join(self.folder, "inst")
+		shutil.copytree(os.path.dirname(os.path.dirname(found[0])), inst, symlinks=True)
+		return inst
+
+	def mapping(self, kubeconfig, text=None):
+		"""Writes slurm-k8s.yaml: text, or a default that maps a few namespaces to users of the host."""
+		allow = "allow: {partition: [batch, low, short], qos: [normal, high]}"
+		text = text or f"""clusters:
+  - name: stand
+    kubeconfig: {kubeconfig}
+    schedulerNames: [slurm]
+    nodes: {{selector: "slurm-k8s.io/shared=true"}}
+    namespaces:
+      - {{match: default, user: daemon, account: general, {allow}}}
+      - {{match: team-a, user: games, account: team-a, {allow}}}
+      - {{match: team-b, user: news, account: team-b, {allow}}}
+      - {{match: "team-*", user: mail, account: teams, {allow}}}
+"""
+		with open(os.open(self.k8s_conf, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+			file.write(text.replace("@KUBECONFIG@", kubeconfig))
+
+	def controller(self, extra=None):
+		"""extra: more environment for slurmctld."""
+		inst = os.path.join(self.folder, "inst")
+		env = {**self.env, "SLURM_K8S_CONF": self.k8s_conf, **(extra or {})}
+		if os.path.isdir(inst):
+			# installed somewhere else than configured: that is where the private library is
+			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
+		self.daemon("slurmctld").start(["slurmctld", "-D"], env)
+		self.wait_controller()
+
+	def wait_controller(self, seconds=60):
+		daemon = self.daemon("slurmctld")
+		wait_for("slurmctld", lambda: daemon.check() and " is UP" in self._try("scontrol", "ping"), seconds, daemon.hint)
+
+	def slurmd(self, machine):
+		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], self.env, inside=machine)
+
+	def wait_nodes(self, names, seconds=60):
+		def idle():
+			for name in names:
+				self.daemon(f"slurmd-{name}").check()
+			lines = self._try("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
+			state = dict(line.split() for line in lines if line)
+			return all(state.get(name) == "idle" for name in names)
+		wait_for("Slurm's nodes", idle, seconds, lambda: self._try("sinfo", "-N", "-l") + self._try("sinfo", "-R"))
+
+	def _try(self, *argv):
+		try:
+			return self.command(*argv)
+		except StandError:
+			return ""
+
+
+def _cgroup_conf(release):
+	# 22.05 looks for the hierarchies whatever the plugins are; later releases can do without
+	return "CgroupMountpoint=/sys/fs/cgroup\n" if release.startswith("22.05") else "CgroupPlugin=disabled\n"
+
+
+def _merge(settings, lines, text):
+	"""text: a file's name or lines of slurm.conf. A key that is there already gets the new value."""
+	if os.path.exists(text):
+		with open(text, encoding="utf-8") as file:
+			text = file.read()
+	known = {key.lower(): key for key in settings}
+	for line in text.splitlines():
+		line = line.strip()
+		key, equals, value = line.partition("=")
+		if not line or line.startswith("#"):
+			continue
+		if not equals:
+			raise StandError(f"--slurm-conf: '{line}' is neither a file nor a line Key=Value")
+		if key.lower() in ("nodename", "partitionname", "downnodes", "nodeset"):
+			lines.append(line)
+		else:
+			settings[known.get(key.lower(), key)] = value
