@@ -94,7 +94,7 @@ struct sk8_submit {
 	const char *required_node;    /* adoption only, else "" */
 	bool immediate;               /* start now or fail: nothing stays pending */
 	bool held;
-	uint32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */
+	int32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */
 	int64_t begin_time;           /* or SK8_NO_TIME */
 };
 

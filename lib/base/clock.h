@@ -16,6 +16,8 @@ public:
 	virtual ~Clock() = default;
 	// Never goes back; only differences mean something. For delays and timeouts.
 	virtual Millis monotonic() const = 0;
+	// The same in microseconds, for measuring.
+	virtual std::int64_t monotonic_us() const { return monotonic().count() * 1000; }
 	// Seconds since 1970, UTC; may step. For what people and other systems read.
 	virtual std::int64_t wall_seconds() const = 0;
 };
@@ -26,6 +28,12 @@ public:
 	{
 		return std::chrono::duration_cast<Millis>(
 			std::chrono::steady_clock::now().time_since_epoch());
+	}
+	std::int64_t monotonic_us() const override
+	{
+		return std::chrono::duration_cast<std::chrono::microseconds>(
+			       std::chrono::steady_clock::now().time_since_epoch())
+			.count();
 	}
 	std::int64_t wall_seconds() const override
 	{

@@ -1,1 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# The engine. libcore is what tests link; libsk8core is the same with the C border,
+# the one private library that all plugins of a process share.
+noinst_LTLIBRARIES += lib/core/libcore.la
+lib_core_libcore_la_LIBADD = lib/kube/libkube.la lib/base/libbase.la -lpthread
+lib_core_libcore_la_SOURCES = \
+	lib/core/annotations.cc \
+	lib/core/annotations.h \
+	lib/core/hold_journal.h \
+	lib/core/hold_table.cc \
+	lib/core/hold_table.h \
+	lib/core/identity.cc \
+	lib/core/identity.h \
+	lib/core/job.cc \
+	lib/core/job.h \
+	lib/core/job_request.cc \
+	lib/core/job_request.h \
+	lib/core/kube_port.h \
+	lib/core/ledger_file.cc \
+	lib/core/ledger_file.h \
+	lib/core/lifecycle.cc \
+	lib/core/lifecycle.h \
+	lib/core/metrics.cc \
+	lib/core/metrics.h \
+	lib/core/names.h \
+	lib/core/node_view.cc \
+	lib/core/node_view.h \
+	lib/core/placement.cc \
+	lib/core/placement.h \
+	lib/core/pod_end.cc \
+	lib/core/pod_end.h \
+	lib/core/pod_key.cc \
+	lib/core/pod_key.h \
+	lib/core/pod_reports.cc \
+	lib/core/pod_reports.h \
+	lib/core/pods_binding.cc \
+	lib/core/pods_controller.cc \
+	lib/core/pods_controller.h \
+	lib/core/pods_effects.cc \
+	lib/core/pods_then.h \
+	lib/core/settings.cc \
+	lib/core/settings.h \
+	lib/core/slurm_port.h \
+	lib/core/slurm_worker.cc \
+	lib/core/slurm_worker.h \
+	lib/core/timer_port.h \
+	lib/sk8_abi.h

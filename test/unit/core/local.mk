@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_CATCH2
+check_PROGRAMS += test/unit/core_test
+TESTS += test/unit/core_test
+endif
+test_unit_core_test_SOURCES = \
+	$(UNIT_MAIN) \
+	test/unit/core/hold_table_test.cc \
+	test/unit/core/lifecycle_test.cc \
+	test/unit/core/pods_controller_test.cc \
+	test/unit/core/request_test.cc \
+	test/unit/core/settings_test.cc \
+	test/unit/core/world.cc \
+	test/unit/core/world.h
+test_unit_core_test_LDADD = lib/core/libcore.la $(CATCH_LIBS)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What a pod says about its job in annotations: our own keys, and those of
+// slurm-bridge and SUNK, so that manifests written for them work unchanged. Pure.
+#ifndef SK8_CORE_ANNOTATIONS_H
+#define SK8_CORE_ANNOTATIONS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/base/result.h"
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+// Wishes, not rights: identify() decides about the first group.
+struct Wishes {
+	std::optional<std::string> account, partition, qos, reservation, licenses;
+	std::optional<std::string> user_id, group_id;
+
+	std::optional<std::string> job_name, comment, wckey, features;
+	std::optional<std::uint32_t> time_limit_minutes;
+	std::optional<std::int64_t> milli_cpu, memory_bytes;
+};
+
+// An annotation that we know but cannot do (for example gres) is an error, so
+// that nobody believes that it works; so is a value that cannot be read.
+// When a key is given in several vocabularies, ours wins, then slurm-bridge's.
+Result<Wishes> read_wishes(const kube::Pod &pod);
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The saved ledger: an append-only file of holds, one JSON object per line, so that
+// a slurmctld that was killed at any moment knows what pods may still hold.
+//
+//   {"v":1}                                                        first line
+//   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
+//   {"free":"k8s:c/ns/name/uid"}
+//
+// A last line cut short by a crash is ignored: it was not acknowledged. The file is
+// written again when more than half of it is history. Owner only (0600); a file
+// that is not ours or that others can write is refused.
+//
+// Only the thread of its owner; does disk I/O.
+#ifndef SK8_CORE_HOLD_JOURNAL_H
+#define SK8_CORE_HOLD_JOURNAL_H
+
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/core/hold_table.h"
+
+namespace sk8::core {
+
+class HoldJournal {
+public:
+	virtual ~HoldJournal() = default;
+	virtual void hold(const Hold &h) = 0;
+	virtual void free(const PodKey &key) = 0;
+	// What was appended is on disk when this returns ok. Before that nothing may be bound.
+	virtual Result<void> flush() = 0;
+};
+
+// Parses a saved ledger. Lines that make no sense are an error (with the line
+// number), except a last one without newline.
+Result<std::vector<Hold>> parse_journal(std::string_view text);
+std::string journal_line(const Hold &h);
+std::string journal_line(const PodKey &freed);
+
+} // namespace sk8::core
+
+#endif

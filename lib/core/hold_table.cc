@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/hold_table.h"
+
+#include <algorithm>
+#include <map>
+
+namespace sk8::core {
+
+static std::string id(const PodKey &key)
+{
+	return key.cluster + '/' + key.uid;
+}
+
+bool HoldTable::masked(const std::string &id) const
+{
+	auto h = holds_.find(id);
+	if (h == holds_.end() || lifted_.contains(id))
+		return false;
+	auto r = running_.find(id);
+	return r == running_.end() || r->second.node != h->second.node;
+}
+
+// After a change of what is known of one pod; mutex_ is held. Hooks wait for
+// this mutex, so the cost must not grow with the number of holds.
+void HoldTable::changed(const std::string &id)
+{
+	const bool was = masked_.contains(id), is = masked(id);
+	if (!was && !is)
+		return;
+	if (is)
+		masked_.insert(id);
+	else
+		masked_.erase(id);
+	publish();
+}
+
+void HoldTable::all_changed()
+{
+	masked_.clear();
+	for (const auto &[k, h] : holds_)
+		if (masked(k))
+			masked_.insert(k);
+	publish();
+}
+
+void HoldTable::publish()
+{
+	generation_++;
+	snapshot_.reset(); // built when a hook asks: many changes, one build
+	any_.store(!masked_.empty() || !blocked_.empty(), std::memory_order_release);
+}
+
+void HoldTable::job_started(const PodKey &key, const Job &job)
+{
+	std::lock_guard lock(mutex_);
+	running_[id(key)] = {job.ref, job.node, job.cores, job.memory_mb};
+	lifted_.erase(id(key));
+	changed(id(key));
+}
+
+void HoldTable::job_ended(const PodKey &key, JobRef ref)
+{
+	std::lock_guard lock(mutex_);
+	auto it = running_.find(id(key));
+	if (it == running_.end() || it->second.ref != ref)
+		return;
+	// An adopted pod has no cores of its own until its job gave it some: they
+	// are free of other jobs, so let it keep just these.
+	if (auto h = holds_.find(id(key)); h != holds_.end() && h->second.node == it->second.node) {
+		h->second.cores = it->second.cores;
+		h->second.more_cores = 0;
+		h->second.memory_mb = std::max(h->second.memory_mb, it->second.memory_mb);
+	}
+	running_.erase(it);
+	changed(id(key));
+}
+
+std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
+{
+	std::lock_guard lock(mutex_);
+	auto it = running_.find(id(key));
+	if (it == running_.end() || it->second.ref != ref)
+		return std::nullopt;
+	const Running &r = it->second;
+	Hold &h = holds_[id(key)];
+	h = {key, r.node, r.cores, 0, r.memory_mb};
+	changed(id(key));
+	return h;
+}
+
+void HoldTable::adopt(Hold hold)
+{
+	std::lock_guard lock(mutex_);
+	const std::string k = id(hold.key);
+	auto it = holds_.find(k);
+	if (it != holds_.end() && it->second.node == hold.node)
+		return; // known: its cores are better than a guess
+	holds_[k] = std::move(hold);
+	changed(k);
+}
+
+bool HoldTable::release(const PodKey &key)
+{
+	std::lock_guard lock(mutex_);
+	if (!holds_.erase(id(key)))
+		return false;
+	lifted_.erase(id(key));
+	changed(id(key));
+	return true;
+}
+
+bool HoldTable::held(const PodKey &key) const
+{
+	std::lock_guard lock(mutex_);
+	return holds_.contains(id(key));
+}
+
+std::vector<Hold> HoldTable::holds(const std::string &cluster) const
+{
+	std::lock_guard lock(mutex_);
+	std::vector<Hold> out;
+	for (const auto &[k, h] : holds_)
+		if (h.key.cluster == cluster)
+			out.push_back(h);
+	return out;
+}
+
+void HoldTable::lift(const PodKey &key, bool lifted)
+{
+	std::lock_guard lock(mutex_);
+	if (lifted)
+		lifted_.insert(id(key));
+	else
+		lifted_.erase(id(key));
+	changed(id(key));
+}
+
+void HoldTable::jobs_running(const std::vector<std::pair<PodKey, Job>> &running)
+{
+	std::lock_guard lock(mutex_);
+	running_.clear();
+	for (const auto &[key, job] : running)
+		running_[id(key)] = {job.ref, job.node, job.cores, job.memory_mb};
+	all_changed();
+}
+
+void HoldTable::restore(std::vector<Hold> holds)
+{
+	std::lock_guard lock(mutex_);
+	holds_.clear();
+	running_.clear();
+	lifted_.clear();
+	for (auto &h : holds) {
+		std::string k = id(h.key);
+		holds_[std::move(k)] = std::move(h);
+	}
+	all_changed();
+}
+
+void HoldTable::block_nodes(const std::string &cluster, std::vector<std::string> nodes)
+{
+	std::lock_guard lock(mutex_);
+	if (nodes.empty())
+		blocked_.erase(cluster);
+	else
+		blocked_[cluster] = std::move(nodes);
+	publish();
+}
+
+void HoldTable::unblock_nodes(const std::string &cluster)
+{
+	block_nodes(cluster, {});
+}
+
+std::shared_ptr<const MaskSnapshot> HoldTable::masks()
+{
+	if (!any_.load(std::memory_order_acquire))
+		return nullptr;
+	std::lock_guard lock(mutex_);
+	if (!snapshot_)
+		snapshot_ = build();
+	return snapshot_->masks.empty() ? nullptr : snapshot_;
+}
+
+std::shared_ptr<const MaskSnapshot> HoldTable::build() const
+{
+	std::map<std::string, NodeMask> by_node;
+	for (const auto &k : masked_) {
+		const Hold &h = holds_.at(k);
+		NodeMask &m = by_node[h.node];
+		m.cores.insert(m.cores.end(), h.cores.begin(), h.cores.end());
+		m.more_cores += h.more_cores;
+		m.memory_mb += h.memory_mb;
+	}
+	for (const auto &[cluster, nodes] : blocked_)
+		for (const auto &node : nodes)
+			by_node[node].whole = true;
+
+	auto out = std::make_shared<MaskSnapshot>();
+	out->generation = generation_;
+	for (auto &[node, m] : by_node) {
+		m.node = node;
+		std::sort(m.cores.begin(), m.cores.end());
+		m.cores.erase(std::unique(m.cores.begin(), m.cores.end()), m.cores.end());
+		out->masks.push_back(std::move(m));
+	}
+	return out;
+}
+
+} // namespace sk8::core

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The ledger in memory: what pods hold on nodes, and which of it Slurm does not
+// already count because a running job covers it. The rest are the masks.
+//
+//   hold     a pod may have processes on a node (from just before its Binding
+//            until its last process is proven gone)
+//   covered  its job runs there: Slurm itself counts the resources
+//   mask     hold and not covered
+//
+// So there is no gap: the job_fini hook turns "covered" off before Slurm frees
+// anything, and nothing but proof ends a hold.
+//
+// Any thread. One short mutex, never held during I/O; hooks may take it.
+#ifndef SK8_CORE_HOLD_TABLE_H
+#define SK8_CORE_HOLD_TABLE_H
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/core/job.h"
+#include "lib/core/pod_key.h"
+
+namespace sk8::core {
+
+// What one pod holds on one node.
+struct Hold {
+	PodKey key;
+	std::string node;
+	std::vector<std::uint16_t> cores; // these cores of the node (Slurm's abstract index)
+	std::uint32_t more_cores = 0;     // and so many others: adopted pods have no cores of their own
+	std::uint64_t memory_mb = 0;
+
+	bool operator==(const Hold &) const = default;
+};
+
+struct NodeMask {
+	std::string node;
+	std::vector<std::uint16_t> cores; // sorted, each once
+	std::uint32_t more_cores = 0;
+	std::uint64_t memory_mb = 0;
+	bool whole = false;
+};
+
+// Immutable; what sk8_masks_get() hands out.
+struct MaskSnapshot {
+	std::uint64_t generation = 0;
+	std::vector<NodeMask> masks; // by node name
+};
+
+class HoldTable {
+public:
+	// ---- hooks, under slurmctld's locks ----
+
+	// A job of ours runs (also the replay at start).
+	void job_started(const PodKey &key, const Job &job);
+	// It is about to give its resources back: what its pod holds is masked now.
+	void job_ended(const PodKey &key, JobRef ref);
+	// nullptr: no masks. One atomic load when there are none.
+	std::shared_ptr<const MaskSnapshot> masks();
+
+	// ---- engine ----
+
+	// Holds what the running job has. nullopt if that job does not run (any more):
+	// then nothing may be bound.
+	std::optional<Hold> place(const PodKey &key, JobRef ref);
+	// Holds what a pod found running uses.
+	void adopt(Hold hold);
+	// The last process is proven gone. true if there was a hold.
+	bool release(const PodKey &key);
+	bool held(const PodKey &key) const;
+	std::vector<Hold> holds(const std::string &cluster) const;
+
+	// ---- Slurm thread, under slurmctld's locks ----
+
+	// Takes one pod's mask away for a moment, so that its own job can start where
+	// it is. Undone by job_started() of that job, or by false.
+	void lift(const PodKey &key, bool lifted);
+	// The truth about which jobs run: replaces what hooks have told.
+	void jobs_running(const std::vector<std::pair<PodKey, Job>> &running);
+
+	// ---- start ----
+
+	// What the saved ledger says, before any hook.
+	void restore(std::vector<Hold> holds);
+	// Nodes of a cluster that are not known to be free of pods: masked as a whole
+	// until its pods have been listed.
+	void block_nodes(const std::string &cluster, std::vector<std::string> nodes);
+	void unblock_nodes(const std::string &cluster);
+
+private:
+	struct Running {
+		JobRef ref;
+		std::string node;
+		std::vector<std::uint16_t> cores;
+		std::uint64_t memory_mb = 0;
+	};
+	bool masked(const std::string &id) const;
+	void changed(const std::string &id);
+	void all_changed();
+	void publish();
+	std::shared_ptr<const MaskSnapshot> build() const;
+
+	mutable std::mutex mutex_;
+	std::unordered_map<std::string, Hold> holds_;       // by cluster/uid
+	std::unordered_map<std::string, Running> running_;  // by cluster/uid
+	std::unordered_set<std::string> lifted_;            // cluster/uid
+	// Holds that are not covered, cluster/uid: few, while holds_ may be thousands.
+	std::unordered_set<std::string> masked_;
+	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
+	std::uint64_t generation_ = 0;
+	std::atomic<bool> any_{false};
+	std::shared_ptr<const MaskSnapshot> snapshot_; // null: build again
+};
+
+} // namespace sk8::core
+
+#endif

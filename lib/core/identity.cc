@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/identity.h"
+
+#include <algorithm>
+#include <pwd.h>
+#include <unistd.h>
+#include <vector>
+
+#include "lib/base/text.h"
+
+namespace sk8::core {
+
+static const NamespaceSettings *find_namespace(const ClusterSettings &settings, const std::string &ns)
+{
+	for (const auto &n : settings.namespaces)
+		if (glob_match(n.match, ns))
+			return &n;
+	return nullptr;
+}
+
+// A wish must be what the mapping gives anyway, or in its list of allowed values.
+struct Claim {
+	const char *what;
+	const std::optional<std::string> &wish;
+	const std::string &mapped;
+	const std::vector<std::string> &allowed;
+	std::string &out;
+};
+
+static Result<void> settle(const Claim &c, const std::string &ns)
+{
+	c.out = c.mapped;
+	if (!c.wish || *c.wish == c.mapped)
+		return {};
+	for (const auto &a : c.allowed) {
+		if (glob_match(a, *c.wish)) {
+			c.out = *c.wish;
+			return {};
+		}
+	}
+	return Error{std::string("namespace ") + ns + " may not use " + c.what + " \"" +
+		     one_line(*c.wish, 64) + "\""};
+}
+
+static Result<void> same_number(const char *what, const std::optional<std::string> &wish,
+				std::uint32_t mapped, const std::string &ns)
+{
+	if (!wish || *wish == std::to_string(mapped))
+		return {};
+	return Error{std::string("namespace ") + ns + " may not run as " + what + " \"" +
+		     one_line(*wish, 64) + "\""};
+}
+
+Result<Identity> identify(const kube::Pod &pod, const Wishes &wishes,
+			  const ClusterSettings &settings, const UserLookup &lookup)
+{
+	const std::string &ns = pod.meta.ns;
+	const NamespaceSettings *map = find_namespace(settings, ns);
+	if (!map)
+		return Error{"namespace " + ns + " is not mapped to a Slurm user; the administrator adds it "
+			     "under namespaces: in slurm-k8s.yaml"};
+	auto account = lookup(map->user);
+	if (!account)
+		return Error{"namespace " + ns + " is mapped to a user that the Slurm controller does not know"};
+
+	static const std::string none;
+	Identity id;
+	id.user = map->user;
+	id.uid = account->uid;
+	id.gid = account->gid;
+	const Claim claims[] = {
+		{"account", wishes.account, map->account, map->allow.account, id.account},
+		{"partition", wishes.partition, map->partition, map->allow.partition, id.partition},
+		{"QOS", wishes.qos, map->qos, map->allow.qos, id.qos},
+		{"reservation", wishes.reservation, none, map->allow.reservation, id.reservation},
+		{"licenses", wishes.licenses, none, map->allow.licenses, id.licenses},
+	};
+	for (const Claim &c : claims)
+		if (auto r = settle(c, ns); !r)
+			return r.error();
+	if (auto r = same_number("user", wishes.user_id, id.uid, ns); !r)
+		return r.error();
+	if (auto r = same_number("group", wishes.group_id, id.gid, ns); !r)
+		return r.error();
+	return id;
+}
+
+std::optional<Account> lookup_user(const std::string &user)
+{
+	passwd pw{}, *found = nullptr;
+	std::vector<char> buffer(16 * 1024);
+	if (getpwnam_r(user.c_str(), &pw, buffer.data(), buffer.size(), &found) || !found)
+		return std::nullopt;
+	return Account{pw.pw_uid, pw.pw_gid};
+}
+
+} // namespace sk8::core

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A placeholder job as the engine sees it: a copy of struct sk8_job.
+#ifndef SK8_CORE_JOB_H
+#define SK8_CORE_JOB_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/sk8_abi.h"
+
+namespace sk8::core {
+
+// Names a job for ever: bare ids are used again after a crash of slurmctld.
+struct JobRef {
+	std::uint32_t id = 0; // 0: no job
+	std::int64_t submit_time = 0;
+
+	bool operator==(const JobRef &) const = default;
+	explicit operator bool() const { return id != 0; }
+};
+
+struct Job {
+	JobRef ref;
+	sk8_job_state state = SK8_JOB_PENDING;
+	bool held = false;
+	std::string reason; // Slurm's word, for example "Priority"
+	std::string partition;
+	std::uint32_t priority = 0;
+	std::int64_t start_time = 0; // expected while pending
+	std::int64_t end_time = 0;
+	std::uint32_t exit_code = 0; // wait status
+	std::uint32_t ended_by = SK8_NO_UID;
+	bool ended_by_us = false; // through SlurmPort::end()
+	std::string node;
+	std::vector<std::uint16_t> cores; // Slurm's abstract index on the node
+	std::uint64_t memory_mb = 0;
+
+	bool operator==(const Job &) const = default;
+
+	bool ended() const { return state >= SK8_JOB_COMPLETED; }
+	bool running() const { return state == SK8_JOB_RUNNING || state == SK8_JOB_SUSPENDED; }
+};
+
+Job job_from_abi(const sk8_job &j); // copies
+const char *job_state_name(sk8_job_state state); // "CANCELLED"
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/job_request.h"
+
+#include <limits>
+
+#include "lib/base/text.h"
+
+namespace sk8::core {
+
+static constexpr std::int64_t mib = 1024 * 1024;
+
+// What this version cannot honour. Placing such a pod all the same would be a
+// promise broken later, on the node.
+static std::string unsupported(const kube::Pod &pod)
+{
+	struct Row {
+		bool present;
+		const char *text;
+	};
+	const Row rows[] = {
+		{!pod.problem.empty(), pod.problem.c_str()},
+		{pod.has_resource_claims, "resourceClaims are not supported yet"},
+		{pod.in_pod_group, "pod groups (gangs) are not supported yet"},
+		{pod.has_required_pod_affinity, "required pod affinity and anti-affinity are not supported yet"},
+		{pod.has_topology_spread, "topologySpreadConstraints with DoNotSchedule are not supported yet"},
+	};
+	for (const Row &row : rows)
+		if (row.present)
+			return row.text;
+	for (const auto &[name, count] : pod.request.extended)
+		if (count > 0)
+			return "it asks for " + one_line(name, 128) +
+			       ": resources other than cpu, memory and ephemeral-storage are not supported yet";
+	return "";
+}
+
+static std::uint32_t round_up(std::int64_t value, std::int64_t unit)
+{
+	const std::int64_t n = value / unit + (value % unit != 0);
+	return n > std::numeric_limits<std::uint32_t>::max() ? std::numeric_limits<std::uint32_t>::max()
+							      : static_cast<std::uint32_t>(n);
+}
+
+static std::uint32_t cpus_of(const kube::Pod &pod, const Wishes &wishes, const PodSettings &s)
+{
+	std::int64_t milli = wishes.milli_cpu.value_or(pod.request.milli_cpu);
+	if (milli <= 0)
+		milli = s.default_milli_cpu;
+	return std::max<std::uint32_t>(1, round_up(milli, 1000));
+}
+
+static std::uint64_t memory_of(const kube::Pod &pod, const Wishes &wishes, const PodSettings &s)
+{
+	std::int64_t bytes = wishes.memory_bytes.value_or(pod.request.memory_bytes);
+	if (bytes <= 0)
+		bytes = s.default_memory_bytes;
+	return bytes <= 0 ? 0 : static_cast<std::uint64_t>(bytes / mib + (bytes % mib != 0));
+}
+
+// The shorter of activeDeadlineSeconds (rounded up: the kubelet ends the pod, to
+// the second) and the annotation.
+static std::uint32_t time_limit_of(const kube::Pod &pod, const Wishes &wishes)
+{
+	std::uint32_t minutes = wishes.time_limit_minutes.value_or(0);
+	if (pod.active_deadline_seconds && *pod.active_deadline_seconds > 0) {
+		const std::uint32_t deadline = round_up(*pod.active_deadline_seconds, 60);
+		if (minutes == 0 || deadline < minutes)
+			minutes = deadline;
+	}
+	return minutes;
+}
+
+// Less than the pod's request would let the kubelet refuse it or two pods share
+// what each was promised.
+static std::string below_request(const kube::Pod &pod, const Wishes &w)
+{
+	if (w.milli_cpu && *w.milli_cpu < pod.request.milli_cpu)
+		return "the annotation asks Slurm for fewer CPUs than the containers request";
+	if (w.memory_bytes && *w.memory_bytes < pod.request.memory_bytes)
+		return "the annotation asks Slurm for less memory than the containers request";
+	return "";
+}
+
+Result<JobRequest> make_request(const PodKey &key, const kube::Pod &pod,
+				const ClusterSettings &settings, const UserLookup &lookup)
+{
+	auto wishes = read_wishes(pod);
+	if (!wishes)
+		return wishes.error();
+	if (std::string why = unsupported(pod); !why.empty())
+		return Error{why};
+	if (std::string why = below_request(pod, *wishes); !why.empty())
+		return Error{why};
+	auto identity = identify(pod, *wishes, settings, lookup);
+	if (!identity)
+		return identity.error();
+
+	JobRequest r;
+	r.key = key;
+	r.job_name = wishes->job_name.value_or(pod.meta.name);
+	r.identity = std::move(*identity);
+	r.wckey = wishes->wckey.value_or("");
+	r.comment = wishes->comment.value_or("");
+	r.features = wishes->features.value_or("");
+	r.cpus = cpus_of(pod, *wishes, settings.pods);
+	r.memory_mb = memory_of(pod, *wishes, settings.pods);
+	r.time_limit_minutes = time_limit_of(pod, *wishes);
+	for (const auto &c : settings.pods.priority_classes)
+		if (c.name == pod.priority_class)
+			r.nice = c.nice;
+	return r;
+}
+
+} // namespace sk8::core

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The engine's only way to the Kubernetes API. Real: kube_link; in tests a model.
+// All calls return at once; `done` runs later on the engine's thread, once.
+// Every write is safe alone: it carries the uid of the pod it is meant for.
+#ifndef SK8_CORE_KUBE_PORT_H
+#define SK8_CORE_KUBE_PORT_H
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/core/pod_key.h"
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+struct KubeReply {
+	int status = 0; // HTTP; 0: no answer, the request may or may not have had its effect
+	std::string error; // one sentence, empty if status is 2xx
+	std::optional<Millis> retry_after;
+	kube::PodPtr pod; // of get_pod
+
+	bool ok() const { return status >= 200 && status < 300; }
+};
+
+struct PodCondition {
+	std::string reason, message;
+};
+
+struct PodEvent {
+	bool warning = false;
+	std::string reason, message;
+};
+
+class KubePort {
+public:
+	virtual ~KubePort() = default;
+	using Done = std::function<void(const KubeReply &)>;
+
+	virtual void get_pod(const PodKey &key, Done done) = 0;
+	// Adds or removes our finalizer; 409 if the uid is another.
+	virtual void set_finalizer(const PodKey &key, bool present, Done done) = 0;
+	virtual void bind(const PodKey &key, const std::string &node,
+			  const std::map<std::string, std::string> &annotations, Done done) = 0;
+	// grace >= 1: 0 would remove the object while its containers live.
+	virtual void delete_pod(const PodKey &key, std::int64_t grace_seconds, Done done) = 0;
+	// PodScheduled=False. Refused by the server (409) if resource_version is old.
+	virtual void set_condition(const PodKey &key, const std::string &resource_version,
+				   const PodCondition &condition, Done done) = 0;
+	virtual void create_event(const PodKey &key, const PodEvent &event, Done done) = 0;
+
+	// What volumes say about nodes. ok: terms; else the sentence for the pod's owner.
+	struct Volumes {
+		bool retry = false; // not decided yet (no answer, claim not bound yet)
+		std::string error;
+		std::vector<std::vector<kube::NodeTerm>> terms; // one entry per volume
+	};
+	virtual void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
+				 std::function<void(const Volumes &)> done) = 0;
+};
+
+} // namespace sk8::core
+
+#endif

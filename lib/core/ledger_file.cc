@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/ledger_file.h"
+
+#include <unistd.h>
+
+#include "lib/base/json.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_file = 256u << 20;
+static constexpr std::size_t max_cores = 65536;
+static constexpr std::size_t min_lines_for_rewrite = 1000;
+static constexpr char header[] = "{\"v\":1}\n";
+
+std::string ledger_path(const std::string &state_dir, const std::string &cluster)
+{
+	return state_dir + "/slurm-k8s." + cluster + ".ledger";
+}
+
+// ---- lines ----
+
+std::string journal_line(const Hold &h)
+{
+	Json cores = Json::array();
+	for (auto c : h.cores)
+		cores.append(Json::integer(c));
+	Json line = Json::object();
+	line.set("hold", h.key.mark()).set("node", h.node).set("cores", cores);
+	line.set("more", Json::integer(h.more_cores));
+	line.set("mb", Json::integer(static_cast<std::int64_t>(h.memory_mb)));
+	return line.dump() + '\n';
+}
+
+std::string journal_line(const PodKey &freed)
+{
+	return Json::object().set("free", freed.mark()).dump() + '\n';
+}
+
+static std::optional<Hold> read_hold(const Json &line)
+{
+	Hold h;
+	auto key = PodKey::from_mark(line["hold"].str());
+	h.node = line["node"].str();
+	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
+	const Json cores = line["cores"];
+	if (!key || h.node.empty() || h.node.size() > 255 || more < 0 || more > UINT32_MAX || mb < 0 ||
+	    !cores.is_array() || cores.size() > max_cores)
+		return std::nullopt;
+	for (std::size_t i = 0; i < cores.size(); i++) {
+		const std::int64_t c = cores.at(i).integer_or(-1);
+		if (c < 0 || c > UINT16_MAX)
+			return std::nullopt;
+		h.cores.push_back(static_cast<std::uint16_t>(c));
+	}
+	h.key = std::move(*key);
+	h.more_cores = static_cast<std::uint32_t>(more);
+	h.memory_mb = static_cast<std::uint64_t>(mb);
+	return h;
+}
+
+static bool apply_line(const Json &line, std::unordered_map<std::string, Hold> &holds)
+{
+	if (line["hold"].is_string()) {
+		auto h = read_hold(line);
+		if (h)
+			holds[h->key.mark()] = std::move(*h);
+		return h.has_value();
+	}
+	const std::string freed(line["free"].str());
+	if (!PodKey::from_mark(freed))
+		return false;
+	holds.erase(freed);
+	return true;
+}
+
+Result<std::vector<Hold>> parse_journal(std::string_view text)
+{
+	std::unordered_map<std::string, Hold> holds;
+	std::size_t number = 0;
+	while (!text.empty()) {
+		const std::size_t end = text.find('\n');
+		if (end == text.npos)
+			break; // cut short by a crash: never acknowledged
+		auto line = Json::parse(text.substr(0, end));
+		text.remove_prefix(end + 1);
+		number++;
+		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, holds));
+		if (!good)
+			return Error{"line " + std::to_string(number) + " is damaged or of a newer version"};
+	}
+	std::vector<Hold> out;
+	for (auto &[mark, h] : holds)
+		out.push_back(std::move(h));
+	return out;
+}
+
+// ---- file ----
+
+Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid)
+{
+	if (access(path.c_str(), F_OK) != 0)
+		return SavedLedger{};
+	auto text = read_file(path, max_file, Trust::secret, slurm_uid);
+	if (!text)
+		return text.error();
+	auto holds = parse_journal(*text);
+	if (!holds)
+		return Error{path + ": " + holds.error().message};
+	return SavedLedger{true, std::move(*holds)};
+}
+
+LedgerFile::LedgerFile(std::string path, const std::vector<Hold> &holds) : path_(std::move(path))
+{
+	for (const Hold &h : holds)
+		live_[h.key.mark()] = journal_line(h);
+}
+
+void LedgerFile::hold(const Hold &h)
+{
+	std::string line = journal_line(h);
+	pending_ += line;
+	live_[h.key.mark()] = std::move(line);
+}
+
+void LedgerFile::free(const PodKey &key)
+{
+	live_.erase(key.mark());
+	pending_ += journal_line(key);
+}
+
+// Also the way out of every trouble: the memory is right, the file is made anew.
+Result<void> LedgerFile::rewrite()
+{
+	std::string text = header;
+	for (const auto &[mark, line] : live_)
+		text += line;
+	file_.reset();
+	if (auto r = write_file_atomic(path_, text); !r)
+		return r;
+	auto file = AppendFile::open(path_);
+	if (!file)
+		return file.error();
+	file_.emplace(std::move(*file));
+	lines_ = live_.size() + 1;
+	pending_.clear();
+	return {};
+}
+
+Result<void> LedgerFile::flush()
+{
+	if (!file_ || (lines_ > min_lines_for_rewrite && lines_ > 2 * live_.size()))
+		return rewrite();
+	if (pending_.empty())
+		return {};
+	for (char c : pending_)
+		lines_ += c == '\n';
+	auto r = file_->append(pending_);
+	if (r)
+		r = file_->sync();
+	if (r)
+		pending_.clear();
+	else
+		file_.reset(); // half a line may stand there: write it anew
+	return r;
+}
+
+} // namespace sk8::core

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// HoldJournal on a file in StateSaveLocation.
+#ifndef SK8_CORE_LEDGER_FILE_H
+#define SK8_CORE_LEDGER_FILE_H
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "lib/base/file.h"
+#include "lib/core/hold_journal.h"
+
+namespace sk8::core {
+
+// "<state_dir>/slurm-k8s.<cluster>.ledger"
+std::string ledger_path(const std::string &state_dir, const std::string &cluster);
+
+struct SavedLedger {
+	bool found = false; // false: there is no file, so nothing is known
+	std::vector<Hold> holds;
+};
+// Reads from the disk. An error means that the file exists and cannot be believed.
+Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid);
+
+class LedgerFile final : public HoldJournal {
+public:
+	// holds: what load_ledger() gave, or the table has by now.
+	LedgerFile(std::string path, const std::vector<Hold> &holds);
+
+	void hold(const Hold &h) override;
+	void free(const PodKey &key) override;
+	Result<void> flush() override;
+
+private:
+	Result<void> rewrite();
+
+	std::string path_;
+	std::unordered_map<std::string, std::string> live_; // mark -> line
+	std::string pending_;
+	std::size_t lines_ = 0; // in the file
+	std::optional<AppendFile> file_;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/lifecycle.h"
+
+namespace sk8::core {
+
+using enum Effect;
+
+// Rows in the order of PodState, columns in the order of JobState.
+static constexpr Effect table[pod_states][job_states] = {
+	//            none      submitting  queued    running   ended
+	/* unknown */ {look,    nothing,    look,     look,     look},
+	/* gated   */ {nothing, nothing,    end_job,  end_job,  nothing},
+	/* refused */ {refuse,  nothing,    end_job,  end_job,  refuse},
+	/* waiting */ {submit,  nothing,    mirror,   bind,     again},
+	/* bound   */ {adopt,   nothing,    adopt,    nothing,  delete_pod},
+	/* stray   */ {adopt,   nothing,    adopt,    end_job,  adopt},
+	/* leaving */ {nothing, nothing,    end_job,  nothing,  delete_pod},
+	/* over    */ {release, nothing,    end_job,  end_job,  release},
+	/* gone    */ {forget,  nothing,    end_job,  end_job,  forget},
+	/* lost    */ {nothing, nothing,    end_job,  end_job,  nothing},
+};
+
+Effect next_effect(PodState pod, JobState job)
+{
+	return table[static_cast<int>(pod)][static_cast<int>(job)];
+}
+
+// A container that waits and was never created cannot have a process.
+static bool no_process(const kube::ContainerStatus &c)
+{
+	using State = kube::ContainerStatus::State;
+	return c.state == State::terminated || (c.state == State::waiting && !c.started_ever);
+}
+
+bool kubelet_reports_over(const kube::Pod &pod)
+{
+	// startTime is the kubelet's signature: others (pod garbage collector) can
+	// set a final phase on a pod whose kubelet they cannot reach.
+	if (pod.started_at == 0)
+		return false;
+	for (const auto &c : pod.containers)
+		if (!no_process(c))
+			return false;
+	if (pod.phase == "Succeeded" || pod.phase == "Failed")
+		return true;
+	// Before Kubernetes 1.27 a deleted pod could go without a final phase.
+	if (!pod.meta.deleting || pod.containers.empty())
+		return false;
+	for (const auto &c : pod.containers)
+		if (c.state != kube::ContainerStatus::State::terminated)
+			return false;
+	return true;
+}
+
+PodState classify(const PodFacts &f)
+{
+	using enum PodState;
+	const bool had_node = f.held || !f.bound_node.empty() || (f.pod && !f.pod->node_name.empty());
+
+	if (f.pod && (had_node ? kubelet_reports_over(*f.pod) : f.pod->meta.deleting))
+		return over;
+	if (f.absent)
+		return had_node ? lost : gone;
+	if (!f.pod)
+		return unknown;
+
+	const kube::Pod &pod = *f.pod;
+	const std::string &node = pod.node_name.empty() ? f.bound_node : pod.node_name;
+	if (!node.empty()) {
+		if (pod.meta.deleting)
+			return leaving;
+		if (f.job && f.job->running() && f.job->node != node)
+			return stray;
+		return bound;
+	}
+	// A hold without a known node: our Binding was sent and its answer is not
+	// known, or it failed. Not bound in this object; the Binding decides.
+	if (pod.meta.deleting)
+		return over;
+	if (pod.phase == "Succeeded" || pod.phase == "Failed")
+		return over;
+	if (pod.scheduling_gated)
+		return gated;
+	return f.refused ? refused : waiting;
+}
+
+JobState classify(const Job *job, bool submitting)
+{
+	if (submitting)
+		return JobState::submitting;
+	if (!job)
+		return JobState::none;
+	if (job->ended())
+		return JobState::ended;
+	return job->running() ? JobState::running : JobState::queued;
+}
+
+const char *name(PodState s)
+{
+	static const char *const names[pod_states] = {"unknown", "gated",   "refused", "waiting",
+						      "bound",   "stray",   "leaving", "over",
+						      "gone",    "lost"};
+	return names[static_cast<int>(s)];
+}
+
+const char *name(JobState s)
+{
+	static const char *const names[job_states] = {"none", "submitting", "queued", "running",
+						      "ended"};
+	return names[static_cast<int>(s)];
+}
+
+const char *name(Effect e)
+{
+	static const char *const names[] = {"nothing", "look",    "refuse",     "submit",
+					    "mirror",  "bind",    "adopt",      "end_job",
+					    "delete_pod", "again", "release",   "forget"};
+	return names[static_cast<int>(e)];
+}
+
+} // namespace sk8::core

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/node_view.h"
+
+#include <algorithm>
+
+#include "lib/base/log.h"
+#include "lib/core/placement.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_cache = 10'000;
+
+NodeView::NodeView(const std::string &selector)
+{
+	auto parsed = parse_selector(selector);
+	selector_ok_ = parsed.ok();
+	if (parsed)
+		selector_ = std::move(*parsed);
+	else
+		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
+}
+
+// Placing depends on labels, taints and the cordon; a node's status changes every
+// few seconds and must not cost anything.
+static bool same_for_placing(const kube::Node &a, const kube::Node &b)
+{
+	auto taints = [](const kube::Node &n) {
+		std::vector<std::string> out;
+		for (const auto &t : n.taints)
+			out.push_back(t.key + '=' + t.value + ':' + t.effect);
+		return out;
+	};
+	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable &&
+	       taints(a) == taints(b);
+}
+
+bool NodeView::replace(const std::vector<kube::NodePtr> &nodes)
+{
+	kube_.clear();
+	for (const auto &n : nodes)
+		kube_[n->meta.name] = n;
+	kube_synced_ = true;
+	cache_.clear();
+	return true;
+}
+
+bool NodeView::change(const kube::NodePtr &node)
+{
+	kube::NodePtr &known = kube_[node->meta.name];
+	const bool same = known && same_for_placing(*known, *node);
+	known = node;
+	if (!same)
+		cache_.clear();
+	return !same;
+}
+
+bool NodeView::remove(const std::string &name)
+{
+	cache_.clear();
+	return kube_.erase(name) > 0;
+}
+
+bool NodeView::set_slurm(std::vector<SlurmNode> nodes)
+{
+	std::map<std::string, SlurmNode> by_name;
+	for (auto &n : nodes)
+		by_name[n.name] = n;
+	const bool same = slurm_synced_ && by_name == slurm_;
+	slurm_ = std::move(by_name);
+	slurm_synced_ = true;
+	if (!same)
+		cache_.clear();
+	return !same;
+}
+
+bool NodeView::shared(const kube::Node &node) const
+{
+	if (!selector_ok_)
+		return false;
+	return selector_.empty() || matches(selector_, node);
+}
+
+std::uint32_t NodeView::threads_per_core(const std::string &node) const
+{
+	auto it = slurm_.find(node);
+	return it == slurm_.end() ? 1 : std::max(1u, it->second.threads_per_core);
+}
+
+static void add(std::string &out, const kube::NodeTerm &term)
+{
+	for (const auto &r : term) {
+		out += r.key + '\x01' + r.op + (r.field ? '\x02' : '\x01');
+		for (const auto &v : r.values)
+			out += v + '\x03';
+	}
+	out += '\x04';
+}
+
+// Everything of the pod that objection() looks at.
+static std::string signature(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes)
+{
+	std::string out;
+	for (const auto &[k, v] : pod.node_selector)
+		out += k + '\x01' + v + '\x03';
+	out += pod.has_required_node_affinity ? '\x05' : '\x04';
+	for (const auto &t : pod.required_node_terms)
+		add(out, t);
+	out += '\x05';
+	for (const auto &t : pod.tolerations)
+		out += t.key + '\x01' + t.op + '\x01' + t.value + '\x01' + t.effect + '\x03';
+	for (const auto &terms : volumes) {
+		out += '\x05';
+		for (const auto &t : terms)
+			add(out, t);
+	}
+	return out;
+}
+
+const NodeView::Choice &NodeView::choose(const kube::Pod &pod,
+					 const std::vector<std::vector<kube::NodeTerm>> &volumes)
+{
+	if (cache_.size() > max_cache)
+		cache_.clear();
+	auto [it, fresh] = cache_.try_emplace(signature(pod, volumes));
+	if (fresh)
+		it->second = compute(pod, volumes);
+	return it->second;
+}
+
+NodeView::Choice NodeView::compute(const kube::Pod &pod,
+				   const std::vector<std::vector<kube::NodeTerm>> &volumes) const
+{
+	Choice out;
+	std::map<std::string, int> reasons;
+	std::size_t fit = 0;
+	for (const auto &[name, slurm] : slurm_) {
+		std::string why = "not a shared node of this cluster";
+		if (auto it = kube_.find(name); it != kube_.end() && shared(*it->second))
+			why = objection(pod, volumes, *it->second);
+		if (why.empty()) {
+			fit++;
+			continue;
+		}
+		reasons[why]++;
+		out.excluded += (out.excluded.empty() ? "" : ",") + name;
+	}
+	if (fit == 0) {
+		out.none = "no node fits this pod:";
+		for (const auto &[why, count] : reasons)
+			out.none += (out.none.back() == ':' ? " " : ", ") + std::to_string(count) + " " + why;
+		if (reasons.empty())
+			out.none += " Slurm has no node";
+	}
+	return out;
+}
+
+} // namespace sk8::core

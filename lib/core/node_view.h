@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The nodes of both sides, and from them the nodes that Slurm must exclude for a
+// pod. Engine thread only, no I/O.
+#ifndef SK8_CORE_NODE_VIEW_H
+#define SK8_CORE_NODE_VIEW_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/core/settings.h"
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+struct SlurmNode {
+	std::string name;
+	std::uint32_t threads_per_core = 1;
+
+	bool operator==(const SlurmNode &) const = default;
+};
+
+class NodeView {
+public:
+	// selector: of the shared nodes; empty = all. A bad one shares no node.
+	explicit NodeView(const std::string &selector);
+
+	// All return true if anything changed that placing depends on.
+	bool replace(const std::vector<kube::NodePtr> &nodes);
+	bool change(const kube::NodePtr &node);
+	bool remove(const std::string &name);
+	bool set_slurm(std::vector<SlurmNode> nodes);
+
+	bool synced() const { return kube_synced_ && slurm_synced_; }
+
+	struct Choice {
+		std::string excluded; // comma list, sorted
+		std::string none;     // no node fits: why, one sentence; else empty
+	};
+	// Cached by what the pod asks of nodes; cheap for many alike.
+	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
+
+	std::uint32_t threads_per_core(const std::string &node) const;
+
+private:
+	bool shared(const kube::Node &node) const;
+	Choice compute(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
+
+	kube::NodeTerm selector_;
+	bool selector_ok_ = true;
+	std::unordered_map<std::string, kube::NodePtr> kube_; // by name
+	std::map<std::string, SlurmNode> slurm_;              // by name
+	std::unordered_map<std::string, Choice> cache_;
+	bool kube_synced_ = false, slurm_synced_ = false;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Which nodes of Kubernetes a pod may run on, as far as Kubernetes decides:
+// nodeSelector, required node affinity, taints, cordon, volumes' nodes, host
+// ports. Slurm gets the rest as excluded nodes; which of the others it takes, and
+// when, is Slurm's decision. Pure.
+#ifndef SK8_CORE_PLACEMENT_H
+#define SK8_CORE_PLACEMENT_H
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+// Source: Kubernetes API reference, v1.NodeSelectorRequirement: Gt and Lt compare
+// integers; NotIn and DoesNotExist hold for a missing label.
+bool matches(const kube::NodeTerm &term, const kube::Node &node);
+bool tolerates(const std::vector<kube::Toleration> &tolerations, const kube::Taint &taint);
+
+// Empty: the node will do. Else the reason, a few words ("taint gpu=yes").
+std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,
+		      const kube::Node &node);
+
+// A label selector as in `kubectl -l`: "a=b,c!=d,e in (f,g),h,!i".
+Result<kube::NodeTerm> parse_selector(const std::string &text);
+
+} // namespace sk8::core
+
+#endif

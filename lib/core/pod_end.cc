@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pod_end.h"
+
+namespace sk8::core {
+
+using Container = kube::ContainerStatus;
+
+static constexpr int exit_sigkill = 128 + 9;
+static constexpr int exit_sigterm = 128 + 15;
+
+static std::uint32_t wait_status(const Container &c)
+{
+	if (c.signal > 0 && c.signal < 128)
+		return static_cast<std::uint32_t>(c.signal);
+	return static_cast<std::uint32_t>(c.exit_code & 0xff) << 8;
+}
+
+static bool failed(const Container &c)
+{
+	return c.state == Container::State::terminated && (c.exit_code != 0 || c.signal != 0);
+}
+
+// The one that failed first is the cause; the others were ended because of it.
+static const Container *first_failure(const kube::Pod &pod)
+{
+	const Container *first = nullptr;
+	for (const auto &c : pod.containers)
+		if (failed(c) && (!first || c.finished_at < first->finished_at))
+			first = &c;
+	return first;
+}
+
+static const Container *killed_for_memory(const kube::Pod &pod)
+{
+	for (const auto &c : pod.containers)
+		if (failed(c) && c.reason == "OOMKilled")
+			return &c;
+	return nullptr;
+}
+
+// Did the containers end because somebody deleted the pod, or before that?
+// Both times have a resolution of one second; in the same second the exit code
+// of a terminated process tells.
+static bool ended_by_deletion(const kube::Pod &pod)
+{
+	if (!pod.meta.deleting)
+		return false;
+	const std::int64_t asked = pod.meta.deletion_time - pod.meta.deletion_grace_seconds;
+	bool any = false;
+	for (const auto &c : pod.containers) {
+		if (c.state != Container::State::terminated || c.init)
+			continue;
+		any = true;
+		if (c.finished_at > asked)
+			return true;
+		if (c.finished_at == asked &&
+		    (c.exit_code == exit_sigkill || c.exit_code == exit_sigterm))
+			return true;
+	}
+	return !any; // never started, or never reported
+}
+
+static std::string detail(const kube::Pod &pod, const Container *c)
+{
+	std::string text = pod.reason;
+	if (!pod.message.empty())
+		text += (text.empty() ? "" : ": ") + pod.message;
+	if (c && text.empty()) {
+		text = "container " + c->name + ": " + (c->reason.empty() ? "Error" : c->reason);
+		text += ", exit code " + std::to_string(c->exit_code);
+	}
+	return text;
+}
+
+static JobEnd end_of_failed(const kube::Pod &pod)
+{
+	if (pod.reason == "DeadlineExceeded")
+		return {SK8_JOB_TIMEOUT, 0, detail(pod, nullptr)};
+	if (const Container *c = killed_for_memory(pod))
+		return {SK8_JOB_OUT_OF_MEMORY, wait_status(*c), detail(pod, c)};
+	if (const Container *c = first_failure(pod))
+		return {SK8_JOB_FAILED, wait_status(*c), detail(pod, c)};
+	return {SK8_JOB_FAILED, 1 << 8, detail(pod, nullptr)};
+}
+
+JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal)
+{
+	switch (state) {
+	case PodState::gated:
+		return {SK8_JOB_CANCELLED, 0, "the pod has scheduling gates"};
+	case PodState::refused:
+		return {SK8_JOB_CANCELLED, 0, refusal};
+	case PodState::stray:
+		return {SK8_JOB_CANCELLED, 0, "the pod runs on node " + pod->node_name};
+	case PodState::over:
+		break;
+	default:
+		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
+	}
+	if (ended_by_deletion(*pod))
+		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
+	if (pod->phase == "Failed")
+		return end_of_failed(*pod);
+	if (pod->phase == "Succeeded")
+		return {SK8_JOB_COMPLETED, 0, ""};
+	return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
+}
+
+} // namespace sk8::core

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// How a pod's end becomes its job's end: state, exit code, and a comment for
+// sacct. Pure.
+#ifndef SK8_CORE_POD_END_H
+#define SK8_CORE_POD_END_H
+
+#include <cstdint>
+#include <string>
+
+#include "lib/core/lifecycle.h"
+
+namespace sk8::core {
+
+struct JobEnd {
+	sk8_job_state state = SK8_JOB_CANCELLED;
+	std::uint32_t exit_code = 0; // wait status: 7 << 8 is exit 7, 9 is signal 9
+	std::string comment;
+};
+
+// refusal: why the pod is refused, if it is.
+JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal);
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// From "its job runs" to "the pod is bound": finalizer, hold on disk, Binding.
+//
+// The order is what makes it safe at every point where slurmctld may die:
+//   1. finalizer on the pod   nobody can make the object vanish from now on
+//   2. hold in the ledger, on disk   a restart without Kubernetes keeps the cores
+//   3. Binding with the pod's uid    a pod is bound once, by the API server's word
+#include "lib/core/pods_controller.h"
+#include "lib/core/pods_then.h"
+
+#include <algorithm>
+
+#include "lib/base/log.h"
+#include "lib/core/metrics.h"
+#include "lib/core/names.h"
+
+namespace sk8::core {
+
+void PodsController::bind(Entry &e)
+{
+	reports_.stop(e.key);
+	if (e.binding_since == Millis(0))
+		e.binding_since = ports_.timer.now();
+	e.op = Op::binding;
+	ports_.kube.set_finalizer(e.key, true, then<KubeReply>(e, Op::binding, &PodsController::finalizer_set));
+}
+
+void PodsController::finalizer_set(Entry &e, const KubeReply &r)
+{
+	if (r.ok()) {
+		e.op = Op::binding; // not over yet: end_of_turn() goes on
+		to_place_.push_back(e.key.uid);
+		return;
+	}
+	if (r.status == 404 || r.status == 409 || r.status == 422) {
+		e.pod.reset(); // gone, another uid, or being deleted: look
+		return back_off(e, r.error);
+	}
+	binding_failed(e, r.error);
+}
+
+void PodsController::end_of_turn()
+{
+	place_and_bind();
+	if (auto r = ports_.journal.flush(); !r)
+		log_error("saved ledger: %s", r.error().message.c_str());
+}
+
+void PodsController::place_and_bind()
+{
+	std::vector<std::pair<std::string, Hold>> placed;
+	for (const auto &uid : std::exchange(to_place_, {})) {
+		auto it = entries_.find(uid);
+		if (it == entries_.end())
+			continue;
+		Entry &e = it->second;
+		e.op = Op::none;
+		// The job may have ended meanwhile: then there is nothing to bind to.
+		std::optional<Hold> hold;
+		if (e.job && e.job->running())
+			hold = ports_.holds.place(e.key, e.job->ref);
+		if (!hold) {
+			sync(uid);
+			continue;
+		}
+		e.op = Op::binding;
+		ports_.journal.hold(*hold);
+		placed.emplace_back(uid, std::move(*hold));
+	}
+	if (placed.empty())
+		return;
+	auto saved = ports_.journal.flush(); // once for all that start together
+	for (const auto &[uid, hold] : placed) {
+		Entry &e = entries_.at(uid);
+		if (saved) {
+			send_binding(e, hold);
+			continue;
+		}
+		e.op = Op::none;
+		ports_.holds.release(e.key);
+		binding_failed(e, "the saved ledger cannot be written: " + saved.error().message);
+		sync(uid);
+	}
+}
+
+static std::string core_list(const std::vector<std::uint16_t> &cores)
+{
+	std::string out;
+	for (std::size_t i = 0; i < cores.size(); i++) {
+		std::size_t last = i;
+		while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1)
+			last++;
+		out += (out.empty() ? "" : ",") + std::to_string(cores[i]);
+		if (last > i)
+			out += '-' + std::to_string(cores[last]);
+		i = last;
+	}
+	return out;
+}
+
+void PodsController::send_binding(Entry &e, const Hold &hold)
+{
+	const std::map<std::string, std::string> annotations = {
+		{std::string(names::job_id), std::to_string(e.job->ref.id)},
+		{std::string(names::job_submit_time), std::to_string(e.job->ref.submit_time)},
+		{std::string(names::job_node), hold.node},
+		{std::string(names::job_cores), core_list(hold.cores)},
+	};
+	if (e.failures == 0)
+		metrics().start_to_binding_ms.record(elapsed_ms(e.job_seen_at));
+	ports_.kube.bind(e.key, hold.node, annotations,
+			 [this, uid = e.key.uid, node = hold.node](const KubeReply &r) {
+				 auto it = entries_.find(uid);
+				 if (it == entries_.end() || it->second.op != Op::binding)
+					 return;
+				 it->second.op = Op::none;
+				 binding_answered(it->second, node, r);
+				 sync(uid);
+			 });
+}
+
+void PodsController::binding_answered(Entry &e, const std::string &node, const KubeReply &r)
+{
+	if (r.ok()) {
+		succeeded(e);
+		e.bound_node = node;
+		metrics().pods_bound.add();
+		metrics().created_to_bound_ms.record(elapsed_ms(e.seen_at));
+		log_info("pod %s: bound to node %s, job %u", e.key.text().c_str(), node.c_str(),
+			 e.job ? e.job->ref.id : 0);
+		reports_.event(e.key, {false, std::string(names::event_scheduled),
+				       "Successfully assigned " + e.key.ns + "/" + e.key.name + " to " + node +
+					       (e.job ? " by Slurm job " + std::to_string(e.job->ref.id) : "")});
+		return;
+	}
+	// No answer may mean that it happened; 409 also answers our own earlier
+	// Binding; 404 may be another pod by now. The pod's object tells.
+	if (r.status == 0 || r.status == 404 || r.status == 409 || r.status >= 500)
+		e.pod.reset();
+	binding_failed(e, r.error);
+}
+
+void PodsController::binding_failed(Entry &e, const std::string &why)
+{
+	back_off(e, "cannot be bound: " + why);
+	if (e.job && e.job->running() && ports_.timer.now() - e.binding_since > settings_.pods.bind_timeout) {
+		log_error("pod %s: %s; job %u ends after bind_timeout", e.key.text().c_str(),
+			  e.trouble.c_str(), e.job->ref.id);
+		reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
+		end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
+	}
+}
+
+} // namespace sk8::core

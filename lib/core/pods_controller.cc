@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What is known of pods and jobs, and when the table is asked. The effects are in
+// pods_effects.cc and pods_binding.cc.
+#include "lib/core/pods_controller.h"
+
+#include <algorithm>
+
+#include "lib/base/log.h"
+#include "lib/core/names.h"
+
+namespace sk8::core {
+
+PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
+	: settings_(settings), ports_(ports), reports_(ports.kube, ports.timer),
+	  nodes_(settings.nodes.selector)
+{
+	// Pods that a former slurmctld bound: they are looked for even if no list
+	// has them any more.
+	for (const Hold &h : ports_.holds.holds(settings_.name))
+		entry(h.key);
+}
+
+PodKey PodsController::key_of(const kube::Pod &pod) const
+{
+	return {settings_.name, pod.meta.ns, pod.meta.name, pod.meta.uid};
+}
+
+PodsController::Entry &PodsController::entry(const PodKey &key)
+{
+	Entry &e = entries_[key.uid];
+	if (e.key.uid.empty()) {
+		e.key = key;
+		e.seen_at = ports_.timer.now();
+	}
+	return e;
+}
+
+// ---- Kubernetes ----
+
+void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
+{
+	e.absent = false;
+	const bool other_volumes = e.pod && e.pod->claims != pod->claims;
+	if (other_volumes)
+		e.volumes_known = false;
+	// A new version may mend what was refused; the settings' part stays.
+	if (e.pod && e.pod->meta.resource_version != pod->meta.resource_version &&
+	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
+		e.refusal.clear();
+	e.pod = pod;
+	if (!pod->node_name.empty())
+		e.bound_node = pod->node_name;
+}
+
+void PodsController::pods_replaced(const std::string &scheduler_name, const std::vector<kube::PodPtr> &pods)
+{
+	std::set<std::string> listed;
+	for (const auto &pod : pods) {
+		listed.insert(pod->meta.uid);
+		set_pod(entry(key_of(*pod)), pod);
+	}
+	for (auto &[uid, e] : entries_)
+		if (e.pod && e.pod->scheduler_name == scheduler_name && !listed.contains(uid))
+			e.pod.reset(); // not in the list is no proof: sync() looks
+	lists_.insert(scheduler_name);
+	maybe_start();
+
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		uids.push_back(uid);
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+void PodsController::pod_changed(const kube::PodPtr &pod)
+{
+	set_pod(entry(key_of(*pod)), pod);
+	sync(pod->meta.uid);
+}
+
+void PodsController::pod_removed(const kube::PodPtr &last)
+{
+	Entry &e = entry(key_of(*last));
+	set_pod(e, last);
+	// Its last state may prove that it is over (release) or never ran (gone); if
+	// not, the absence is checked and then it is lost.
+	const bool over = kubelet_reports_over(*last);
+	const bool had_node = !e.bound_node.empty() || ports_.holds.held(e.key);
+	if (over || !had_node) {
+		if (over)
+			free_hold(e);
+		e.bound_node.clear();
+		e.absent = true;
+		if (!over)
+			e.pod.reset();
+	} else {
+		e.pod.reset();
+	}
+	sync(e.key.uid);
+}
+
+void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
+{
+	if (nodes_.replace(nodes))
+		nodes_changed();
+}
+
+void PodsController::node_changed(const kube::NodePtr &node)
+{
+	if (nodes_.change(node))
+		nodes_changed();
+}
+
+void PodsController::node_removed(const kube::NodePtr &last)
+{
+	if (nodes_.remove(last->meta.name))
+		nodes_changed();
+}
+
+void PodsController::nodes_changed()
+{
+	maybe_start();
+	std::vector<std::string> uids;
+	for (auto &[uid, e] : entries_) {
+		if (e.refusal_by_nodes) {
+			e.refusal.clear();
+			e.refusal_by_nodes = false;
+		}
+		if (e.bound_node.empty())
+			uids.push_back(uid);
+	}
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+// ---- Slurm ----
+
+void PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
+{
+	if (nodes_.set_slurm(std::move(nodes)))
+		nodes_changed();
+}
+
+void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
+{
+	const bool other = e.job && e.job->ref != job.ref;
+	// Late news of an older job: a live one is never replaced by a dead one, nor
+	// a newer one by an older one.
+	if (other && (job.ended() || job.ref.submit_time < e.job->ref.submit_time) && !e.job->ended())
+		return;
+	if (e.job && !other && (e.job->ended() || (e.job->running() && job.state == SK8_JOB_PENDING)))
+		return; // states only go forward; a hook may overtake an answer
+	if (!e.job || other || e.job->running() != job.running() || e.job->ended() != job.ended()) {
+		e.job_seen_at = seen_at;
+		e.delete_sent = false;
+		e.delete_latency_told = false;
+		e.binding_since = Millis(0);
+	}
+	// A job that has ended keeps the node it had.
+	const std::string node = !other && e.job ? e.job->node : "";
+	e.job = job;
+	if (job.ended() && job.node.empty())
+		e.job->node = node;
+}
+
+void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+{
+	std::set<std::uint32_t> listed;
+	for (const auto &[key, job] : jobs) {
+		if (key.cluster != settings_.name)
+			continue;
+		listed.insert(job.ref.id);
+		set_job(entry(key), job, ports_.timer.now());
+	}
+	jobs_synced_ = true;
+	maybe_start();
+	std::vector<std::string> uids;
+	for (auto &[uid, e] : entries_) {
+		if (e.job && !e.job->ended() && !listed.contains(e.job->ref.id))
+			drop_job(e); // as job_purged()
+		uids.push_back(uid);
+	}
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+void PodsController::job_changed(const PodKey &key, const Job &job, Millis seen_at)
+{
+	set_job(entry(key), job, seen_at);
+	sync(key.uid);
+}
+
+void PodsController::job_purged(const PodKey &key, JobRef ref)
+{
+	auto it = entries_.find(key.uid);
+	if (it == entries_.end() || !it->second.job || it->second.job->ref != ref)
+		return;
+	// That Slurm has forgotten a job is no order to end its pod: a waiting pod gets
+	// another job, a bound one is adopted.
+	if (!it->second.job->ended())
+		drop_job(it->second);
+	sync(key.uid);
+}
+
+// ---- deciding ----
+
+void PodsController::maybe_start()
+{
+	if (started_ || !synced())
+		return;
+	started_ = true;
+	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
+	ports_.holds.unblock_nodes(settings_.name);
+	ports_.slurm.wake_scheduler();
+}
+
+// A job that we ended ourselves, because of the pod, is no reason to end the pod;
+// nor is one that ran on another node than the pod.
+const Job *PodsController::relevant_job(const Entry &e) const
+{
+	if (!e.job || (e.job->ended() && e.job->ended_by_us))
+		return nullptr;
+	if (e.job->ended() && !e.bound_node.empty() && !e.job->node.empty() && e.job->node != e.bound_node)
+		return nullptr;
+	return &*e.job;
+}
+
+PodFacts PodsController::facts(const Entry &e) const
+{
+	return {.pod = e.pod,
+		.absent = e.absent,
+		.bound_node = e.bound_node,
+		.held = ports_.holds.held(e.key),
+		.refused = !e.refusal.empty(),
+		.job = relevant_job(e)};
+}
+
+void PodsController::sync(const std::string &uid)
+{
+	auto it = entries_.find(uid);
+	if (!started_ || it == entries_.end())
+		return;
+	Entry &e = it->second;
+	const PodState pod = classify(facts(e));
+	const JobState job = classify(relevant_job(e), e.op == Op::submitting);
+
+	// The proof is what counts, whatever else is going on with this pod.
+	if (pod == PodState::over)
+		free_hold(e);
+	if (e.op != Op::none)
+		return; // its answer leads here again
+	if (pod == PodState::unknown && (job == JobState::none || job == JobState::ended) &&
+	    !ports_.holds.held(e.key))
+		return forget(uid);
+	if (e.retry_at > ports_.timer.now())
+		return plan_retry(e);
+	perform(next_effect(pod, job), pod, e);
+}
+
+void PodsController::perform(Effect effect, PodState state, Entry &e)
+{
+	if (effect != Effect::nothing && effect != Effect::mirror && effect != Effect::refuse)
+		log_debug("pod %s: %s, job %u: %s", e.key.text().c_str(), name(state),
+			  e.job ? e.job->ref.id : 0, name(effect));
+	switch (effect) {
+	case Effect::nothing:
+		if (state == PodState::lost && !e.loss_told) {
+			e.loss_told = true;
+			log_error("pod %s: its object vanished from node %s before the kubelet reported its "
+				  "containers gone; what it holds stays masked",
+				  e.key.text().c_str(), e.bound_node.c_str());
+		}
+		break;
+	case Effect::look:
+		look(e);
+		break;
+	case Effect::refuse:
+		refuse(e);
+		break;
+	case Effect::submit:
+		submit(e);
+		break;
+	case Effect::mirror:
+		mirror(e);
+		break;
+	case Effect::bind:
+		bind(e);
+		break;
+	case Effect::adopt:
+		adopt(e);
+		break;
+	case Effect::end_job:
+		end_job(e, end_of_pod(e.pod.get(), state, e.refusal));
+		break;
+	case Effect::delete_pod:
+		delete_pod(e);
+		break;
+	case Effect::again:
+		again(e);
+		break;
+	case Effect::release:
+		release(e);
+		break;
+	case Effect::forget:
+		forget(e.key.uid);
+		break;
+	}
+}
+
+void PodsController::forget(const std::string &uid)
+{
+	auto it = entries_.find(uid);
+	if (it == entries_.end())
+		return;
+	reports_.stop(it->second.key);
+	entries_.erase(it);
+}
+
+std::uint64_t PodsController::elapsed_ms(Millis since) const
+{
+	return static_cast<std::uint64_t>(std::max(ports_.timer.now() - since, Millis(0)).count());
+}
+
+// ---- retries ----
+
+static constexpr Millis first_delay{500}, longest_delay{30'000};
+
+void PodsController::back_off(Entry &e, const std::string &why, std::optional<Millis> at_least)
+{
+	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(e.failures, 10)));
+	e.failures++;
+	e.trouble = why;
+	e.retry_at = ports_.timer.now() + std::max(delay, at_least.value_or(Millis(0)));
+	log_verbose("pod %s: %s", e.key.text().c_str(), why.c_str());
+}
+
+void PodsController::succeeded(Entry &e)
+{
+	e.failures = 0;
+	e.retry_at = Millis(0);
+	e.trouble.clear();
+}
+
+void PodsController::plan_retry(Entry &e)
+{
+	if (e.retry_planned)
+		return;
+	e.retry_planned = true;
+	ports_.timer.after(e.retry_at - ports_.timer.now(), [this, uid = e.key.uid] {
+		auto it = entries_.find(uid);
+		if (it == entries_.end())
+			return;
+		it->second.retry_planned = false;
+		sync(uid);
+		end_of_turn();
+	});
+}
+
+} // namespace sk8::core

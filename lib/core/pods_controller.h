@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods placed through Slurm: joins pods, jobs and holds by the pod's uid and does,
+// one step at a time per pod, what the table in lifecycle.cc says. Whatever
+// arrives (watch events, hooks, scans, answers) changes one pod's facts and leads
+// to sync(); there is no other control flow.
+//
+// Engine thread only. All I/O goes through the ports. Nothing is done before
+// pods, nodes and jobs have each been listed completely once.
+#ifndef SK8_CORE_PODS_CONTROLLER_H
+#define SK8_CORE_PODS_CONTROLLER_H
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/core/hold_journal.h"
+#include "lib/core/hold_table.h"
+#include "lib/core/kube_port.h"
+#include "lib/core/lifecycle.h"
+#include "lib/core/metrics.h"
+#include "lib/core/node_view.h"
+#include "lib/core/pod_reports.h"
+#include "lib/core/settings.h"
+#include "lib/core/slurm_port.h"
+#include "lib/core/timer_port.h"
+
+namespace sk8::core {
+
+struct PodsPorts {
+	SlurmPort &slurm;
+	KubePort &kube;
+	TimerPort &timer;
+	HoldTable &holds;
+	HoldJournal &journal;
+	UserLookup lookup;
+};
+
+class PodsController {
+public:
+	PodsController(const ClusterSettings &settings, PodsPorts ports);
+
+	// ---- Kubernetes ----
+	// scheduler_name: which of the settings' names this list is of.
+	void pods_replaced(const std::string &scheduler_name, const std::vector<kube::PodPtr> &pods);
+	void pod_changed(const kube::PodPtr &pod);
+	void pod_removed(const kube::PodPtr &last);
+	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
+	void node_changed(const kube::NodePtr &node);
+	void node_removed(const kube::NodePtr &last);
+
+	// ---- Slurm ----
+	void slurm_nodes(std::vector<SlurmNode> nodes);
+	// Every job of ours that Slurm knows, of any state.
+	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs);
+	// From a hook or a scan. seen_at: monotonic time of the hook, for latencies.
+	void job_changed(const PodKey &key, const Job &job, Millis seen_at);
+	// Slurm has no record of it any more.
+	void job_purged(const PodKey &key, JobRef ref);
+
+	// After a bunch of the above: what needs the disk is done once for all of them.
+	void end_of_turn();
+
+	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
+	std::size_t size() const { return entries_.size(); }
+
+private:
+	enum class Op { none, looking, volumes, submitting, binding, ending, deleting, releasing };
+
+	struct Entry {
+		PodKey key;
+		kube::PodPtr pod;
+		bool absent = false;
+		std::string bound_node;
+		std::optional<Job> job;
+		Millis seen_at{0};
+		Millis job_seen_at{0};
+
+		Op op = Op::none;
+		Millis retry_at{0};
+		int failures = 0;
+		bool retry_planned = false, recheck_planned = false;
+
+		std::string refusal;      // why it is refused; empty: it is not
+		bool refusal_by_nodes = false;
+		std::string told;         // the refusal that was reported
+		std::string trouble;      // why the last try failed, for the condition
+
+		bool volumes_known = false;
+		std::vector<std::vector<kube::NodeTerm>> volumes;
+		std::string excluded;     // what the job was made or updated with
+		bool adopting = false;
+		Millis binding_since{0};  // of the first try for this job
+		bool delete_sent = false;
+		bool delete_latency_told = false;
+		bool loss_told = false;
+	};
+
+	Entry &entry(const PodKey &key);
+	PodKey key_of(const kube::Pod &pod) const;
+	bool pods_synced() const { return lists_.size() >= settings_.scheduler_names.size(); }
+	void set_pod(Entry &e, const kube::PodPtr &pod);
+	void set_job(Entry &e, const Job &job, Millis seen_at);
+	void nodes_changed();
+	void maybe_start();
+
+	// The one place where something is decided.
+	void sync(const std::string &uid);
+	PodFacts facts(const Entry &e) const;
+	const Job *relevant_job(const Entry &e) const;
+	void perform(Effect effect, PodState state, Entry &e);
+
+	// Effects (pods_effects.cc, pods_binding.cc).
+	void look(Entry &e);
+	void refuse(Entry &e);
+	void refuse_because(Entry &e, std::string why, bool by_nodes);
+	void submit(Entry &e);
+	void read_volumes(Entry &e);
+	void send_submit(Entry &e, JobRequest request);
+	void mirror(Entry &e);
+	void adopt(Entry &e);
+	void end_job(Entry &e, JobEnd end);
+	void delete_pod(Entry &e);
+	void again(Entry &e);
+	void release(Entry &e);
+	void free_hold(Entry &e);
+	void forget(const std::string &uid);
+	void drop_job(Entry &e);
+	void plan_recheck(Entry &e);
+
+	void bind(Entry &e);
+	void place_and_bind();
+	void send_binding(Entry &e, const Hold &hold);
+	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
+	void binding_failed(Entry &e, const std::string &why);
+
+	// Wraps an answer: finds the entry again, ends its op, calls f, then sync().
+	template <class Reply>
+	std::function<void(const Reply &)> then(Entry &e, Op op, void (PodsController::*f)(Entry &, const Reply &));
+	void looked(Entry &e, const KubeReply &r);
+	void volumes_read(Entry &e, const KubePort::Volumes &v);
+	void submitted(Entry &e, const SlurmReply &r);
+	void ended(Entry &e, const SlurmReply &r);
+	void deleted(Entry &e, const KubeReply &r);
+	void finalizer_set(Entry &e, const KubeReply &r);
+	void finalizer_removed(Entry &e, const KubeReply &r);
+
+	std::uint64_t elapsed_ms(Millis since) const;
+	void back_off(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
+	void succeeded(Entry &e);
+	void plan_retry(Entry &e);
+
+	const ClusterSettings settings_;
+	PodsPorts ports_;
+	PodReports reports_;
+	NodeView nodes_;
+	std::unordered_map<std::string, Entry> entries_; // by uid
+	std::set<std::string> lists_;                    // scheduler names listed once
+	bool jobs_synced_ = false, started_ = false;
+	std::vector<std::string> to_place_; // uids whose finalizer is set: hold, then Binding
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the table's effects do, but for binding (pods_binding.cc).
+#include "lib/core/pods_controller.h"
+#include "lib/core/pods_then.h"
+
+#include <algorithm>
+#include <pwd.h>
+
+#include "lib/base/log.h"
+#include "lib/base/text.h"
+#include "lib/core/names.h"
+
+namespace sk8::core {
+
+static bool has_finalizer(const kube::Pod &pod)
+{
+	const auto &f = pod.meta.finalizers;
+	return std::find(f.begin(), f.end(), names::finalizer) != f.end();
+}
+
+// ---- look ----
+
+void PodsController::look(Entry &e)
+{
+	e.op = Op::looking;
+	ports_.kube.get_pod(e.key, then<KubeReply>(e, Op::looking, &PodsController::looked));
+}
+
+void PodsController::looked(Entry &e, const KubeReply &r)
+{
+	if (r.ok() && r.pod && r.pod->meta.uid == e.key.uid) {
+		set_pod(e, r.pod);
+	} else if (r.ok() || r.status == 404) {
+		e.pod.reset(); // none of this name, or another pod of the same name
+		e.absent = true;
+	} else {
+		back_off(e, r.error, r.retry_after);
+	}
+}
+
+// ---- refuse ----
+
+void PodsController::refuse_because(Entry &e, std::string why, bool by_nodes)
+{
+	e.refusal = std::move(why);
+	e.refusal_by_nodes = by_nodes;
+}
+
+// What refused it may be mended outside the pod: an account, a user, a partition.
+static constexpr Millis recheck_delay{60'000};
+
+void PodsController::plan_recheck(Entry &e)
+{
+	if (e.recheck_planned)
+		return;
+	e.recheck_planned = true;
+	ports_.timer.after(recheck_delay, [this, uid = e.key.uid] {
+		auto it = entries_.find(uid);
+		if (it == entries_.end())
+			return;
+		it->second.recheck_planned = false;
+		it->second.refusal.clear();
+		it->second.refusal_by_nodes = false;
+		sync(uid);
+	});
+}
+
+void PodsController::refuse(Entry &e)
+{
+	plan_recheck(e);
+	reports_.condition(e.key, e.pod, {std::string(names::refused_reason), e.refusal});
+	if (e.told == e.refusal)
+		return;
+	e.told = e.refusal;
+	log_info("pod %s: refused: %s", e.key.text().c_str(), e.refusal.c_str());
+	reports_.event(e.key, {true, std::string(names::event_refused), e.refusal});
+}
+
+// ---- submit ----
+
+void PodsController::submit(Entry &e)
+{
+	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
+	if (!request) {
+		refuse_because(e, request.error().message, false);
+		return refuse(e);
+	}
+	if (!e.pod->claims.empty() && !e.volumes_known)
+		return read_volumes(e);
+	const auto &choice = nodes_.choose(*e.pod, e.volumes);
+	if (!choice.none.empty()) {
+		refuse_because(e, choice.none, true);
+		return refuse(e);
+	}
+	request->excluded_nodes = choice.excluded;
+	send_submit(e, std::move(*request));
+}
+
+void PodsController::read_volumes(Entry &e)
+{
+	e.op = Op::volumes;
+	ports_.kube.get_volumes(e.key, e.pod->claims,
+				then<KubePort::Volumes>(e, Op::volumes, &PodsController::volumes_read));
+}
+
+void PodsController::volumes_read(Entry &e, const KubePort::Volumes &v)
+{
+	if (v.error.empty()) {
+		e.volumes = v.terms;
+		e.volumes_known = true;
+		succeeded(e);
+	} else if (v.retry) {
+		back_off(e, v.error);
+		if (e.pod)
+			reports_.condition(e.key, e.pod, {std::string(names::pending_reason), v.error});
+	} else {
+		refuse_because(e, v.error, false);
+	}
+}
+
+void PodsController::send_submit(Entry &e, JobRequest request)
+{
+	e.op = Op::submitting;
+	e.excluded = request.excluded_nodes;
+	e.adopting = !request.required_node.empty();
+	ports_.slurm.submit(std::move(request), then<SlurmReply>(e, Op::submitting, &PodsController::submitted));
+}
+
+void PodsController::submitted(Entry &e, const SlurmReply &r)
+{
+	if (r.ok) {
+		succeeded(e);
+		if (e.adopting)
+			reports_.event(e.key, {false, std::string(names::event_adopted),
+					       "found running on node " + r.job.node + "; now Slurm job " +
+						       std::to_string(r.job.ref.id)});
+		else
+			reports_.event(e.key, {false, std::string(names::event_queued),
+					       "queued as Slurm job " + std::to_string(r.job.ref.id)});
+		set_job(e, r.job, ports_.timer.now());
+		return;
+	}
+	if (e.adopting)
+		return back_off(e, "no job could be made where it runs: " + r.text);
+	if (r.fatal)
+		return refuse_because(e, "Slurm refused the job: " + r.text, false);
+	back_off(e, "Slurm takes no job now: " + r.text);
+	if (e.pod)
+		reports_.condition(e.key, e.pod, {std::string(names::pending_reason), e.trouble});
+}
+
+// ---- queued ----
+
+// Without seconds: the estimate moves with every scheduling cycle.
+static std::string minute(std::int64_t t)
+{
+	std::string s = format_rfc3339(t);
+	return s.substr(0, 16) + "Z";
+}
+
+static std::string waiting_text(const Job &job)
+{
+	std::string text = "Slurm job " + std::to_string(job.ref.id) + " is pending in partition " +
+			   one_line(job.partition, 64);
+	text += job.held ? ", held" : "";
+	text += ": " + (job.reason.empty() ? std::string("None") : one_line(job.reason, 128));
+	if (!job.held)
+		text += ", priority " + std::to_string(job.priority);
+	if (job.start_time > 0)
+		text += ", expected start " + minute(job.start_time);
+	return text;
+}
+
+void PodsController::mirror(Entry &e)
+{
+	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
+
+	const auto &choice = nodes_.choose(*e.pod, e.volumes);
+	if (choice.excluded == e.excluded)
+		return;
+	// Even if no node fits now: the job waits, and nodes come back.
+	e.excluded = choice.excluded;
+	ports_.slurm.exclude(e.key, e.job->ref, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
+		auto it = entries_.find(uid);
+		if (it != entries_.end() && !r.ok && !r.fatal)
+			it->second.excluded.clear(); // again at the next change of this job
+	});
+}
+
+// ---- adopt ----
+
+void PodsController::adopt(Entry &e)
+{
+	if (e.job && !e.job->ended())
+		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod runs on node " + e.bound_node + " already"});
+
+	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
+	Hold h;
+	h.key = e.key;
+	h.node = e.bound_node;
+	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node);
+	const std::int64_t milli = std::max<std::int64_t>(e.pod->request.milli_cpu, 0);
+	const std::int64_t cpus = request ? request->cpus : (milli + 999) / 1000;
+	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
+	h.memory_mb = request ? request->memory_mb
+			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
+	if (!ports_.holds.held(e.key)) {
+		log_info("pod %s runs on node %s without a Slurm job: masked", e.key.text().c_str(),
+			 e.bound_node.c_str());
+		ports_.journal.hold(h);
+	}
+	ports_.holds.adopt(h);
+	drop_job(e);
+
+	if (!request) {
+		back_off(e, request.error().message, Millis(30'000));
+		return plan_retry(e);
+	}
+	request->required_node = e.bound_node;
+	send_submit(e, std::move(*request));
+}
+
+// ---- ends ----
+
+void PodsController::end_job(Entry &e, JobEnd end)
+{
+	e.op = Op::ending;
+	reports_.stop(e.key);
+	ports_.slurm.end(e.key, e.job->ref, std::move(end),
+			 then<SlurmReply>(e, Op::ending, &PodsController::ended));
+}
+
+void PodsController::ended(Entry &e, const SlurmReply &r)
+{
+	// fatal: Slurm has no such job (any more), which is what was wanted.
+	if (!r.ok && !r.fatal)
+		return back_off(e, "Slurm job could not be ended: " + r.text);
+	if (e.failures == 0 || e.binding_since == Millis(0))
+		succeeded(e);
+	// The hook has told of the end already; what is left is that it was our doing.
+	Job over = *e.job;
+	drop_job(e);
+	if (!over.ended())
+		over.state = SK8_JOB_CANCELLED;
+	over.ended_by_us = true;
+	e.job = std::move(over);
+}
+
+void PodsController::drop_job(Entry &e)
+{
+	e.job.reset();
+	e.excluded.clear();
+	e.binding_since = Millis(0);
+	e.delete_sent = false;
+}
+
+static std::string user_name(std::uint32_t uid)
+{
+	passwd pw{}, *found = nullptr;
+	std::vector<char> buffer(16 * 1024);
+	std::string text = "uid " + std::to_string(uid);
+	if (!getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found)
+		text = std::string(pw.pw_name) + " (" + text + ")";
+	return text;
+}
+
+static std::string end_text(const Job &job)
+{
+	std::string text = "Slurm job " + std::to_string(job.ref.id) + " ended: " + job_state_name(job.state);
+	if (job.state == SK8_JOB_CANCELLED && job.ended_by != SK8_NO_UID)
+		text += " by " + user_name(job.ended_by);
+	if (!job.reason.empty() && job.reason != "None")
+		text += ", reason " + one_line(job.reason, 128);
+	return text;
+}
+
+void PodsController::delete_pod(Entry &e)
+{
+	const kube::Pod &pod = *e.pod;
+	const std::int64_t grace =
+		std::max<std::int64_t>(1, std::min(pod.grace_seconds, settings_.pods.kill_grace.count() / 1000));
+	if (e.delete_sent || (pod.meta.deleting && pod.meta.deletion_grace_seconds <= grace))
+		return;
+	e.op = Op::deleting;
+	e.delete_sent = true;
+	ports_.kube.delete_pod(e.key, grace, then<KubeReply>(e, Op::deleting, &PodsController::deleted));
+	if (e.delete_latency_told)
+		return;
+	e.delete_latency_told = true;
+	metrics().fini_to_delete_ms.record(elapsed_ms(e.job_seen_at));
+	log_info("pod %s: deleted because %s", e.key.text().c_str(), end_text(*e.job).c_str());
+	reports_.event(e.key, {e.job->state != SK8_JOB_COMPLETED, std::string(names::event_job_ended),
+			       end_text(*e.job) + "; the pod is deleted"});
+}
+
+void PodsController::deleted(Entry &e, const KubeReply &r)
+{
+	if (r.ok())
+		return succeeded(e);
+	e.delete_sent = false;
+	if (r.status == 404 || r.status == 409)
+		e.pod.reset(); // gone, or another uid: the next step looks
+	else
+		back_off(e, "pod could not be deleted: " + r.error, r.retry_after);
+}
+
+// The job ended before its pod had a node.
+void PodsController::again(Entry &e)
+{
+	switch (e.job->state) {
+	case SK8_JOB_NODE_FAIL:
+	case SK8_JOB_PREEMPTED:
+	case SK8_JOB_OTHER_END:
+		// Nobody wanted the pod to end: it never ran, so it simply queues again.
+		reports_.event(e.key, {true, std::string(names::event_job_ended),
+				       end_text(*e.job) + "; the pod is queued again"});
+		drop_job(e);
+		back_off(e, "queued again");
+		return plan_retry(e);
+	default:
+		delete_pod(e);
+	}
+}
+
+// ---- release ----
+
+// Nothing of the pod runs any more: called at the moment of the proof.
+void PodsController::free_hold(Entry &e)
+{
+	if (!ports_.holds.release(e.key))
+		return;
+	ports_.journal.free(e.key);
+	// If its job is gone the mask was all that kept the resources.
+	if (!e.job || e.job->ended())
+		ports_.slurm.wake_scheduler();
+}
+
+void PodsController::release(Entry &e)
+{
+	free_hold(e);
+	if (e.absent)
+		return forget(e.key.uid);
+	if (!has_finalizer(*e.pod))
+		return;
+	e.op = Op::releasing;
+	ports_.kube.set_finalizer(e.key, false,
+				  then<KubeReply>(e, Op::releasing, &PodsController::finalizer_removed));
+}
+
+void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
+{
+	if (!r.ok() && r.status != 404 && r.status != 409)
+		return back_off(e, "finalizer could not be removed: " + r.error, r.retry_after);
+	succeeded(e);
+	if (r.ok() && e.pod && has_finalizer(*e.pod)) {
+		// Do not wait for the watch to say so: the same patch would follow.
+		auto copy = std::make_shared<kube::Pod>(*e.pod);
+		std::erase(copy->meta.finalizers, names::finalizer);
+		e.pod = std::move(copy);
+	} else if (!r.ok()) {
+		e.pod.reset();
+	}
+}
+
+} // namespace sk8::core

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/settings.h"
+
+#include <set>
+
+#include "lib/base/text.h"
+#include "lib/core/placement.h"
+
+namespace sk8::core {
+
+// Tables are leaked: no static destructors in slurmctld.
+
+static const Schema<AllowSettings> &allow_schema()
+{
+	using A = AllowSettings;
+	static const auto *schema = new Schema<A>{
+		field("account", &A::account, "Accounts that a pod may name instead of the mapped one; * and ? match."),
+		field("partition", &A::partition, "Partitions that a pod may name."),
+		field("qos", &A::qos, "QOS that a pod may name."),
+		field("reservation", &A::reservation, "Reservations that a pod may name."),
+		field("licenses", &A::licenses, "License requests that a pod may make, as the whole text of the annotation."),
+	};
+	return *schema;
+}
+
+static const Schema<NamespaceSettings> &namespace_schema()
+{
+	using N = NamespaceSettings;
+	static const auto *schema = new Schema<N>{
+		field("match", &N::match, "Namespace, or a pattern with * and ?. The first entry that matches counts; pods of a namespace without one are refused.")
+			.required().not_empty(),
+		field("user", &N::user, "Slurm user of the jobs. Must be known on the controller.").required().not_empty(),
+		field("account", &N::account, "Account of the jobs.").default_text("the user's default account"),
+		field("partition", &N::partition, "Partition of the jobs.").default_text("the default partition"),
+		field("qos", &N::qos, "QOS of the jobs.").default_text("the association's default QOS"),
+		object("allow", &N::allow, allow_schema(), "What a pod's annotations may choose beyond that. All else that a pod claims is refused."),
+	};
+	return *schema;
+}
+
+static std::string bad_selector(const std::string &text)
+{
+	auto parsed = parse_selector(text);
+	return parsed ? "" : "is no label selector, use for example slurm-k8s.io/shared=true";
+}
+
+static const Schema<NodeSettings> &node_schema()
+{
+	using N = NodeSettings;
+	static const auto *schema = new Schema<N>{
+		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
+			.default_text("all nodes").check(bad_selector),
+		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there."),
+	};
+	return *schema;
+}
+
+static const Schema<PriorityClassSettings> &priority_class_schema()
+{
+	using P = PriorityClassSettings;
+	static const auto *schema = new Schema<P>{
+		field("name", &P::name, "Name of a PriorityClass.").required().not_empty(),
+		field("nice", &P::nice, "Slurm's nice value of its pods' jobs; a smaller one starts earlier.").required()
+			.range(-1'000'000, 1'000'000),
+	};
+	return *schema;
+}
+
+static const Schema<PodSettings> &pod_schema()
+{
+	using P = PodSettings;
+	static const auto *schema = new Schema<P>{
+		milli_cpu("defaultCpu", &P::default_milli_cpu, "CPUs of a pod whose containers request none. Jobs always have whole cores."),
+		bytes("defaultMemory", &P::default_memory_bytes, "Memory of a pod whose containers request none. 0: what the partition gives a job that asks for none.")
+			.default_text("256Mi"),
+		field("bindTimeout", &P::bind_timeout, "How long a Binding is tried before the job is ended and made anew.")
+			.range(std::chrono::seconds(1), std::chrono::hours(1)),
+		field("killGrace", &P::kill_grace, "Longest time a pod's containers get between SIGTERM and SIGKILL when its job ended first.")
+			.range(std::chrono::seconds(1), std::chrono::hours(24)),
+		list("priorityClasses", &P::priority_classes, priority_class_schema(), "What a pod's PriorityClass means for its job."),
+	};
+	return *schema;
+}
+
+static std::string bad_cluster_name(const std::string &name)
+{
+	for (char c : name)
+		if (!(isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'))
+			return "is no cluster name, use letters, digits, '-', '_' and '.'";
+	return name.empty() || name.size() > 63 ? "is no cluster name, use 1 to 63 characters" : "";
+}
+
+static const Schema<ClusterSettings> &cluster_schema()
+{
+	using C = ClusterSettings;
+	static const auto *schema = new Schema<C>{
+		field("name", &C::name, "Name of the Kubernetes cluster; part of every job's admin_comment, so do not change it while pods run.")
+			.required().check(bad_cluster_name),
+		field("kubeconfig", &C::kubeconfig, "Path of the kubeconfig; must be readable by SlurmUser only.")
+			.default_text("the in-cluster service account"),
+		field("context", &C::context, "Context of the kubeconfig.").default_text("its current-context"),
+		field("schedulerNames", &C::scheduler_names, "Pods with one of these in spec.schedulerName are placed by Slurm.")
+			.not_empty(),
+		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
+		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
+		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
+	};
+	return *schema;
+}
+
+static void names_differ(const Settings &s, const Place &place)
+{
+	std::set<std::string> seen;
+	for (const auto &c : s.clusters)
+		if (!seen.insert(c.name).second)
+			place.error("clusters", "two clusters are named \"" + one_line(c.name, 64) + "\", names must differ");
+}
+
+static const Schema<Settings> &schema()
+{
+	static const auto *table = new Schema<Settings>(
+		Schema<Settings>{
+			list("clusters", &Settings::clusters, cluster_schema(), "The Kubernetes clusters that share nodes with this Slurm.", 16)
+				.required().not_empty(),
+		}
+			.check(names_differ));
+	return *table;
+}
+
+static Error all(const Problems &problems)
+{
+	return Error{join(problems.lines(), "\n")};
+}
+
+Result<Settings> load_settings(const std::string &path, std::uint32_t slurm_uid)
+{
+	Problems problems(path);
+	Settings out;
+	if (!load_config(slurm_uid, schema(), out, problems))
+		return all(problems);
+	return out;
+}
+
+Result<Settings> parse_settings(const std::string &text, const std::string &file_name)
+{
+	Problems problems(file_name);
+	Settings out;
+	if (!parse_config(text, schema(), out, problems))
+		return all(problems);
+	return out;
+}
+
+std::vector<FieldDoc> describe_settings()
+{
+	return describe(schema());
+}
+
+} // namespace sk8::core

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurm-k8s.yaml as a value. The table of keys is in settings.cc; the man page
+// slurm-k8s.yaml(5) is printed from it.
+#ifndef SK8_CORE_SETTINGS_H
+#define SK8_CORE_SETTINGS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/config.h"
+
+namespace sk8::core {
+
+// What a namespace may ask for beyond its mapping; empty = nothing but the mapping's own.
+struct AllowSettings {
+	std::vector<std::string> account, partition, qos, reservation, licenses;
+
+	bool operator==(const AllowSettings &) const = default;
+};
+
+struct NamespaceSettings {
+	std::string match; // glob: * and ?
+	std::string user;
+	std::string account, partition, qos; // empty: Slurm's default for the user
+	AllowSettings allow;
+
+	bool operator==(const NamespaceSettings &) const = default;
+};
+
+struct NodeSettings {
+	std::string selector;           // Kubernetes label selector of the shared nodes; empty = all
+	std::vector<std::string> names; // Slurm names of shared nodes that take no job while their
+	                                // pods are not known (no saved ledger, no list yet)
+
+	bool operator==(const NodeSettings &) const = default;
+};
+
+struct PriorityClassSettings {
+	std::string name;
+	std::int64_t nice = 0;
+
+	bool operator==(const PriorityClassSettings &) const = default;
+};
+
+struct PodSettings {
+	std::int64_t default_milli_cpu = 1000;
+	std::int64_t default_memory_bytes = 256 << 20; // 0: the partition's DefMemPerCPU or DefMemPerNode
+	Millis bind_timeout{60'000};
+	Millis kill_grace{30'000};
+	std::vector<PriorityClassSettings> priority_classes;
+
+	bool operator==(const PodSettings &) const = default;
+};
+
+struct ClusterSettings {
+	std::string name;
+	std::string kubeconfig; // empty: in-cluster service account
+	std::string context;    // empty: the kubeconfig's current one
+	std::vector<std::string> scheduler_names{"slurm"};
+	std::vector<NamespaceSettings> namespaces;
+	NodeSettings nodes;
+	PodSettings pods;
+
+	bool operator==(const ClusterSettings &) const = default;
+};
+
+struct Settings {
+	std::vector<ClusterSettings> clusters;
+
+	bool operator==(const Settings &) const = default;
+};
+
+// All mistakes at once, each "file:line: key: what is wrong, what would be right".
+Result<Settings> load_settings(const std::string &path, std::uint32_t slurm_uid);
+Result<Settings> parse_settings(const std::string &text, const std::string &file_name);
+
+// The rows of slurm-k8s.yaml(5).
+std::vector<FieldDoc> describe_settings();
+
+} // namespace sk8::core
+
+#endif

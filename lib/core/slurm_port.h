@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The engine's only way into Slurm. Real: slurm_worker (a thread that takes
+// slurmctld's locks); in tests a model. All calls return at once; `done` runs
+// later on the engine's thread, once.
+#ifndef SK8_CORE_SLURM_PORT_H
+#define SK8_CORE_SLURM_PORT_H
+
+#include <functional>
+#include <string>
+
+#include "lib/core/job.h"
+#include "lib/core/job_request.h"
+#include "lib/core/pod_end.h"
+
+namespace sk8::core {
+
+struct SlurmReply {
+	bool ok = false;
+	bool fatal = false;  // the same again would fail again
+	std::string text;    // Slurm's words
+	Job job;             // submit: the job as it is now (ok only)
+};
+
+class SlurmPort {
+public:
+	virtual ~SlurmPort() = default;
+	using Done = std::function<void(const SlurmReply &)>;
+
+	// One live job per pod: if there is one already, the reply has that one.
+	virtual void submit(JobRequest request, Done done) = 0;
+	virtual void end(const PodKey &key, JobRef job, JobEnd end, Done done) = 0;
+	virtual void exclude(const PodKey &key, JobRef job, std::string nodes, Done done) = 0;
+	// Masks went away: let the scheduler look again.
+	virtual void wake_scheduler() = 0;
+};
+
+} // namespace sk8::core
+
+#endif

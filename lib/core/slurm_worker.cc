@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/slurm_worker.h"
+
+#include <algorithm>
+
+#include "lib/base/guard.h"
+#include "lib/core/metrics.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_batch = 50;
+static constexpr Millis max_hold{10}; // then others get slurmctld's locks
+static constexpr Millis scan_interval{250};
+static constexpr std::size_t scan_chunk = 1000; // jobs per lock
+
+static thread_local bool submitting = false;
+
+bool submitting_now()
+{
+	return submitting;
+}
+
+static std::string id(const PodKey &key)
+{
+	return key.cluster + '/' + key.uid;
+}
+
+// slurmctld's locks for a scope; counts how long others had to wait for us.
+class SlurmLock {
+public:
+	SlurmLock(const sk8_slurm_ops &ops, const Clock &clock, bool write)
+		: ops_(ops), clock_(clock), write_(write)
+	{
+		ops_.lock(write_);
+		since_ = clock_.monotonic_us();
+	}
+	~SlurmLock()
+	{
+		const auto held = clock_.monotonic_us() - since_;
+		ops_.unlock(write_, changed);
+		auto &histogram = write_ ? metrics().write_lock_held_us : metrics().read_lock_held_us;
+		histogram.record(static_cast<std::uint64_t>(held));
+	}
+	SlurmLock(const SlurmLock &) = delete;
+	SlurmLock &operator=(const SlurmLock &) = delete;
+
+	bool used_up() const { return clock_.monotonic_us() - since_ > max_hold.count() * 1000; }
+	bool changed = false;
+
+private:
+	const sk8_slurm_ops &ops_;
+	const Clock &clock_;
+	bool write_;
+	std::int64_t since_;
+};
+
+// ---- the engines' side ----
+
+class SlurmWorker::Port final : public SlurmPort {
+public:
+	Port(SlurmWorker &worker, std::string cluster) : worker_(worker), cluster_(std::move(cluster)) {}
+
+	void submit(JobRequest request, Done done) override
+	{
+		worker_.enqueue({cluster_, Submit{std::move(request)}, std::move(done)});
+	}
+	void end(const PodKey &key, JobRef job, JobEnd end, Done done) override
+	{
+		worker_.enqueue({cluster_, End{key, job, std::move(end)}, std::move(done)});
+	}
+	void exclude(const PodKey &key, JobRef job, std::string nodes, Done done) override
+	{
+		worker_.enqueue({cluster_, Exclude{key, job, std::move(nodes)}, std::move(done)});
+	}
+	void wake_scheduler() override { worker_.wake_scheduler(); }
+
+private:
+	SlurmWorker &worker_;
+	std::string cluster_;
+};
+
+SlurmWorker::SlurmWorker(const sk8_slurm_ops &ops, HoldTable &holds, const Clock &clock)
+	: ops_(ops), holds_(holds), clock_(clock)
+{
+}
+
+std::unique_ptr<SlurmPort> SlurmWorker::port(const std::string &cluster)
+{
+	return std::make_unique<Port>(*this, cluster);
+}
+
+void SlurmWorker::attach(const std::string &cluster, std::shared_ptr<SlurmListener> l)
+{
+	std::lock_guard lock(mutex_);
+	listeners_[cluster] = std::move(l);
+	reread_ = true;
+	wake_.notify_one();
+}
+
+void SlurmWorker::detach(const std::string &cluster)
+{
+	std::lock_guard lock(mutex_);
+	listeners_.erase(cluster);
+	auto of_cluster = [&](const Command &c) { return c.cluster == cluster; };
+	std::erase_if(ends_, of_cluster);
+	std::erase_if(others_, of_cluster);
+}
+
+void SlurmWorker::enqueue(Command c)
+{
+	std::lock_guard lock(mutex_);
+	(std::holds_alternative<End>(c.what) ? ends_ : others_).push_back(std::move(c));
+	wake_.notify_one();
+}
+
+void SlurmWorker::wake_scheduler()
+{
+	std::lock_guard lock(mutex_);
+	wake_scheduler_ = true;
+	wake_.notify_one();
+}
+
+void SlurmWorker::reread()
+{
+	std::lock_guard lock(mutex_);
+	reread_ = true;
+	wake_.notify_one();
+}
+
+void SlurmWorker::stop()
+{
+	std::lock_guard lock(mutex_);
+	stop_ = true;
+	wake_.notify_one();
+}
+
+// ---- the thread ----
+
+bool SlurmWorker::due() const
+{
+	return stop_ || reread_ || wake_scheduler_ || !ends_.empty() || !others_.empty();
+}
+
+void SlurmWorker::run()
+{
+	for (;;) {
+		{
+			std::unique_lock lock(mutex_);
+			if (!due() || !ops_.active())
+				wake_.wait_for(lock, scan_interval);
+			if (stop_)
+				return;
+		}
+		guard("Slurm thread", [this] { round(); });
+	}
+}
+
+void SlurmWorker::round()
+{
+	if (!ops_.active())
+		return; // standby or shutting down: nothing is written, commands keep
+	bool reread, work;
+	{
+		std::lock_guard lock(mutex_);
+		reread = std::exchange(reread_, false);
+		work = wake_scheduler_ || !ends_.empty() || !others_.empty();
+	}
+	if (reread)
+		read_all();
+	if (work)
+		run_commands();
+	scan_jobs();
+	Posts posts;
+	scan_nodes(posts);
+	send(std::move(posts));
+}
+
+std::vector<SlurmWorker::Command> SlurmWorker::take_batch()
+{
+	std::lock_guard lock(mutex_);
+	std::vector<Command> batch;
+	for (auto *queue : {&ends_, &others_}) {
+		while (!queue->empty() && batch.size() < max_batch) {
+			batch.push_back(std::move(queue->front()));
+			queue->pop_front();
+		}
+	}
+	return batch;
+}
+
+void SlurmWorker::run_commands()
+{
+	std::vector<Command> batch = take_batch();
+	Posts posts;
+	std::size_t ran = 0;
+	{
+		SlurmLock lock(ops_, clock_, true);
+		{
+			std::lock_guard mine(mutex_);
+			lock.changed = std::exchange(wake_scheduler_, false);
+		}
+		for (; ran < batch.size() && !lock.used_up(); ran++) {
+			SlurmReply reply;
+			run(batch[ran], reply);
+			lock.changed = true;
+			posts[batch[ran].cluster].push_back(
+				[done = std::move(batch[ran].done), reply = std::move(reply)](SlurmListener &) { done(reply); });
+		}
+	}
+	{
+		// What did not fit into this hold goes back to the front.
+		std::lock_guard lock(mutex_);
+		for (std::size_t i = batch.size(); i-- > ran;)
+			(std::holds_alternative<End>(batch[i].what) ? ends_ : others_)
+				.push_front(std::move(batch[i]));
+	}
+	send(std::move(posts));
+}
+
+void SlurmWorker::run(const Command &c, SlurmReply &reply)
+{
+	guard("Slurm command", [&] { std::visit([&](const auto &what) { run(what, reply); }, c.what); });
+}
+
+static void copy_outcome(const sk8_outcome &out, SlurmReply &reply)
+{
+	reply.ok = out.rc == 0;
+	reply.fatal = out.fatal;
+	reply.text = out.text;
+}
+
+void SlurmWorker::run(const Submit &s, SlurmReply &reply)
+{
+	const JobRequest &r = s.request;
+	// A submit that was repeated after a lost answer finds its first job.
+	if (auto it = ids_.find(id(r.key)); it != ids_.end()) {
+		sk8_job job{};
+		if (ops_.find(it->second, &job) && r.key.mark() == job.mark && job.state < SK8_JOB_COMPLETED) {
+			reply.ok = true;
+			reply.job = job_from_abi(job);
+			return;
+		}
+	}
+	const std::string mark = r.key.mark();
+	const bool adoption = !r.required_node.empty();
+	sk8_submit submit{};
+	submit.mark = mark.c_str();
+	submit.job_name = r.job_name.c_str();
+	submit.uid = r.identity.uid;
+	submit.gid = r.identity.gid;
+	submit.account = r.identity.account.c_str();
+	submit.partition = r.identity.partition.c_str();
+	submit.qos = r.identity.qos.c_str();
+	submit.reservation = r.identity.reservation.c_str();
+	submit.wckey = r.wckey.c_str();
+	submit.comment = r.comment.c_str();
+	submit.features = r.features.c_str();
+	submit.licenses = r.identity.licenses.c_str();
+	submit.tres_per_node = "";
+	submit.cpus = r.cpus;
+	submit.memory_mb = r.memory_mb;
+	submit.time_limit_minutes = r.time_limit_minutes;
+	submit.excluded_nodes = r.excluded_nodes.c_str();
+	submit.required_node = r.required_node.c_str();
+	submit.immediate = adoption;
+	submit.nice_set = r.nice.has_value();
+	submit.nice = static_cast<std::int32_t>(r.nice.value_or(0));
+
+	sk8_outcome out{};
+	if (adoption)
+		holds_.lift(r.key, true); // its own mask must not keep its job away
+	submitting = true;
+	ops_.submit(&submit, &out);
+	submitting = false;
+	if (adoption)
+		holds_.lift(r.key, false); // if the job runs it covers the hold by now
+
+	copy_outcome(out, reply);
+	sk8_job job{};
+	reply.ok = out.job_id != 0 && ops_.find(out.job_id, &job);
+	if (!reply.ok)
+		return;
+	reply.job = job_from_abi(job);
+	remember(r.key, reply.job);
+	metrics().jobs_submitted.add();
+}
+
+void SlurmWorker::run(const End &e, SlurmReply &reply)
+{
+	const std::string mark = e.key.mark();
+	sk8_end end{};
+	end.job_id = e.ref.id;
+	end.submit_time = e.ref.submit_time;
+	end.mark = mark.c_str();
+	end.state = e.end.state;
+	end.exit_code = e.end.exit_code;
+	end.comment = e.end.comment.c_str();
+	sk8_outcome out{};
+	ops_.end(&end, &out);
+	copy_outcome(out, reply);
+}
+
+void SlurmWorker::run(const Exclude &e, SlurmReply &reply)
+{
+	const std::string mark = e.key.mark();
+	sk8_outcome out{};
+	ops_.exclude(e.ref.id, e.ref.submit_time, mark.c_str(), e.nodes.c_str(), &out);
+	copy_outcome(out, reply);
+}
+
+// ---- what Slurm knows ----
+
+void SlurmWorker::remember(const PodKey &key, const Job &job)
+{
+	auto known = ids_.find(id(key));
+	if (job.ended()) {
+		live_.erase(job.ref.id);
+		if (known != ids_.end() && known->second == job.ref.id)
+			ids_.erase(known);
+		return;
+	}
+	live_[job.ref.id] = {key, job};
+	ids_[id(key)] = job.ref.id;
+}
+
+// A start, a takeover, a reconfigure, or a new engine: everything, from scratch.
+void SlurmWorker::read_all()
+{
+	std::vector<std::pair<PodKey, Job>> jobs, running;
+	jobs_seen_ = clock_.wall_seconds();
+	nodes_seen_ = 0;
+	{
+		SlurmLock lock(ops_, clock_, false);
+		auto each = [](void *arg, const sk8_job *j) {
+			auto &all = *static_cast<std::vector<std::pair<PodKey, Job>> *>(arg);
+			guard("job list", [&] {
+				if (auto key = PodKey::from_mark(j->mark))
+					all.emplace_back(std::move(*key), job_from_abi(*j));
+			});
+		};
+		ops_.each_job(each, &jobs);
+		for (const auto &entry : jobs)
+			if (entry.second.running())
+				running.push_back(entry);
+		holds_.jobs_running(running); // under the lock: no hook comes in between
+	}
+	live_.clear();
+	ids_.clear();
+	for (const auto &[key, job] : jobs)
+		remember(key, job);
+
+	std::lock_guard lock(mutex_);
+	for (const auto &[cluster, l] : listeners_)
+		l->post([l = l, jobs] { l->jobs_replaced(jobs); });
+}
+
+void SlurmWorker::scan_jobs()
+{
+	const std::int64_t now = clock_.wall_seconds();
+	// Slurm's stamp has a resolution of a second: scan until it is older. A stamp
+	// in the future (the clock was set back) counts as news.
+	if (live_.empty() || ops_.last_job_update() < jobs_seen_)
+		return;
+	jobs_seen_ = now;
+
+	std::vector<std::uint32_t> ids;
+	for (const auto &[job_id, known] : live_)
+		ids.push_back(job_id);
+	for (std::size_t from = 0; from < ids.size(); from += scan_chunk) {
+		Posts posts;
+		{
+			SlurmLock lock(ops_, clock_, false);
+			for (std::size_t i = from; i < std::min(ids.size(), from + scan_chunk); i++)
+				look_at(ids[i], posts);
+		}
+		send(std::move(posts));
+	}
+}
+
+void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
+{
+	const Known known = live_.at(job_id);
+	sk8_job found{};
+	if (!ops_.find(job_id, &found) || found.submit_time != known.job.ref.submit_time) {
+		live_.erase(job_id);
+		ids_.erase(id(known.key));
+		posts[known.key.cluster].push_back(
+			[key = known.key, ref = known.job.ref](SlurmListener &l) { l.job_purged(key, ref); });
+		return;
+	}
+	Job job = job_from_abi(found);
+	if (job == known.job)
+		return;
+	remember(known.key, job);
+	posts[known.key.cluster].push_back(
+		[key = known.key, job = std::move(job)](SlurmListener &l) { l.job_changed(key, job); });
+}
+
+void SlurmWorker::scan_nodes(Posts &posts)
+{
+	if (ops_.last_node_update() < nodes_seen_)
+		return;
+	nodes_seen_ = clock_.wall_seconds();
+	std::vector<SlurmNode> nodes;
+	{
+		SlurmLock lock(ops_, clock_, false);
+		ops_.each_node(
+			[](void *arg, const sk8_node *n) {
+				guard("node list", [&] {
+					static_cast<std::vector<SlurmNode> *>(arg)->push_back(
+						{n->name, n->threads_per_core});
+				});
+			},
+			&nodes);
+	}
+	std::lock_guard lock(mutex_);
+	for (const auto &[cluster, l] : listeners_)
+		posts[cluster].push_back([nodes](SlurmListener &listener) { listener.slurm_nodes(nodes); });
+}
+
+std::shared_ptr<SlurmListener> SlurmWorker::listener(const std::string &cluster)
+{
+	std::lock_guard lock(mutex_);
+	auto it = listeners_.find(cluster);
+	return it == listeners_.end() ? nullptr : it->second;
+}
+
+// One post per engine, so that its end_of_turn() serves them all.
+void SlurmWorker::send(Posts &&posts)
+{
+	for (auto &[cluster, calls] : posts) {
+		if (auto l = listener(cluster))
+			l->post([l, calls = std::move(calls)] {
+				for (const auto &call : calls)
+					call(*l);
+			});
+	}
+}
+
+} // namespace sk8::core

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The Slurm thread: the only one of ours that takes slurmctld's locks. It runs the
+// engines' commands in batches, and looks at our jobs and at the nodes when Slurm
+// says that some have changed (what has no hook is found like this: pending jobs
+// cancelled, held, re-prioritised). Engines never wait for it: the main scheduler
+// may hold the locks for seconds.
+#ifndef SK8_CORE_SLURM_WORKER_H
+#define SK8_CORE_SLURM_WORKER_H
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/core/hold_table.h"
+#include "lib/core/node_view.h"
+#include "lib/core/slurm_port.h"
+
+namespace sk8::core {
+
+// One attached cluster's engine, as the Slurm thread sees it. Called on the Slurm
+// thread, without slurmctld's locks; must return at once.
+class SlurmListener {
+public:
+	virtual ~SlurmListener() = default;
+	// Runs f on the engine's thread.
+	virtual void post(std::function<void()> f) = 0;
+	// These run on the engine's thread (through post()).
+	virtual void slurm_nodes(std::vector<SlurmNode> nodes) = 0;
+	virtual void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) = 0;
+	virtual void job_changed(const PodKey &key, const Job &job) = 0;
+	virtual void job_purged(const PodKey &key, JobRef ref) = 0;
+};
+
+class SlurmWorker {
+public:
+	SlurmWorker(const sk8_slurm_ops &ops, HoldTable &holds, const Clock &clock);
+
+	// Any thread. A listener that is detached gets nothing more, answers included.
+	void attach(const std::string &cluster, std::shared_ptr<SlurmListener> listener);
+	void detach(const std::string &cluster);
+	// The engine's port; valid as long as the worker.
+	std::unique_ptr<SlurmPort> port(const std::string &cluster);
+
+	// Any thread: Slurm has read its configuration, jobs and nodes are other records.
+	void reread();
+
+	// The thread's body: returns after stop().
+	void run();
+	void stop();
+
+	// One round without waiting; run() is a loop of these. For tests.
+	void round();
+
+private:
+	struct Submit {
+		JobRequest request;
+	};
+	struct End {
+		PodKey key;
+		JobRef ref;
+		JobEnd end;
+	};
+	struct Exclude {
+		PodKey key;
+		JobRef ref;
+		std::string nodes;
+	};
+	struct Command {
+		std::string cluster;
+		std::variant<Submit, End, Exclude> what;
+		SlurmPort::Done done;
+	};
+	struct Known {
+		PodKey key;
+		Job job;
+	};
+	class Port;
+	using Posts = std::unordered_map<std::string, std::vector<std::function<void(SlurmListener &)>>>;
+
+	void enqueue(Command c);
+	void wake_scheduler();
+	bool due() const;
+	std::vector<Command> take_batch();
+	void run_commands();
+	void run(const Command &c, SlurmReply &reply);
+	void run(const Submit &s, SlurmReply &reply);
+	void run(const End &e, SlurmReply &reply);
+	void run(const Exclude &e, SlurmReply &reply);
+	void read_all();
+	void scan_jobs();
+	void scan_nodes(Posts &posts);
+	void look_at(std::uint32_t id, Posts &posts);
+	void remember(const PodKey &key, const Job &job);
+	void send(Posts &&posts);
+	std::shared_ptr<SlurmListener> listener(const std::string &cluster);
+
+	const sk8_slurm_ops &ops_;
+	HoldTable &holds_;
+	const Clock &clock_;
+
+	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
+	std::condition_variable wake_;
+	std::deque<Command> ends_, others_; // ends first: they free resources
+	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
+	bool stop_ = false, reread_ = false, wake_scheduler_ = false;
+
+	// Slurm thread only.
+	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
+	std::unordered_map<std::string, std::uint32_t> ids_; // cluster/uid -> id of the live job
+	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
+};
+
+// True while this thread is inside sk8_slurm_ops.submit.
+bool submitting_now();
+
+} // namespace sk8::core
+
+#endif

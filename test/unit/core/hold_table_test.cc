@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/hold_table.h"
+#include "lib/core/hold_journal.h"
+#include "lib/sk8_abi.h"
+#include "test/unit/catch.h"
+
+#include <random>
+#include <set>
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+PodKey key(int n)
+{
+	return {"c", "ns", "p" + std::to_string(n), "uid-" + std::to_string(n)};
+}
+
+Job job(std::uint32_t id, std::vector<std::uint16_t> cores, const std::string &node = "n1")
+{
+	Job j;
+	j.ref = {id, 1000};
+	j.state = SK8_JOB_RUNNING;
+	j.node = node;
+	j.cores = std::move(cores);
+	j.memory_mb = 10;
+	return j;
+}
+
+} // namespace
+
+TEST_CASE("a hold is masked exactly while no running job covers it")
+{
+	HoldTable t;
+	CHECK(t.masks() == nullptr);
+	CHECK_FALSE(t.place(key(1), {7, 1000})); // no such running job
+	t.job_started(key(1), job(7, {2, 3}));
+	CHECK_FALSE(t.place(key(1), {8, 1000})); // another job
+	REQUIRE(t.place(key(1), {7, 1000}));
+	CHECK(t.masks() == nullptr);
+
+	t.job_ended(key(1), {6, 1000}); // late news of another job
+	CHECK(t.masks() == nullptr);
+	t.job_ended(key(1), {7, 1000});
+	auto m = t.masks();
+	REQUIRE(m);
+	REQUIRE(m->masks.size() == 1);
+	CHECK(m->masks[0].node == "n1");
+	CHECK(m->masks[0].cores == std::vector<std::uint16_t>{2, 3});
+	CHECK(m->masks[0].memory_mb == 10);
+
+	CHECK(t.release(key(1)));
+	CHECK(t.masks() == nullptr);
+	CHECK_FALSE(t.release(key(1)));
+}
+
+TEST_CASE("a pod that was never bound leaves no mask")
+{
+	HoldTable t;
+	t.job_started(key(1), job(7, {2}));
+	t.job_ended(key(1), {7, 1000});
+	CHECK(t.masks() == nullptr);
+}
+
+TEST_CASE("saved holds are masks until their jobs are seen running")
+{
+	HoldTable t;
+	t.restore({{key(1), "n1", {0}, 0, 5}, {key(2), "n1", {1}, 0, 5}});
+	CHECK(t.masks()->masks[0].cores.size() == 2);
+	t.job_started(key(1), job(7, {0}));
+	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{1});
+	t.jobs_running({{key(2), job(8, {1})}}); // the truth: 7 does not run
+	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{0});
+}
+
+TEST_CASE("an adopted pod holds amounts until its job gave it cores")
+{
+	HoldTable t;
+	t.adopt({key(1), "n1", {}, 2, 64});
+	CHECK(t.masks()->masks[0].more_cores == 2);
+	t.lift(key(1), true);
+	CHECK(t.masks() == nullptr);
+	t.job_started(key(1), job(9, {4, 5}));
+	t.lift(key(1), false);
+	CHECK(t.masks() == nullptr);
+	t.job_ended(key(1), {9, 1000});
+	CHECK(t.masks()->masks[0].more_cores == 0);
+	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{4, 5});
+}
+
+TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
+{
+	HoldTable t;
+	t.block_nodes("c", {"n1", "n2"});
+	REQUIRE(t.masks());
+	CHECK(t.masks()->masks[1].whole);
+	t.unblock_nodes("c");
+	CHECK(t.masks() == nullptr);
+}
+
+// Against a plain set: random events, masks compared after each.
+TEST_CASE("masks are holds minus running jobs, whatever the order of events")
+{
+	for (unsigned seed = 1; seed <= 200; seed++) {
+		std::mt19937 random(seed);
+		HoldTable t;
+		std::set<int> held, running;
+		for (int step = 0; step < 100; step++) {
+			const int n = static_cast<int>(random() % 6);
+			const auto core = static_cast<std::uint16_t>(n);
+			switch (random() % 5) {
+			case 0:
+				t.job_started(key(n), job(100 + n, {core}));
+				running.insert(n);
+				break;
+			case 1:
+				t.job_ended(key(n), {static_cast<std::uint32_t>(100 + n), 1000});
+				running.erase(n);
+				break;
+			case 2:
+				if (t.place(key(n), {static_cast<std::uint32_t>(100 + n), 1000}))
+					held.insert(n);
+				break;
+			case 3:
+				t.release(key(n));
+				held.erase(n);
+				break;
+			case 4:
+				t.adopt({key(n), "n1", {core}, 0, 1});
+				held.insert(n);
+				break;
+			}
+			std::set<int> masked;
+			if (auto m = t.masks())
+				for (auto c : m->masks.at(0).cores)
+					masked.insert(c);
+			std::set<int> expected;
+			for (int h : held)
+				if (!running.contains(h))
+					expected.insert(h);
+			CAPTURE(seed, step);
+			REQUIRE(masked == expected);
+		}
+	}
+}
+
+TEST_CASE("the saved ledger survives being cut anywhere")
+{
+	const Hold a{key(1), "n1", {0, 7}, 0, 100}, b{key(2), "n2", {}, 3, 5};
+	const std::string text = "{\"v\":1}\n" + journal_line(a) + journal_line(b) + journal_line(key(1));
+	auto all = parse_journal(text);
+	REQUIRE(all);
+	CHECK(*all == std::vector<Hold>{b});
+	for (std::size_t cut = 0; cut < text.size(); cut++) {
+		CAPTURE(cut);
+		CHECK(parse_journal(text.substr(0, cut)).ok()); // a torn last line was never acknowledged
+	}
+}
+
+TEST_CASE("a damaged ledger is refused with the line, not half believed")
+{
+	for (const char *line : {"{}", "[]", "x", "{\"hold\":\"k8s:c/ns/p\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"\",\"cores\":[],\"more\":0,\"mb\":0}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[-1],\"more\":0,\"mb\":0}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[70000],\"more\":0,\"mb\":0}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":-1,\"mb\":0}",
+				 "{\"free\":\"nonsense\"}"}) {
+		CAPTURE(line);
+		auto r = parse_journal(std::string("{\"v\":1}\n") + line + "\n");
+		REQUIRE_FALSE(r.ok());
+		CHECK(r.error().message.starts_with("line 2 "));
+	}
+	CHECK_FALSE(parse_journal("{\"v\":2}\n").ok());
+}
+
+TEST_CASE("marks are read back exactly, and nothing else is taken for one")
+{
+	const PodKey k{"prod", "team-a", "web-0", "8f1c"};
+	CHECK(k.mark() == "k8s:prod/team-a/web-0/8f1c");
+	CHECK(PodKey::from_mark(k.mark()) == k);
+	for (const char *bad : {"", "k8s:", "k8s:a/b/c", "k8s:a/b/c/", "k8s:a//c/d", "k8s:a/b/c/d/e", "K8s:a/b/c/d", "x"}) {
+		CAPTURE(bad);
+		CHECK_FALSE(PodKey::from_mark(bad));
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/lifecycle.h"
+#include "lib/core/pod_end.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using Container = kube::ContainerStatus;
+
+TEST_CASE("no pod is deleted and no job ended because something is only missing")
+{
+	for (int j = 0; j < job_states; j++) {
+		const auto effect = next_effect(PodState::unknown, static_cast<JobState>(j));
+		CHECK((effect == Effect::look || effect == Effect::nothing));
+	}
+}
+
+TEST_CASE("a pod is bound only while its job runs, and deleted only after its job has ended")
+{
+	for (int p = 0; p < pod_states; p++) {
+		for (int j = 0; j < job_states; j++) {
+			const auto pod = static_cast<PodState>(p);
+			const auto job = static_cast<JobState>(j);
+			const auto effect = next_effect(pod, job);
+			CAPTURE(name(pod), name(job));
+			if (effect == Effect::bind)
+				CHECK((pod == PodState::waiting && job == JobState::running));
+			if (effect == Effect::delete_pod || effect == Effect::again)
+				CHECK(job == JobState::ended);
+			if (effect == Effect::submit)
+				CHECK((pod == PodState::waiting && job == JobState::none));
+			if (effect == Effect::release)
+				CHECK(pod == PodState::over);
+			if (job == JobState::submitting)
+				CHECK(effect == Effect::nothing); // never two jobs
+		}
+	}
+}
+
+namespace {
+
+kube::Pod bound_pod(Container::State state, int exit_code = 0)
+{
+	kube::Pod p;
+	p.node_name = "n1";
+	p.started_at = 100;
+	p.phase = state == Container::State::terminated ? (exit_code ? "Failed" : "Succeeded") : "Running";
+	Container c;
+	c.name = "main";
+	c.state = state;
+	c.exit_code = exit_code;
+	c.finished_at = 200;
+	c.started_ever = state != Container::State::waiting;
+	p.containers = {c};
+	return p;
+}
+
+PodState state_of(kube::Pod p, bool held = true)
+{
+	PodFacts f;
+	f.pod = std::make_shared<kube::Pod>(std::move(p));
+	f.held = held;
+	return classify(f);
+}
+
+} // namespace
+
+TEST_CASE("only the kubelet's word that the last container is gone makes a pod over")
+{
+	using State = Container::State;
+	CHECK(state_of(bound_pod(State::running)) == PodState::bound);
+	CHECK(state_of(bound_pod(State::terminated)) == PodState::over);
+
+	kube::Pod collected = bound_pod(State::running);
+	collected.phase = "Failed"; // as the pod garbage collector leaves it
+	CHECK(state_of(collected) == PodState::bound);
+
+	kube::Pod rejected = bound_pod(State::waiting);
+	rejected.phase = "Failed";
+	rejected.containers.clear();
+	CHECK(state_of(rejected) == PodState::over);
+	rejected.started_at = 0; // not the kubelet's word
+	CHECK(state_of(rejected) == PodState::bound);
+
+	kube::Pod two = bound_pod(State::terminated);
+	two.containers.push_back(bound_pod(State::running).containers[0]);
+	CHECK(state_of(two) == PodState::bound);
+
+	kube::Pod between = bound_pod(State::waiting); // restarts: its last process may linger
+	between.phase = "Succeeded";
+	between.containers[0].started_ever = true;
+	CHECK(state_of(between) == PodState::bound);
+}
+
+TEST_CASE("a pod that goes before it had a node is over, and one that is proved absent is gone or lost")
+{
+	kube::Pod pending;
+	pending.phase = "Pending";
+	CHECK(state_of(pending, false) == PodState::waiting);
+	pending.meta.deleting = true;
+	CHECK(state_of(pending, false) == PodState::over);
+	CHECK(state_of(pending, true) == PodState::over); // its Binding was refused: it is being deleted
+
+	PodFacts f;
+	CHECK(classify(f) == PodState::unknown);
+	f.absent = true;
+	CHECK(classify(f) == PodState::gone);
+	f.held = true;
+	CHECK(classify(f) == PodState::lost);
+}
+
+TEST_CASE("ends of pods become ends of jobs")
+{
+	struct Row {
+		const char *what;
+		void (*edit)(kube::Pod &);
+		sk8_job_state state;
+		std::uint32_t exit_code;
+	};
+	static const Row rows[] = {
+		{"exit 0", [](kube::Pod &) {}, SK8_JOB_COMPLETED, 0},
+		{"exit 7", [](kube::Pod &p) { p = bound_pod(Container::State::terminated, 7); }, SK8_JOB_FAILED, 7 << 8},
+		{"signal", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 137);
+			 p.containers[0].signal = 9;
+		 }, SK8_JOB_FAILED, 9},
+		{"out of memory", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 137);
+			 p.containers[0].reason = "OOMKilled";
+		 }, SK8_JOB_OUT_OF_MEMORY, 137 << 8},
+		{"an OOMKilled that did not make it fail", [](kube::Pod &p) {
+			 p.containers[0].reason = "OOMKilled";
+			 p.containers[0].exit_code = 137;
+		 }, SK8_JOB_COMPLETED, 0},
+		{"deadline", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 143);
+			 p.reason = "DeadlineExceeded";
+		 }, SK8_JOB_TIMEOUT, 0},
+		{"rejected by the kubelet", [](kube::Pod &p) {
+			 p.phase = "Failed";
+			 p.reason = "OutOfcpu";
+			 p.containers.clear();
+		 }, SK8_JOB_FAILED, 1 << 8},
+		{"the first failure counts", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 143);
+			 p.containers[0].finished_at = 300;
+			 p.containers.push_back(bound_pod(Container::State::terminated, 3).containers[0]);
+		 }, SK8_JOB_FAILED, 3 << 8},
+		{"deleted, then exit 0", [](kube::Pod &p) {
+			 p.meta.deleting = true;
+			 p.meta.deletion_time = 180;
+			 p.meta.deletion_grace_seconds = 30;
+		 }, SK8_JOB_CANCELLED, 0},
+		{"exit 0, then deleted", [](kube::Pod &p) {
+			 p.meta.deleting = true;
+			 p.meta.deletion_time = 231;
+			 p.meta.deletion_grace_seconds = 30;
+		 }, SK8_JOB_COMPLETED, 0},
+		{"exit 5 in the second of the deletion", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 5);
+			 p.meta.deleting = true;
+			 p.meta.deletion_time = 230;
+			 p.meta.deletion_grace_seconds = 30;
+		 }, SK8_JOB_FAILED, 5 << 8},
+		{"terminated in the second of the deletion", [](kube::Pod &p) {
+			 p = bound_pod(Container::State::terminated, 143);
+			 p.meta.deleting = true;
+			 p.meta.deletion_time = 230;
+			 p.meta.deletion_grace_seconds = 30;
+		 }, SK8_JOB_CANCELLED, 0},
+		{"deleted before it started", [](kube::Pod &p) {
+			 p.meta.deleting = true;
+			 p.containers.clear();
+		 }, SK8_JOB_CANCELLED, 0},
+	};
+	for (const Row &row : rows) {
+		kube::Pod pod = bound_pod(Container::State::terminated);
+		row.edit(pod);
+		const JobEnd end = end_of_pod(&pod, PodState::over, "");
+		CAPTURE(row.what, end.comment);
+		CHECK(end.state == row.state);
+		CHECK(end.exit_code == row.exit_code);
+	}
+}

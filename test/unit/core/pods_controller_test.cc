@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The life of a pod as stories, against the models of world.h.
+#include "test/unit/catch.h"
+#include "test/unit/core/world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+namespace {
+
+// A pod that runs on n1, core 0.
+World &running(World &w, const std::string &name = "p")
+{
+	w.create_pod(name);
+	w.run();
+	w.slurm_starts(name);
+	w.run();
+	w.kubelet_starts(name);
+	w.run();
+	return w;
+}
+
+bool contains(const std::string &text, const std::string &part)
+{
+	return text.find(part) != text.npos;
+}
+
+} // namespace
+
+TEST_CASE("a pod waits in the queue, runs where Slurm chose, and its exit code is the job's")
+{
+	World w;
+	w.create_pod("p");
+	w.run(Millis(1000));
+	REQUIRE(w.job_of("p"));
+	CHECK(w.pod("p").node_name == "");
+	CHECK(w.conditions["p"].reason == "SlurmPending");
+	CHECK(contains(w.conditions["p"].message, "Slurm job 100 is pending in partition batch: Resources, priority 1000"));
+	CHECK(w.jobs[0].request.excluded_nodes == "slurm-only");
+
+	w.slurm_starts("p", "n2", {3, 4, 6});
+	w.run();
+	CHECK(w.pod("p").node_name == "n2");
+	CHECK(w.binding_annotations["slurm-k8s.io/job-id"] == "100");
+	CHECK(w.binding_annotations["slurm-k8s.io/cores"] == "3-4,6");
+	CHECK(w.journal.holds(w.pod("p").meta.uid));
+
+	w.kubelet_starts("p");
+	w.kubelet_ends("p", 7, "Error");
+	w.run();
+	CHECK(w.jobs[0].end.state == SK8_JOB_FAILED);
+	CHECK(w.jobs[0].end.exit_code == 7 << 8);
+	CHECK(w.pod("p").meta.finalizers.empty());
+	CHECK_FALSE(w.journal.holds(w.pod("p").meta.uid));
+	CHECK_FALSE(w.masked("n2"));
+	CHECK(w.count("submit") == 1);
+	CHECK(w.count("bind") == 1);
+	CHECK(w.count("delete") == 0);
+}
+
+TEST_CASE("pod_is_deleted_when_its_job_is_cancelled, and its cores are masked until it is gone")
+{
+	World w;
+	running(w);
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+	CHECK(w.masked("n1")); // at once: before anything else could run
+	w.run();
+	CHECK(w.pod("p").meta.deleting);
+	CHECK(w.last_grace == 30);
+	CHECK(contains(w.events_text(), "SlurmJobEnded: Slurm job 100 ended: CANCELLED by root (uid 0)"));
+	REQUIRE(w.masked("n1"));
+	CHECK(w.mask("n1")->cores == std::vector<std::uint16_t>{0});
+	CHECK(w.mask("n1")->memory_mb == 100);
+
+	w.run(Millis(20'000));
+	CHECK(w.count("delete") == 1);
+	CHECK(w.masked("n1"));
+
+	w.kubelet_ends("p", 143, "Error");
+	w.run();
+	CHECK_FALSE(w.exists("p"));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.woken > 0);
+	CHECK(w.controller->size() == 0);
+}
+
+TEST_CASE("a pending pod is deleted when its job is cancelled")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+	w.run();
+	CHECK_FALSE(w.exists("p"));
+	CHECK(w.count("submit") == 1);
+	CHECK(w.controller->size() == 0);
+}
+
+TEST_CASE("a pending job is cancelled when its pod is deleted")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.user_deletes("p");
+	w.run();
+	CHECK(w.jobs[0].end.state == SK8_JOB_CANCELLED);
+	CHECK(w.count("delete") == 0);
+	CHECK(w.controller->size() == 0);
+}
+
+TEST_CASE("the job of a deleted pod ends only when its containers are gone")
+{
+	World w;
+	running(w);
+	const bool force = GENERATE(false, true);
+	CAPTURE(force);
+	w.user_deletes("p", 30, force);
+	w.run(Millis(10'000));
+	REQUIRE(w.exists("p")); // our finalizer keeps the object even from --force
+	CHECK(w.job_of("p")->running());
+
+	w.kubelet_ends("p", 137, "Error");
+	w.run();
+	CHECK(w.jobs[0].end.state == SK8_JOB_CANCELLED);
+	CHECK_FALSE(w.exists("p"));
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("what vanished without proof stays masked")
+{
+	World w;
+	running(w);
+	kube::Pod last = w.pod("p");
+	w.pods.erase("p"); // somebody removed our finalizer
+	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.run();
+	CHECK(w.count("get") == 1);
+	CHECK(w.job_of("p")->state == SK8_JOB_CANCELLED);
+	CHECK(w.masked("n1"));
+	w.run(Millis(100'000));
+	CHECK(w.masked("n1"));
+	w.restart();
+	w.run();
+	CHECK(w.masked("n1"));
+}
+
+TEST_CASE("a garbage collector's word is no proof")
+{
+	World w;
+	running(w);
+	w.pod("p").phase = "Failed"; // but the container runs, as far as its kubelet has said
+	w.pod("p").meta.deleting = true;
+	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+	w.run();
+	CHECK(w.job_of("p")->running());
+	w.slurm_ends("p", SK8_JOB_NODE_FAIL);
+	w.run();
+	CHECK(w.masked("n1"));
+}
+
+TEST_CASE("a Binding without an answer is asked about, not repeated blindly")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.binding_arrives_without_answer = GENERATE(true, false);
+	w.fail["bind"] = w.binding_arrives_without_answer ? std::deque<int>{} : std::deque<int>{0};
+	const int expected = w.binding_arrives_without_answer ? 1 : 2;
+	w.watch_delivers = false;
+	w.slurm_starts("p");
+	w.run(Millis(5'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.count("bind") == expected);
+	CHECK(w.count("get") >= 1);
+	CHECK(w.job_of("p")->running());
+}
+
+TEST_CASE("a Binding that never succeeds ends the job, keeps the pod, and tries again later")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, 403);
+	w.slurm_starts("p");
+	w.run(Millis(120'000));
+	CHECK(w.jobs[0].end.state == SK8_JOB_CANCELLED);
+	CHECK(contains(w.jobs[0].end.comment, "cannot be bound"));
+	CHECK(w.exists("p"));
+	CHECK(w.count("delete") == 0);
+	REQUIRE(w.jobs.size() == 2);
+	CHECK_FALSE(w.jobs[1].job.ended());
+	w.restart(); // the ended job is still known to Slurm: it must not end the pod
+	w.run(Millis(10'000));
+	CHECK(w.exists("p"));
+}
+
+TEST_CASE("nothing is bound when the ledger cannot be written")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.journal.fail = true;
+	w.slurm_starts("p");
+	w.run(Millis(3'000));
+	CHECK(w.count("bind") == 0);
+	w.journal.fail = false;
+	w.run(Millis(10'000));
+	CHECK(w.count("bind") == 1);
+}
+
+TEST_CASE("a job that ends while its Binding is under way takes the pod with it")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.slurm_starts("p");
+	w.slurm_ends("p", SK8_JOB_TIMEOUT);
+	w.run();
+	CHECK_FALSE(w.exists("p"));
+	CHECK(w.count("bind") == 0);
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("a pod whose node failed before it was bound queues again")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.slurm_ends("p", SK8_JOB_NODE_FAIL);
+	w.run(Millis(5'000));
+	CHECK(w.exists("p"));
+	CHECK(w.count("submit") == 2);
+}
+
+TEST_CASE("after a restart everything goes on where it was")
+{
+	World w;
+	w.create_pod("queued");
+	w.create_pod("starting");
+	w.create_pod("running");
+	w.create_pod("ending");
+	w.create_pod("leaving");
+	w.run();
+	for (const char *name : {"running", "ending", "leaving"}) {
+		w.slurm_starts(name);
+		w.run();
+		w.kubelet_starts(name);
+	}
+	w.run();
+	w.slurm_starts("starting", "n2");           // the hook ran, nothing else did
+	w.kubelet_ends("ending", 0);                // the watch event is lost
+	w.slurm_ends("leaving", SK8_JOB_CANCELLED); // as is the DELETE
+	const std::size_t jobs = w.jobs.size();
+
+	w.restart();
+	CHECK(w.masked("n1")); // "leaving", before any answer of Kubernetes
+	w.run(Millis(5'000));
+
+	CHECK(w.jobs.size() == jobs);
+	CHECK_FALSE(w.job_of("queued")->ended());
+	CHECK(w.pod("starting").node_name == "n2");
+	CHECK(w.job_of("running")->running());
+	CHECK(w.job_of("ending")->state == SK8_JOB_COMPLETED);
+	CHECK(w.pod("leaving").meta.deleting);
+	w.kubelet_ends("leaving", 143, "Error");
+	w.run();
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("a running pod whose job Slurm lost is masked and adopted, not killed")
+{
+	World w;
+	running(w);
+	w.slurm_forgets("p"); // saved up to 5 s late
+	w.restart();
+	CHECK(w.masked("n1"));
+	w.run(Millis(2'000));
+	CHECK(w.exists("p"));
+	CHECK_FALSE(w.pod("p").meta.deleting);
+	REQUIRE(w.job_of("p"));
+	CHECK(w.job_of("p")->running());
+	CHECK(w.jobs[0].request.required_node == "n1");
+	CHECK_FALSE(w.masked("n1")); // its job covers it
+	CHECK(contains(w.events_text(), "SlurmAdopted"));
+}
+
+TEST_CASE("a pod that somebody else bound is adopted where it is")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.pod("p").node_name = "n2";
+	w.slurm_starts("p", "n1");
+	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+	w.run(Millis(2'000));
+	CHECK(w.exists("p"));
+	CHECK_FALSE(w.pod("p").meta.deleting);
+	CHECK(w.job_of("p")->node == "n2");
+	CHECK(w.jobs[0].job.ended());
+}
+
+TEST_CASE("a pod of an unmapped namespace gets an event and no job")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.meta.ns = "other"; });
+	w.run(Millis(1'000));
+	CHECK(w.jobs.empty());
+	CHECK(w.conditions["p"].reason == "SlurmRefused");
+	CHECK(contains(w.events_text(), "namespace other is not mapped to a Slurm user"));
+	w.run(Millis(600'000));
+	CHECK(w.events.size() == 1); // told once, not every minute
+}
+
+TEST_CASE("a pod that claims more than its namespace may gets an event and no job")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/account"] = "physics"; });
+	w.run();
+	CHECK(w.jobs.empty());
+	CHECK(contains(w.events_text(), "namespace team-a may not use account \"physics\""));
+}
+
+TEST_CASE("scheduling gates keep a pod out of the queue")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.scheduling_gated = true; });
+	w.run(Millis(5'000));
+	CHECK(w.jobs.empty());
+	w.pod("p").scheduling_gated = false;
+	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+	w.run();
+	CHECK(w.jobs.size() == 1);
+}
+
+TEST_CASE("a node that becomes unfit is excluded from waiting jobs")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
+	cordoned->unschedulable = true;
+	w.controller->node_changed(cordoned);
+	w.run();
+	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only");
+	CHECK(w.count("exclude") == 1);
+}
+
+TEST_CASE("a pod that no node fits says so and waits for a node that does")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.node_selector["gpu"] = "yes"; });
+	w.run();
+	CHECK(w.jobs.empty());
+	CHECK(contains(w.events_text(), "no node fits this pod: 2 nodeSelector, 1 not a shared node of this cluster"));
+	auto gpu = std::make_shared<kube::Node>(*w.nodes[1]);
+	gpu->meta.labels["gpu"] = "yes";
+	w.controller->node_changed(gpu);
+	w.run();
+	REQUIRE(w.jobs.size() == 1);
+	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only");
+}
+
+TEST_CASE("a suspended job's pod is kept")
+{
+	World w;
+	running(w);
+	Job job = *w.job_of("p");
+	job.state = SK8_JOB_SUSPENDED;
+	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
+	w.run(Millis(5'000));
+	CHECK(w.count("delete") == 0);
+	CHECK(w.count("end") == 0);
+}
+
+TEST_CASE("duplicates and replays change nothing")
+{
+	World w;
+	running(w);
+	const auto calls = w.calls.size();
+	for (int i = 0; i < 3; i++) {
+		w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+		w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
+		w.controller->jobs_replaced({{w.jobs[0].key, w.jobs[0].job}});
+	}
+	w.run(Millis(1'000));
+	CHECK(w.calls.size() == calls);
+}

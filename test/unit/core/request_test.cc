@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/job_request.h"
+#include "lib/core/placement.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+ClusterSettings mapping()
+{
+	ClusterSettings s;
+	s.name = "c";
+	NamespaceSettings ml;
+	ml.match = "ml-*";
+	ml.user = "mlsvc";
+	ml.account = "ml";
+	ml.partition = "gpu";
+	ml.allow.qos = {"high", "n*"};
+	s.namespaces = {ml};
+	return s;
+}
+
+std::optional<Account> lookup(const std::string &user)
+{
+	if (user == "mlsvc")
+		return Account{1500, 1600};
+	return std::nullopt;
+}
+
+kube::Pod pod()
+{
+	kube::Pod p;
+	p.meta.ns = "ml-train";
+	p.meta.name = "p";
+	p.meta.uid = "u";
+	p.request.milli_cpu = 1000;
+	p.request.memory_bytes = 1 << 20;
+	return p;
+}
+
+Result<JobRequest> request(const kube::Pod &p, const ClusterSettings &s = mapping())
+{
+	return make_request({"c", p.meta.ns, p.meta.name, p.meta.uid}, p, s, lookup);
+}
+
+} // namespace
+
+TEST_CASE("requests become whole hardware threads and MiB, rounded up")
+{
+	struct Row {
+		std::int64_t milli, bytes;
+		std::uint32_t cpus;
+		std::uint64_t mb;
+	};
+	const Row rows[] = {
+		{1, 1, 1, 1},          {200, 1 << 20, 1, 1},   {1000, (1 << 20) + 1, 1, 2},
+		{1001, 5 << 20, 2, 5}, {0, 1 << 20, 1, 1},     {2500, 0, 3, 256},
+		{999'999'001, 1, 1'000'000, 1},
+	};
+	for (const Row &row : rows) {
+		kube::Pod p = pod();
+		p.request.milli_cpu = row.milli;
+		p.request.memory_bytes = row.bytes;
+		auto r = request(p);
+		CAPTURE(row.milli, row.bytes);
+		REQUIRE(r);
+		CHECK(r->cpus == row.cpus);
+		CHECK(r->memory_mb == row.mb);
+	}
+}
+
+TEST_CASE("activeDeadlineSeconds and the annotation limit the time, the shorter one counts")
+{
+	struct Row {
+		std::optional<std::int64_t> deadline;
+		const char *key, *value;
+		std::uint32_t minutes;
+	};
+	const Row rows[] = {
+		{{}, nullptr, nullptr, 0},
+		{1, nullptr, nullptr, 1},
+		{60, nullptr, nullptr, 1},
+		{61, nullptr, nullptr, 2},
+		{{}, "slurm-k8s.io/time-limit", "90", 90},
+		{{}, "slurmjob.slinky.slurm.net/timelimit", "30", 30}, // minutes
+		{{}, "sunk.coreweave.com/timeout", "90", 2},           // seconds
+		{600, "slurm-k8s.io/time-limit", "90", 10},
+		{6000, "slurm-k8s.io/time-limit", "90", 90},
+	};
+	for (const Row &row : rows) {
+		kube::Pod p = pod();
+		p.active_deadline_seconds = row.deadline;
+		if (row.key)
+			p.meta.annotations[row.key] = row.value;
+		auto r = request(p);
+		REQUIRE(r);
+		CHECK(r->time_limit_minutes == row.minutes);
+	}
+}
+
+TEST_CASE("identity comes from the mapping, and claims count only as far as it allows")
+{
+	auto r = request(pod());
+	REQUIRE(r);
+	CHECK(r->identity.uid == 1500);
+	CHECK(r->identity.gid == 1600);
+	CHECK(r->identity.account == "ml");
+	CHECK(r->identity.partition == "gpu");
+
+	struct Row {
+		const char *key, *value;
+		bool allowed;
+	};
+	const Row rows[] = {
+		{"slurm-k8s.io/qos", "high", true},
+		{"slurm-k8s.io/qos", "normal", true},
+		{"slurm-k8s.io/qos", "admin", false},
+		{"slurm-k8s.io/qos", "", true}, // the default, which it has anyway
+		{"slurm-k8s.io/account", "ml", true}, // what it has anyway
+		{"slurm-k8s.io/account", "physics", false},
+		{"slurmjob.slinky.slurm.net/partition", "cpu", false},
+		{"sunk.coreweave.com/partition", "gpu", true},
+		{"slurm-k8s.io/reservation", "maint", false},
+		{"slurmjob.slinky.slurm.net/user-id", "1500", true},
+		{"slurmjob.slinky.slurm.net/user-id", "0", false},
+		{"sunk.coreweave.com/group-id", "0", false},
+		{"slurm-k8s.io/licenses", "matlab:1000", false},
+	};
+	for (const Row &row : rows) {
+		kube::Pod p = pod();
+		p.meta.annotations[row.key] = row.value;
+		CAPTURE(row.key, row.value);
+		CHECK(request(p).ok() == row.allowed);
+	}
+}
+
+TEST_CASE("our annotation wins over the peers'")
+{
+	kube::Pod p = pod();
+	p.meta.annotations["sunk.coreweave.com/qos"] = "n3";
+	p.meta.annotations["slurmjob.slinky.slurm.net/qos"] = "n2";
+	CHECK(request(p)->identity.qos == "n2");
+	p.meta.annotations["slurm-k8s.io/qos"] = "n1";
+	CHECK(request(p)->identity.qos == "n1");
+}
+
+TEST_CASE("what cannot be honoured is refused with a sentence, not ignored")
+{
+	struct Row {
+		void (*edit)(kube::Pod &);
+		const char *text;
+	};
+	static const Row rows[] = {
+		{[](kube::Pod &p) { p.meta.ns = "other"; }, "not mapped"},
+		{[](kube::Pod &p) { p.has_resource_claims = true; }, "resourceClaims"},
+		{[](kube::Pod &p) { p.in_pod_group = true; }, "pod groups"},
+		{[](kube::Pod &p) { p.has_required_pod_affinity = true; }, "pod affinity"},
+		{[](kube::Pod &p) { p.has_topology_spread = true; }, "topologySpreadConstraints"},
+		{[](kube::Pod &p) { p.request.extended["nvidia.com/gpu"] = 1; }, "nvidia.com/gpu"},
+		{[](kube::Pod &p) { p.problem = "negative cpu"; }, "negative cpu"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/gres"] = "gpu:1"; }, "slurm-k8s.io/gres: not supported"},
+		{[](kube::Pod &p) { p.meta.annotations["slurmjob.slinky.slurm.net/exclusive"] = "true"; }, "share nodes"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/time-limit"] = "-1"; }, "not a positive number"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/time-limit"] = "9e9"; }, "not a positive number"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/comment"] = "a\nb"; }, "not printable"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/cpus"] = "500m"; }, "fewer CPUs"},
+	};
+	for (const Row &row : rows) {
+		kube::Pod p = pod();
+		row.edit(p);
+		auto r = request(p);
+		CAPTURE(row.text);
+		REQUIRE_FALSE(r.ok());
+		CAPTURE(r.error().message);
+		CHECK(r.error().message.find(row.text) != std::string::npos);
+		CHECK(r.error().message.find('\n') == std::string::npos);
+	}
+}
+
+TEST_CASE("node constraints as Kubernetes defines them")
+{
+	kube::Node node;
+	node.meta.name = "n1";
+	node.meta.labels = {{"zone", "a"}, {"cpus", "64"}};
+
+	struct Row {
+		kube::NodeRequirement r;
+		bool holds;
+	};
+	const Row rows[] = {
+		{{"zone", "In", {"a", "b"}, false}, true},
+		{{"zone", "In", {"b"}, false}, false},
+		{{"zone", "NotIn", {"b"}, false}, true},
+		{{"missing", "NotIn", {"b"}, false}, true},
+		{{"missing", "In", {""}, false}, false},
+		{{"zone", "Exists", {}, false}, true},
+		{{"missing", "DoesNotExist", {}, false}, true},
+		{{"cpus", "Gt", {"63"}, false}, true},
+		{{"cpus", "Gt", {"64"}, false}, false},
+		{{"cpus", "Lt", {"65"}, false}, true},
+		{{"zone", "Gt", {"1"}, false}, false},
+		{{"cpus", "Gt", {"1", "2"}, false}, false},
+		{{"metadata.name", "In", {"n1"}, true}, true},
+		{{"metadata.name", "In", {"n2"}, true}, false},
+		{{"zone", "Near", {"a"}, false}, false},
+	};
+	for (const Row &row : rows) {
+		CAPTURE(row.r.key, row.r.op);
+		CHECK(matches({row.r}, node) == row.holds);
+	}
+	CHECK_FALSE(matches({}, node)); // an empty term matches nothing
+}
+
+TEST_CASE("taints and tolerations as Kubernetes defines them")
+{
+	const kube::Taint taint{"gpu", "yes", "NoSchedule"};
+	struct Row {
+		kube::Toleration t;
+		bool tolerated;
+	};
+	const Row rows[] = {
+		{{"gpu", "Equal", "yes", "NoSchedule"}, true}, {{"gpu", "", "yes", ""}, true},
+		{{"gpu", "Equal", "no", ""}, false},           {{"gpu", "Exists", "", ""}, true},
+		{{"", "Exists", "", ""}, true},                {{"", "", "", ""}, false},
+		{{"gpu", "Exists", "", "NoExecute"}, false},   {{"other", "Exists", "", ""}, false},
+	};
+	for (const Row &row : rows) {
+		CAPTURE(row.t.key, row.t.op, row.t.value, row.t.effect);
+		CHECK(tolerates({row.t}, taint) == row.tolerated);
+	}
+	CHECK_FALSE(tolerates({}, taint));
+}
+
+TEST_CASE("objections name the reason")
+{
+	kube::Node node;
+	node.meta.name = "n1";
+	kube::Pod p = pod();
+	CHECK(objection(p, {}, node) == "");
+	node.unschedulable = true;
+	CHECK(objection(p, {}, node) == "cordoned");
+	node.unschedulable = false;
+	node.taints = {{"a", "", "PreferNoSchedule"}, {"b", "", "NoExecute"}};
+	CHECK(objection(p, {}, node) == "taint b");
+	node.taints.clear();
+	CHECK(objection(p, {{{{"zone", "In", {"b"}, false}}}}, node) == "a volume is elsewhere");
+	p.has_required_node_affinity = true;
+	CHECK(objection(p, {}, node) == "node affinity");
+	p.node_selector["x"] = "y";
+	CHECK(objection(p, {}, node) == "nodeSelector");
+}
+
+TEST_CASE("label selectors are read as kubectl reads them")
+{
+	kube::Node node;
+	node.meta.labels = {{"a", "b"}, {"e", "f"}};
+	for (const char *yes : {"a=b", "a==b", "a!=c", "a", "!x", "a in (b,c)", "a notin (x)", "a=b,e in (f, g),!h", " a = b "}) {
+		CAPTURE(yes);
+		auto s = parse_selector(yes);
+		REQUIRE(s);
+		CHECK(matches(*s, node));
+	}
+	for (const char *no : {"a=c", "a!=b", "x", "!a", "a in (x)", "a=b,e=g"}) {
+		CAPTURE(no);
+		auto s = parse_selector(no);
+		REQUIRE(s);
+		CHECK_FALSE(matches(*s, node));
+	}
+	for (const char *bad : {"a=b,", "=b", "a in b)", "a on (b)"}) {
+		CAPTURE(bad);
+		CHECK_FALSE(parse_selector(bad).ok());
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/settings.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+TEST_CASE("a small configuration is enough")
+{
+	auto s = parse_settings("clusters:\n"
+				"  - name: prod\n"
+				"    kubeconfig: /etc/slurm/k8s.kubeconfig\n"
+				"    namespaces:\n"
+				"      - {match: \"ml-*\", user: mlsvc, account: ml, allow: {qos: [high]}}\n",
+				"f.yaml");
+	REQUIRE(s);
+	REQUIRE(s->clusters.size() == 1);
+	const auto &c = s->clusters[0];
+	CHECK(c.scheduler_names == std::vector<std::string>{"slurm"});
+	CHECK(c.namespaces.at(0).allow.qos == std::vector<std::string>{"high"});
+	CHECK(c.pods.default_memory_bytes == 256 << 20);
+	CHECK(c.pods.kill_grace == Millis(30'000));
+}
+
+TEST_CASE("all mistakes are told at once, with their lines and what would be right")
+{
+	auto s = parse_settings("clusters:\n"
+				"  - name: \"a b\"\n"
+				"    namspaces: []\n"
+				"    nodes: {selector: \"a=b,\"}\n"
+				"    pods: {bindTimeout: 0s}\n",
+				"f.yaml");
+	REQUIRE_FALSE(s.ok());
+	const std::string &text = s.error().message;
+	CAPTURE(text);
+	CHECK(text.find("f.yaml:2: clusters[0].name:") != text.npos);
+	CHECK(text.find("f.yaml:3: clusters[0]") != text.npos);
+	CHECK(text.find("namespaces") != text.npos); // the name that was meant
+	CHECK(text.find("f.yaml:4: clusters[0].nodes.selector:") != text.npos);
+	CHECK(text.find("f.yaml:5: clusters[0].pods.bindTimeout:") != text.npos);
+}
+
+TEST_CASE("two clusters of one name are refused")
+{
+	CHECK_FALSE(parse_settings("clusters: [{name: a}, {name: a}]", "f").ok());
+	CHECK(parse_settings("clusters: [{name: a}, {name: b}]", "f").ok());
+	CHECK_FALSE(parse_settings("clusters: []", "f").ok());
+}
+
+TEST_CASE("every key is documented")
+{
+	for (const auto &row : describe_settings()) {
+		CAPTURE(row.path);
+		CHECK(row.help.size() > 10);
+	}
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/unit/core/world.h"
+
+#include <stdexcept>
+
+#include "lib/core/names.h"
+
+namespace sk8::core::test {
+
+World::World()
+{
+	settings.name = "c";
+	NamespaceSettings ns;
+	ns.match = "team-*";
+	ns.user = "alice";
+	settings.namespaces.push_back(ns);
+	for (const char *name : {"n1", "n2"}) {
+		auto node = std::make_shared<kube::Node>();
+		node->meta.name = name;
+		node->meta.uid = std::string("uid-") + name;
+		nodes.push_back(node);
+	}
+	start_controller();
+}
+
+void World::start_controller()
+{
+	generation_++;
+	queue_.clear();
+	auto lookup = [](const std::string &user) -> std::optional<Account> {
+		if (user == "alice")
+			return Account{1000, 1000};
+		return std::nullopt;
+	};
+	controller = std::make_unique<PodsController>(
+		settings, PodsPorts{*this, *this, timer, *holds, journal, lookup});
+	post([this] {
+		std::vector<kube::PodPtr> list;
+		for (const auto &[name, p] : pods)
+			list.push_back(std::make_shared<kube::Pod>(p));
+		controller->pods_replaced("slurm", list);
+		controller->nodes_replaced(nodes);
+		controller->slurm_nodes({{"n1", 1}, {"n2", 1}, {"slurm-only", 1}});
+		std::vector<std::pair<PodKey, Job>> all;
+		for (const auto &j : jobs)
+			all.emplace_back(j.key, j.job);
+		controller->jobs_replaced(all);
+	});
+}
+
+void World::restart()
+{
+	controller.reset();
+	timer = VirtualTimer();
+	holds = std::make_unique<HoldTable>();
+	journal.pending.clear();
+	holds->restore(*parse_journal("{\"v\":1}\n" + journal.text));
+	for (const auto &j : jobs)
+		if (j.job.running())
+			holds->job_started(j.key, j.job);
+	start_controller();
+}
+
+void World::run(Millis time)
+{
+	for (int rounds = 0;; rounds++) {
+		if (rounds > 10'000)
+			throw std::logic_error("the world does not come to rest");
+		if (queue_.empty()) {
+			controller->end_of_turn();
+			if (queue_.empty())
+				break;
+		}
+		auto f = std::move(queue_.front());
+		queue_.pop_front();
+		f();
+	}
+	if (time > Millis(0)) {
+		const Millis step = std::min(time, Millis(100));
+		timer.advance(step);
+		run(time - step);
+	}
+}
+
+// ---- API server ----
+
+void World::changed(const std::string &name)
+{
+	pods.at(name).meta.resource_version = std::to_string(++rv_);
+	if (!watch_delivers)
+		return;
+	auto copy = std::make_shared<kube::Pod>(pods.at(name));
+	post([this, copy] { controller->pod_changed(copy); });
+}
+
+void World::removed(const kube::Pod &last)
+{
+	if (!watch_delivers)
+		return;
+	auto copy = std::make_shared<kube::Pod>(last);
+	post([this, copy] { controller->pod_removed(copy); });
+}
+
+std::string World::create_pod(const std::string &name, std::function<void(kube::Pod &)> edit)
+{
+	kube::Pod p;
+	p.meta.ns = "team-a";
+	p.meta.name = name;
+	p.meta.uid = "uid-" + std::to_string(next_uid_++);
+	p.scheduler_name = "slurm";
+	p.phase = "Pending";
+	p.request.milli_cpu = 500;
+	p.request.memory_bytes = 100 << 20;
+	p.has_cpu_request = p.has_memory_request = true;
+	if (edit)
+		edit(p);
+	pods[name] = p;
+	changed(name);
+	return p.meta.uid;
+}
+
+void World::drop_if_free(const std::string &name)
+{
+	kube::Pod &p = pods.at(name);
+	const bool gone = p.node_name.empty() || p.meta.deletion_grace_seconds == 0;
+	if (!p.meta.deleting || !gone || !p.meta.finalizers.empty()) {
+		changed(name);
+		return;
+	}
+	kube::Pod last = p;
+	pods.erase(name);
+	removed(last);
+}
+
+void World::user_deletes(const std::string &name, std::int64_t grace, bool force)
+{
+	kube::Pod &p = pods.at(name);
+	if (p.node_name.empty() || p.phase == "Succeeded" || p.phase == "Failed" || force)
+		grace = 0;
+	p.meta.deleting = true;
+	p.meta.deletion_grace_seconds = grace;
+	p.meta.deletion_time = timer.wall_seconds() + grace;
+	drop_if_free(name);
+}
+
+kube::Pod *World::find(const PodKey &key)
+{
+	auto it = pods.find(key.name);
+	return it == pods.end() ? nullptr : &it->second;
+}
+
+void World::answer(const KubePort::Done &done, int status, kube::PodPtr p)
+{
+	post([this, done, status, p, generation = generation_] {
+		if (generation != generation_)
+			return;
+		KubeReply r;
+		r.status = status;
+		r.error = status >= 200 && status < 300 ? "" : "HTTP status " + std::to_string(status);
+		r.pod = p;
+		done(r);
+	});
+}
+
+bool World::fault(const char *verb, const KubePort::Done &done)
+{
+	calls.push_back(verb);
+	auto &f = fail[verb];
+	if (f.empty())
+		return false;
+	const int status = f.front();
+	f.pop_front();
+	answer(done, status);
+	return true;
+}
+
+void World::get_pod(const PodKey &key, KubePort::Done done)
+{
+	if (fault("get", done))
+		return;
+	kube::Pod *p = find(key);
+	answer(done, p ? 200 : 404, p ? std::make_shared<kube::Pod>(*p) : nullptr);
+}
+
+void World::set_finalizer(const PodKey &key, bool present, KubePort::Done done)
+{
+	if (fault(present ? "finalizer" : "unfinalizer", done))
+		return;
+	kube::Pod *p = find(key);
+	if (!p || p->meta.uid != key.uid)
+		return answer(done, p ? 409 : 404);
+	if (present && p->meta.deleting)
+		return answer(done, 422);
+	std::erase(p->meta.finalizers, names::finalizer);
+	if (present)
+		p->meta.finalizers.emplace_back(names::finalizer);
+	drop_if_free(key.name);
+	answer(done, 200);
+}
+
+void World::bind(const PodKey &key, const std::string &node,
+		 const std::map<std::string, std::string> &annotations, KubePort::Done done)
+{
+	if (!journal.holds(key.uid))
+		throw std::logic_error("Binding sent before its hold was on disk");
+	if (!binding_arrives_without_answer && fault("bind", done))
+		return;
+	if (binding_arrives_without_answer)
+		calls.push_back("bind");
+	kube::Pod *p = find(key);
+	if (!p)
+		return answer(done, 404);
+	if (p->meta.uid != key.uid || !p->node_name.empty() || p->meta.deleting)
+		return answer(done, 409);
+	p->node_name = node;
+	binding_annotations = annotations;
+	changed(key.name);
+	answer(done, std::exchange(binding_arrives_without_answer, false) ? 0 : 201);
+}
+
+void World::delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done)
+{
+	if (grace < 1)
+		throw std::logic_error("a force delete");
+	if (fault("delete", done))
+		return;
+	kube::Pod *p = find(key);
+	if (!p || p->meta.uid != key.uid)
+		return answer(done, p ? 409 : 404);
+	last_grace = grace;
+	user_deletes(key.name, grace);
+	answer(done, 200);
+}
+
+void World::set_condition(const PodKey &key, const std::string &rv, const PodCondition &c, KubePort::Done done)
+{
+	if (fault("condition", done))
+		return;
+	kube::Pod *p = find(key);
+	if (!p || p->meta.resource_version != rv)
+		return answer(done, p ? 409 : 404);
+	if (!p->node_name.empty())
+		throw std::logic_error("a condition after the Binding");
+	conditions[key.name] = c;
+	p->scheduled_reason = c.reason;
+	p->scheduled_message = c.message;
+	changed(key.name);
+	answer(done, 200);
+}
+
+void World::create_event(const PodKey &key, const PodEvent &event, KubePort::Done done)
+{
+	if (fault("event", done))
+		return;
+	events.push_back(key.name + ": " + event.reason + ": " + event.message);
+	answer(done, 201);
+}
+
+void World::get_volumes(const PodKey &, const std::vector<std::string> &,
+			std::function<void(const Volumes &)> done)
+{
+	post([done] { done({}); });
+}
+
+std::string World::events_text() const
+{
+	std::string out;
+	for (const auto &e : events)
+		out += e + '\n';
+	return out;
+}
+
+// ---- kubelet ----
+
+void World::kubelet_starts(const std::string &name)
+{
+	kube::Pod &p = pods.at(name);
+	if (p.node_name.empty())
+		throw std::logic_error("the kubelet of no node");
+	p.phase = "Running";
+	p.started_at = timer.wall_seconds();
+	kube::ContainerStatus c;
+	c.name = "main";
+	c.state = kube::ContainerStatus::State::running;
+	c.started_ever = true;
+	p.containers = {c};
+	changed(name);
+}
+
+void World::kubelet_ends(const std::string &name, int exit_code, const std::string &reason)
+{
+	kube::Pod &p = pods.at(name);
+	auto &c = p.containers.at(0);
+	c.state = kube::ContainerStatus::State::terminated;
+	c.exit_code = exit_code;
+	c.reason = reason;
+	c.finished_at = timer.wall_seconds();
+	p.phase = exit_code == 0 ? "Succeeded" : "Failed";
+	changed(name);
+	if (p.meta.deleting) {
+		p.meta.deletion_grace_seconds = 0; // its final delete
+		drop_if_free(name);
+	}
+}
+
+// ---- Slurm ----
+
+void World::submit(JobRequest request, SlurmPort::Done done)
+{
+	calls.push_back("submit");
+	for (const auto &j : jobs)
+		if (j.key == request.key && !j.job.ended())
+			throw std::logic_error("two live jobs for one pod");
+	SlurmReply reply = submit_reply;
+	if (reply.ok) {
+		Job job;
+		job.ref = {next_job_++, timer.wall_seconds()};
+		job.partition = "batch";
+		job.reason = "Resources";
+		job.priority = 1000;
+		if (!request.required_node.empty()) {
+			job.state = SK8_JOB_RUNNING;
+			job.node = request.required_node;
+			job.cores = {5};
+			holds->job_started(request.key, job);
+		}
+		jobs.push_back({request.key, job, request, {}});
+		reply.job = job;
+	}
+	post([done, reply, generation = generation_, this] {
+		if (generation == generation_)
+			done(reply);
+	});
+}
+
+void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
+{
+	calls.push_back("end");
+	SlurmReply reply{.ok = false, .fatal = true, .text = "no such job"};
+	for (auto &j : jobs) {
+		if (j.key != key || j.job.ref != ref || j.job.ended())
+			continue;
+		j.end = end;
+		j.job.state = end.state;
+		j.job.exit_code = end.exit_code;
+		j.job.ended_by_us = true;
+		holds->job_ended(key, ref);
+		reply = {.ok = true};
+		post([this, key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+	}
+	post([done, reply, generation = generation_, this] {
+		if (generation == generation_)
+			done(reply);
+	});
+}
+
+void World::exclude(const PodKey &key, JobRef ref, std::string excluded, SlurmPort::Done done)
+{
+	calls.push_back("exclude");
+	for (auto &j : jobs)
+		if (j.key == key && j.job.ref == ref)
+			j.request.excluded_nodes = excluded;
+	post([done] { done({.ok = true}); });
+}
+
+Job *World::job_of(const std::string &name)
+{
+	Job *found = nullptr;
+	for (auto &j : jobs)
+		if (j.key.name == name)
+			found = &j.job;
+	return found;
+}
+
+void World::slurm_starts(const std::string &name, const std::string &node, std::vector<std::uint16_t> cores)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name || j.job.state != SK8_JOB_PENDING)
+			continue;
+		j.job.state = SK8_JOB_RUNNING;
+		j.job.node = node;
+		j.job.cores = cores;
+		j.job.memory_mb = 100;
+		holds->job_started(j.key, j.job);
+		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+	}
+}
+
+void World::slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name || j.job.ended())
+			continue;
+		holds->job_ended(j.key, j.job.ref);
+		j.job.state = state;
+		j.job.ended_by = by;
+		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+	}
+}
+
+void World::slurm_forgets(const std::string &name)
+{
+	std::erase_if(jobs, [&](const SlurmJob &j) { return j.key.name == name; });
+}
+
+const NodeMask *World::mask(const std::string &node)
+{
+	static std::shared_ptr<const MaskSnapshot> kept;
+	kept = holds->masks();
+	if (kept)
+		for (const auto &m : kept->masks)
+			if (m.node == node)
+				return &m;
+	return nullptr;
+}
+
+} // namespace sk8::core::test

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A small world for the pods controller: an API server, a kubelet and a Slurm as
+// models behind the ports, with virtual time. Nothing happens until run() lets it;
+// faults are set per verb. What cannot happen in the real ones throws here.
+#ifndef SK8_TEST_WORLD_H
+#define SK8_TEST_WORLD_H
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/core/pods_controller.h"
+
+namespace sk8::core::test {
+
+class VirtualTimer final : public TimerPort {
+public:
+	void after(Millis delay, std::function<void()> f) override
+	{
+		due_.emplace(now_ + std::max(delay, Millis(0)), std::move(f));
+	}
+	Millis now() const override { return now_; }
+	std::int64_t wall_seconds() const override { return 1'000'000 + now_.count() / 1000; }
+
+	void advance(Millis d)
+	{
+		const Millis end = now_ + d;
+		while (!due_.empty() && due_.begin()->first <= end) {
+			now_ = std::max(now_, due_.begin()->first);
+			auto f = std::move(due_.begin()->second);
+			due_.erase(due_.begin());
+			f();
+		}
+		now_ = end;
+	}
+
+private:
+	Millis now_{1'000};
+	std::multimap<Millis, std::function<void()>> due_;
+};
+
+class MemoryJournal final : public HoldJournal {
+public:
+	void hold(const Hold &h) override { pending.push_back(journal_line(h)); }
+	void free(const PodKey &key) override { pending.push_back(journal_line(key)); }
+	Result<void> flush() override
+	{
+		if (fail)
+			return Error{"No space left on device"};
+		for (auto &line : pending)
+			text += line;
+		pending.clear();
+		return {};
+	}
+	bool holds(const std::string &uid) const
+	{
+		auto parsed = parse_journal("{\"v\":1}\n" + text);
+		return parsed && std::any_of(parsed->begin(), parsed->end(),
+					     [&](const Hold &h) { return h.key.uid == uid; });
+	}
+	std::vector<std::string> pending;
+	std::string text;
+	bool fail = false;
+};
+
+class World final : public KubePort, public SlurmPort {
+public:
+	World();
+
+	// ---- people and kubelets ----
+	std::string create_pod(const std::string &name, std::function<void(kube::Pod &)> edit = {});
+	void user_deletes(const std::string &name, std::int64_t grace = 30, bool force = false);
+	void kubelet_starts(const std::string &name);
+	void kubelet_ends(const std::string &name, int exit_code, const std::string &reason = "Completed");
+	void slurm_starts(const std::string &name, const std::string &node = "n1",
+			  std::vector<std::uint16_t> cores = {0});
+	void slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by = SK8_NO_UID);
+	void slurm_forgets(const std::string &name);
+
+	// Delivers everything that is under way, then lets time pass.
+	void run(Millis time = Millis(0));
+	// slurmctld dies and comes back: a new controller, the saved ledger, what
+	// Slurm still knows, what the API server has.
+	void restart();
+
+	// ---- what can be seen ----
+	bool exists(const std::string &name) const { return pods.contains(name); }
+	kube::Pod &pod(const std::string &name) { return pods.at(name); }
+	Job *job_of(const std::string &name); // the newest
+	bool masked(const std::string &node) { return mask(node) != nullptr; }
+	const NodeMask *mask(const std::string &node);
+	int count(const std::string &verb) const
+	{
+		return static_cast<int>(std::count(calls.begin(), calls.end(), verb));
+	}
+	std::string events_text() const;
+
+	std::map<std::string, kube::Pod> pods; // by name
+	struct SlurmJob {
+		PodKey key;
+		Job job;
+		JobRequest request;
+		JobEnd end;
+	};
+	std::vector<SlurmJob> jobs;
+	std::vector<std::string> calls; // "bind", "delete", "submit" ...
+	std::map<std::string, PodCondition> conditions; // by name
+	std::vector<std::string> events;
+	std::map<std::string, std::string> binding_annotations;
+	std::int64_t last_grace = 0;
+
+	// ---- faults ----
+	std::map<std::string, std::deque<int>> fail; // verb -> HTTP status, in turn; 0 = no answer
+	bool binding_arrives_without_answer = false;
+	bool watch_delivers = true;
+	SlurmReply submit_reply{.ok = true};
+
+	VirtualTimer timer;
+	MemoryJournal journal;
+	std::unique_ptr<HoldTable> holds = std::make_unique<HoldTable>();
+	ClusterSettings settings;
+	std::unique_ptr<PodsController> controller;
+	std::vector<kube::NodePtr> nodes;
+	int woken = 0;
+
+private:
+	// KubePort
+	void get_pod(const PodKey &key, KubePort::Done done) override;
+	void set_finalizer(const PodKey &key, bool present, KubePort::Done done) override;
+	void bind(const PodKey &key, const std::string &node,
+		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
+	void delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done) override;
+	void set_condition(const PodKey &key, const std::string &rv, const PodCondition &c,
+			   KubePort::Done done) override;
+	void create_event(const PodKey &key, const PodEvent &event, KubePort::Done done) override;
+	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
+			 std::function<void(const Volumes &)> done) override;
+	// SlurmPort
+	void submit(JobRequest request, SlurmPort::Done done) override;
+	void end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done) override;
+	void exclude(const PodKey &key, JobRef ref, std::string nodes, SlurmPort::Done done) override;
+	void wake_scheduler() override { woken++; }
+
+	void start_controller();
+	void changed(const std::string &name);
+	void removed(const kube::Pod &last);
+	void drop_if_free(const std::string &name);
+	bool fault(const char *verb, const KubePort::Done &done);
+	void answer(const KubePort::Done &done, int status, kube::PodPtr pod = nullptr);
+	kube::Pod *find(const PodKey &key);
+	void post(std::function<void()> f) { queue_.push_back(std::move(f)); }
+
+	std::deque<std::function<void()>> queue_;
+	int next_uid_ = 1;
+	std::uint32_t next_job_ = 100;
+	std::int64_t rv_ = 1;
+	int generation_ = 0; // of the controller: answers to a dead one are lost
+};
+
+} // namespace sk8::core::test
+
+#endif
