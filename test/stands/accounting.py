@@ -8,9 +8,11 @@ from .slurm import USERS, search_path, stock_plugins
 from .waiting import StandError, wait_for
 
 
-def settings(port, enforce):
+def settings(port, enforce, munge_socket):
 	"""What slurm.conf has more with accounting."""
 	return {
+		# what AuthInfo is for slurmctld
+		"AccountingStoragePass": f"socket={munge_socket}",
 		"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": "127.0.0.1",
 		"AccountingStoragePort": port, "AccountingStorageEnforce": enforce, "AccountingStoreFlags": "job_comment",
 		"PriorityType": "priority/multifactor", "PriorityWeightFairshare": 100000, "PriorityWeightQOS": 10000,

@@ -113,6 +113,7 @@ class Kubernetes:
 			"--service-cluster-ip-range=198.19.0.0/24", f"--service-account-key-file={self.pki}/sa.key",
 			f"--service-account-signing-key-file={self.pki}/sa.key",
 			"--service-account-issuer=https://kubernetes.default.svc", "--endpoint-reconciler-type=none",
+			"--shutdown-watch-termination-grace-period=1s", "--shutdown-delay-duration=0s",
 			"--kubelet-preferred-address-types=InternalIP", f"--kubelet-client-certificate={self.pki}/admin.crt",
 			f"--kubelet-client-key={self.pki}/admin.key", "--profiling=false",
 			f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}", "--audit-log-maxsize=4096"])

@@ -82,7 +82,7 @@ def up(options):
 	accounting = Accounting(slurm, reserve.ports(folder, 1)[0]) if options.accounting else None
 	if accounting:
 		accounting.start_database()
-	slurm.configure(real + fake, options, settings(accounting.port, options.enforce) if accounting else None)
+	slurm.configure(real + fake, options, settings(accounting.port, options.enforce, slurm.munge_socket) if accounting else None)
 	if accounting:
 		accounting.start()
 	server.finish()
