@@ -35,7 +35,7 @@ const char *problem(enum json_error_code code)
 		return "invalid UTF-8";
 	case json_error_null_character:
 	case json_error_null_byte_in_key:
-		return "a zero byte in a string";
+		return "a zero byte in a key";
 	case json_error_duplicate_key:
 		return "the same key twice";
 	case json_error_numeric_overflow:

@@ -35,7 +35,8 @@ public:
 	static Json null();
 
 	// Rejects duplicate keys, trailing bytes and nesting deeper than jansson's
-	// limit. The error names line and column, not the content.
+	// limit. Strings may hold zero bytes (as \u0000), keys may not. The error names
+	// line and column, not the content.
 	static Result<Json> parse(std::string_view text);
 	// Compact, keys in insertion order.
 	std::string dump() const;

@@ -38,7 +38,8 @@ TEST_CASE("json: hostile text is refused with line and column, never with its co
 		{"\"\xff\"", "not JSON: line 1, column 1: invalid UTF-8"},
 		{"\"\xc0\x80\"", "not JSON: line 1, column 1: invalid UTF-8"},
 		{"\"\xed\xa0\x80\"", "not JSON: line 1, column 1: invalid UTF-8"},
-		{"{\"a\\u0000b\":1}", "not JSON: line 1, column 11: a zero byte in a string"},
+		{"{\"a\\u0000b\":1}", "not JSON: line 1, column 11: a zero byte in a key"},
+		{std::string("\"a\0b\"", 5), "not JSON: line 1, column 2: invalid syntax"},
 		{"99999999999999999999", "not JSON: line 1, column 20: a number too large"},
 		{"1e999", "not JSON: line 1, column 5: a number too large"},
 		{"{secret:1}", "not JSON: line 1, column 7: invalid syntax"},
@@ -81,6 +82,14 @@ TEST_CASE("json: a missing or wrongly typed member reads as the default")
 	j["o"].each_item([&](const Json &) { called = true; });
 	Json().each_item([&](const Json &) { called = true; });
 	CHECK_FALSE(called);
+}
+
+TEST_CASE("json: a zero byte in a string is kept, a pod cannot hide behind it")
+{
+	Result<Json> j = Json::parse(R"({"a":"x\u0000y"})");
+	REQUIRE(j.ok());
+	CHECK((*j)["a"].str() == std::string_view("x\0y", 3));
+	CHECK(j->dump() == R"({"a":"x\u0000y"})");
 }
 
 TEST_CASE("json: members and items are visited in order")
