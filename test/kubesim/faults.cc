@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/kubesim/faults.h"
+
+#include "test/kubesim/api.h"
+
+namespace kubesim {
+
+static std::optional<Fault::Action> action_named(const std::string &name)
+{
+	static const std::pair<const char *, Fault::Action> names[] = {
+		{"status", Fault::status},     {"hang", Fault::hang},
+		{"delay", Fault::delay},       {"reset", Fault::reset},
+		{"truncate", Fault::truncate}, {"expire-watches", Fault::expire},
+		{"drop-events", Fault::drop},  {"duplicate-events", Fault::duplicate},
+		{"deny", Fault::deny}};
+	for (const auto &[text, action] : names)
+		if (name == text)
+			return action;
+	return std::nullopt;
+}
+
+std::string Faults::add(const J &text)
+{
+	auto action = action_named(text["action"].str());
+	if (!action)
+		return "action must be one of status, hang, delay, reset, truncate, expire-watches, drop-events, "
+		       "duplicate-events, deny";
+	Rule rule;
+	rule.text = text;
+	const J match = text["match"];
+	try {
+		auto regex = [&](const char *key) { return std::regex(match[key].str(".*"), std::regex::extended); };
+		rule.verb = regex("verb");
+		rule.resource = regex("resource");
+		rule.path = regex("path");
+		rule.user = regex("user");
+	} catch (const std::regex_error &e) {
+		return std::string("match holds a wrong regular expression: ") + e.what();
+	}
+	rule.left = text["count"].num(-1);
+	rule.fault.action = *action;
+	rule.fault.code = static_cast<int>(text["code"].num(503));
+	rule.fault.retry_after = static_cast<int>(text["retryAfter"].num(-1));
+	rule.fault.delay_us = text["delayMs"].num() * 1000;
+	rule.fault.bytes = text["bytes"].num(100);
+	if (!apply_to_watches(rule))
+		rules_.push_back(std::move(rule));
+	return {};
+}
+
+// Faults of open watches act at once and are not kept.
+bool Faults::apply_to_watches(const Rule &rule)
+{
+	const Fault::Action a = rule.fault.action;
+	if (a != Fault::expire && a != Fault::drop && a != Fault::duplicate)
+		return false;
+	if (a == Fault::expire)
+		api_.store().forget_changes();
+	const std::size_t n = rule.left < 0 ? SIZE_MAX : rule.left;
+	api_.each_watch([&](Watch &w) {
+		if (!std::regex_match(stored_kind(w.storage()).resource, rule.resource))
+			return;
+		if (a == Fault::expire)
+			w.expire();
+		else if (a == Fault::drop)
+			w.drop_events(n);
+		else
+			w.duplicate_events(n);
+	});
+	return true;
+}
+
+Reply Faults::serve(const Request &r)
+{
+	Reply none;
+	none.code = 0;
+	if (r.path != "/kubesim/faults")
+		return none;
+	if (!r.user.in("system:masters"))
+		return Reply::refuse({403, "Forbidden", "only system:masters may order faults", {}});
+	if (r.method == "DELETE") {
+		rules_.clear();
+		return Reply::json(200, "{\"rules\":[]}");
+	}
+	if (r.method == "POST") {
+		J body = J::parse(r.body);
+		std::string problem = body ? "" : "the body is not JSON";
+		if (body.is_array())
+			body.each_item([&](const J &rule) { problem = problem.empty() ? add(rule) : problem; });
+		else if (body)
+			problem = add(body);
+		if (!problem.empty())
+			return Reply::refuse(bad_request(problem));
+	}
+	J list = J::array();
+	for (const auto &rule : rules_)
+		list.append(rule.text.copy().set("hits", static_cast<std::int64_t>(rule.hits)));
+	return Reply::json(200, J::make("rules", list).dump());
+}
+
+std::optional<Fault> Faults::strike(const Request &r)
+{
+	if (rules_.empty() || r.path.compare(0, 9, "/kubesim/") == 0)
+		return std::nullopt;
+	Request copy;
+	copy.method = r.method;
+	copy.path = r.path;
+	copy.query = r.query;
+	parse_path(copy);
+	const std::string what = copy.resource + (copy.subresource.empty() ? "" : "/" + copy.subresource);
+	for (auto &rule : rules_) {
+		if (rule.left == 0 || !std::regex_match(copy.verb, rule.verb) ||
+		    !std::regex_match(what, rule.resource) || !std::regex_match(r.path, rule.path) ||
+		    !std::regex_match(r.user.name, rule.user))
+			continue;
+		rule.hits++;
+		if (rule.left > 0)
+			rule.left--;
+		return rule.fault;
+	}
+	return std::nullopt;
+}
+
+} // namespace kubesim
