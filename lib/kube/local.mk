@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 noinst_LTLIBRARIES += lib/kube/libkube.la
 lib_kube_libkube_la_SOURCES = \
-	lib/kube/objects.cc lib/kube/objects.h \
-	lib/kube/requests.cc lib/kube/requests.h
+	lib/kube/backoff.h \
+	lib/kube/client.h \
+	lib/kube/http_loop.h \
+	lib/kube/kubeconfig.h \
+	lib/kube/objects.cc \
+	lib/kube/objects.h \
+	lib/kube/reflector.h \
+	lib/kube/requests.cc \
+	lib/kube/requests.h \
+	lib/kube/splitter.h \
+	lib/kube/store.h \
+	lib/kube/url.h \
+	lib/kube/work_queue.h
 lib_kube_libkube_la_CPPFLAGS = $(AM_CPPFLAGS) $(CURL_CFLAGS)
 lib_kube_libkube_la_LIBADD = lib/base/libbase.la $(CURL_LIBS)

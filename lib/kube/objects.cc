@@ -373,6 +373,8 @@ Result<PodPtr> decode_pod(const Json &object)
 		return meta.error();
 	pod->meta = std::move(*meta);
 	Json spec = object["spec"], status = object["status"];
+	if (!spec.is_object())
+		complain(pod->problem, "the API server sent the pod without its spec");
 	decode_spec(spec, *pod);
 	PodRequest asked = effective_request(spec, status);
 	pod->request = std::move(asked.total);

@@ -5,7 +5,13 @@ TESTS += test/unit/kube_test
 endif
 test_unit_kube_test_SOURCES = \
 	$(UNIT_MAIN) \
+	test/unit/kube/backoff_test.cc \
 	test/unit/kube/node_objects_test.cc \
 	test/unit/kube/pod_objects_test.cc \
-	test/unit/kube/requests_test.cc
+	test/unit/kube/requests_test.cc \
+	test/unit/kube/splitter_test.cc \
+	test/unit/kube/store_test.cc \
+	test/unit/kube/url_test.cc \
+	test/unit/kube/virtual_clock.h \
+	test/unit/kube/work_queue_test.cc
 test_unit_kube_test_LDADD = lib/kube/libkube.la lib/base/libbase.la $(CATCH_LIBS)
