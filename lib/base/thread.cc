@@ -91,11 +91,9 @@ Result<Thread> Thread::start(const char *name, std::function<void()> body)
 	const BlockedSignals blocked;
 	try {
 		t.thread_ = std::thread([name = std::string(name).substr(0, 15),
-					 body = std::move(body), done = t.done_]() mutable {
+					 body = std::move(body), done = t.done_] {
 			::pthread_setname_np(::pthread_self(), name.c_str());
 			guard(name.c_str(), body);
-			// What the body holds ends with it, not some time after join().
-			guard(name.c_str(), [&] { body = nullptr; });
 			done->notify();
 		});
 	} catch (const std::system_error &e) {

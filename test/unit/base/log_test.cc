@@ -18,6 +18,7 @@ std::vector<std::string> lines;
 void to_lines(LogLevel level, const char *text)
 {
 	lines.push_back(std::to_string(static_cast<int>(level)) + " " + text);
+	errno = EBADF; // as a sink that writes may do
 }
 
 // The default sink comes back whatever the test does.
