@@ -26,10 +26,11 @@ AC_ARG_ENABLE([untested-slurm],
 	[AS_HELP_STRING([--enable-untested-slurm], [build for a Slurm version that was never tried])],
 	[], [enable_untested_slurm=no])
 AC_SUBST([slurmplugindir])
-SLURM_CPPFLAGS= SLURM_VERSION=
+SLURM_CPPFLAGS= SLURM_VERSION= SLURM_SOURCE=
 AS_IF([test "x$with_slurm" != xno], [_SK8_SLURM_FIND])
 AC_SUBST([SLURM_CPPFLAGS])
 AC_SUBST([SLURM_VERSION])
+AC_SUBST([SLURM_SOURCE])
 AC_SUBST([slurmstockdir])
 AM_CONDITIONAL([HAVE_SLURM], [test "x$with_slurm" != xno])
 ])
@@ -66,15 +67,15 @@ AC_DEFUN([_SK8_SLURM_FIND], [
 		sk8_missing="$sk8_missing
   Slurm's internal headers: $with_slurm_source is not the top of a Slurm source tree (META, src/slurmctld/slurmctld.h)"
 	], [
-		sk8_slurm_source=`cd "$with_slurm_source" && pwd`
-		sk8_source_version=`$SED -n 's/^@<:@ 	@:>@*Version:@<:@ 	@:>@*\(@<:@0-9.@:>@*\).*/\1/p' "$sk8_slurm_source/META"`
-		AC_MSG_RESULT([$sk8_slurm_source ($sk8_source_version)])
+		SLURM_SOURCE=`cd "$with_slurm_source" && pwd`
+		sk8_source_version=`$SED -n 's/^@<:@ 	@:>@*Version:@<:@ 	@:>@*\(@<:@0-9.@:>@*\).*/\1/p' "$SLURM_SOURCE/META"`
+		AC_MSG_RESULT([$SLURM_SOURCE ($sk8_source_version)])
 		AS_IF([test -n "$SLURM_VERSION" && test "$sk8_source_version" != "$SLURM_VERSION"], [
 			sk8_missing="$sk8_missing
   Slurm's internal headers: $with_slurm_source is version $sk8_source_version, the installed headers are $SLURM_VERSION; the two must be the same"])
 		# Our config.h before any of the tree's own: the layout of structs
 		# does not depend on it, the symbols that the objects want do.
-		SLURM_CPPFLAGS="-I\$(top_builddir)/slurm-config $sk8_slurm_include -isystem $sk8_slurm_source"
+		SLURM_CPPFLAGS="-I\$(top_builddir)/slurm-config $sk8_slurm_include -isystem $SLURM_SOURCE"
 	])
 
 	AS_IF([test -n "$SLURM_VERSION"], [

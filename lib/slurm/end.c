@@ -36,6 +36,7 @@ static int complete(job_record_t *job_ptr, const struct sk8_end *e)
 {
 	uint32_t uid = slurm_conf.slurm_user_id, status = e->exit_code;
 	time_t now = time(NULL);
+	int rc;
 
 	switch (e->state) {
 	case SK8_JOB_TIMEOUT:
@@ -48,7 +49,11 @@ static int complete(job_record_t *job_ptr, const struct sk8_end *e)
 		return sk8_job_complete(job_ptr, uid, true, status);
 	case SK8_JOB_FAILED:
 		/* a pod may fail with no container's exit code (evicted) */
-		return sk8_job_complete(job_ptr, uid, false, status ? status : 1 << 8);
+		rc = sk8_job_complete(job_ptr, uid, false, status ? status : 1 << 8);
+		/* for a signal it says JobLaunchFailure, which it was not */
+		if (!rc)
+			job_ptr->state_reason = FAIL_EXIT_CODE;
+		return rc;
 	case SK8_JOB_COMPLETED:
 		/* it ended well, even if Slurm was about to end it: no TIMEOUT */
 		if (job_ptr->end_time < now)

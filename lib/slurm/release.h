@@ -22,6 +22,7 @@
 #include <time.h>
 #include "src/common/slurm_xlator.h"	/* always the first Slurm header */
 #include "slurm/slurm_version.h"
+#include "src/common/assoc_mgr.h"
 #include "src/common/bitstring.h"
 #include "src/common/job_resources.h"
 #include "src/common/list.h"
@@ -167,6 +168,13 @@ static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 
 	info->alloc_cpus += cpus;
 	info->alloc_memory += memory_mb;
+	if (!info->tres_alloc_cnt)
+		return;
+	info->tres_alloc_cnt[TRES_ARRAY_CPU] = info->alloc_cpus;
+	info->tres_alloc_cnt[TRES_ARRAY_MEM] = info->alloc_memory;
+	xfree(info->tres_alloc_fmt_str);
+	info->tres_alloc_fmt_str = assoc_mgr_make_tres_str_from_array(
+		info->tres_alloc_cnt, TRES_STR_CONVERT_UNITS, false);
 #else
 	/* the head of cons_tres' private struct select_nodeinfo */
 	struct {

@@ -28,7 +28,7 @@ extern int fini(void)
 
 static int refuse(char **err_msg, uint32_t uid, const char *why)
 {
-	info("slurm-k8s: refused a request of uid %u: %s", uid, why);
+	info("%s (request of uid %u)", why, uid);
 	if (err_msg) {
 		xfree(*err_msg);
 		*err_msg = xstrdup(why);

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# Does what we built fit into this release of Slurm? A release adds its
+# <type>-<version>.symbols, in the order of the loader's own table.
+EXTRA_DIST += \
+	test/abi/check-client \
+	test/abi/check-symbols \
+	test/abi/job_submit-22.05.8.symbols \
+	test/abi/select-22.05.8.symbols
+
+AM_TESTS_ENVIRONMENT += \
+	SK8_SRCDIR='$(abs_top_srcdir)'; export SK8_SRCDIR; \
+	SK8_LIBS='$(abs_top_builddir)/.libs'; export SK8_LIBS; \
+	SK8_SLURM_VERSION='$(SLURM_VERSION)'; export SK8_SLURM_VERSION; \
+	SK8_STOCKDIR='$(slurmstockdir)'; export SK8_STOCKDIR;
+
+if HAVE_SLURM
+TESTS += test/abi/check-symbols test/abi/check-client
+check_PROGRAMS += test/abi/client_host
+check_LTLIBRARIES += test/abi/libprototypes.la
+endif
+
+test_abi_client_host_SOURCES = test/abi/client_host.c
+test_abi_client_host_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+test_abi_client_host_LDADD = -ldl
+
+sk8_abi_generated = test/abi/submit_ops.h test/abi/select.inc test/abi/job_submit.inc
+test_abi_libprototypes_la_SOURCES = test/abi/prototypes.c
+test_abi_libprototypes_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+if HAVE_SLURM
+BUILT_SOURCES += $(sk8_abi_generated)
+endif
+CLEANFILES += $(sk8_abi_generated)
+
+# the loader's table, which is private to this file of Slurm
+test/abi/submit_ops.h: test/abi/local.mk
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)cat $(SLURM_SOURCE)/src/slurmctld/job_submit.c | \
+		sed -n '/^typedef struct slurm_submit_ops/,/^}/p' > $@.new && \
+		grep -q slurm_submit_ops_t $@.new && mv -f $@.new $@
+
+test/abi/select.inc: test/abi/select-22.05.8.symbols
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)sed 's/^plugin_id$$/(uint32_t *) \&plugin_id/; s/$$/,/' \
+		$(top_srcdir)/test/abi/select-$(SLURM_VERSION).symbols > $@
+
+test/abi/job_submit.inc: test/abi/job_submit-22.05.8.symbols
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)sed 's/$$/,/' $(top_srcdir)/test/abi/job_submit-$(SLURM_VERSION).symbols > $@

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * scripted_core.c - stands in for libsk8core.so in tests of lib/slurm and the
+ * plugins on a real slurmctld: a test says what the engine does.
+ *
+ * One line in, one line out, on the socket SLURM_K8S_TEST_SOCKET; what the hooks
+ * tell goes to the file SLURM_K8S_TEST_SOCKET.events. It is never installed.
+ */
+#define _GNU_SOURCE
+#include "lib/sk8_abi.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_MASKS 8192
+#define MAX_CORES 512
+
+static const struct sk8_host *host;
+static FILE *events;
+static int listen_fd = -1;
+static __thread bool submitting;
+
+static const char *const state_names[] = {
+	"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT",
+	"NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "OTHER_END",
+};
+
+/* ---- masks: immutable once published, freed with the last user -------------- */
+
+struct published {
+	struct sk8_masks masks;		/* first: a pointer to it is one to this */
+	int users;
+	struct sk8_mask mask[];
+};
+
+static pthread_mutex_t masks_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct published *in_force;
+static bool any_masks;
+
+const struct sk8_masks *sk8_masks_get(void)
+{
+	struct published *p;
+
+	if (!__atomic_load_n(&any_masks, __ATOMIC_ACQUIRE))
+		return NULL;
+	pthread_mutex_lock(&masks_lock);
+	p = in_force;
+	p->users++;
+	pthread_mutex_unlock(&masks_lock);
+	return &p->masks;
+}
+
+void sk8_masks_put(const struct sk8_masks *m)
+{
+	struct published *p = (struct published *) m;
+	bool last;
+
+	pthread_mutex_lock(&masks_lock);
+	last = !--p->users;
+	pthread_mutex_unlock(&masks_lock);
+	if (!last)
+		return;
+	for (size_t k = 0; k < p->masks.count; k++) {
+		free((char *) p->mask[k].node);
+		free((uint16_t *) p->mask[k].cores);
+	}
+	free(p);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct sk8_mask *) a)->node, ((const struct sk8_mask *) b)->node);
+}
+
+/* p may be NULL; count 0 counts as no masks at all */
+static void publish(struct published *p)
+{
+	static uint64_t generation;
+	struct published *old;
+
+	if (p) {
+		qsort(p->mask, p->masks.count, sizeof(p->mask[0]), by_name);
+		p->masks.mask = p->mask;
+		p->masks.generation = ++generation;
+		p->users = 1;
+	}
+	pthread_mutex_lock(&masks_lock);
+	old = in_force;
+	in_force = p;
+	__atomic_store_n(&any_masks, p && p->masks.count, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&masks_lock);
+	if (old)
+		sk8_masks_put(&old->masks);
+}
+
+/* ---- hooks -------------------------------------------------------------------- */
+
+static void event(const char *what, const struct sk8_job *j)
+{
+	struct timespec t;
+
+	if (!events)
+		return;
+	clock_gettime(CLOCK_REALTIME, &t);
+	fprintf(events, "%ld.%06ld %s", (long) t.tv_sec, t.tv_nsec / 1000, what);
+	if (j) {
+		fprintf(events, " job=%u state=%s node=%s ended_by=%u by_us=%d exit=%u mem=%lu mark=%s cores=",
+			j->job_id, state_names[j->state], j->node, j->ended_by, j->ended_by_us,
+			j->exit_code, (unsigned long) j->memory_mb, j->mark);
+		for (uint32_t k = 0; k < j->core_count; k++)
+			fprintf(events, "%s%u", k ? "," : "", j->cores[k]);
+	}
+	fputc('\n', events);
+	fflush(events);
+}
+
+void sk8_on_node_init(void) { event("node_init", NULL); }
+void sk8_on_reconfigure(void) { event("reconfigure", NULL); }
+void sk8_on_shutdown(void) { event("shutdown", NULL); }
+void sk8_on_job_start(const struct sk8_job *j) { event("job_start", j); }
+void sk8_on_job_fini(const struct sk8_job *j) { event("job_fini", j); }
+
+bool sk8_submitting(void)
+{
+	return submitting;
+}
+
+bool sk8_is_mark(const char *c)
+{
+	return c && !strncmp(c, SK8_MARK_PREFIX, strlen(SK8_MARK_PREFIX));
+}
+
+/* ---- commands --------------------------------------------------------------------- */
+
+struct words { char *w[64]; int n; };
+
+static const char *value(const struct words *a, const char *key, const char *otherwise)
+{
+	size_t len = strlen(key);
+
+	for (int k = 0; k < a->n; k++)
+		if (!strncmp(a->w[k], key, len) && (a->w[k][len] == '='))
+			return a->w[k] + len + 1;
+	return otherwise;
+}
+
+static long number(const struct words *a, const char *key, long otherwise)
+{
+	const char *v = value(a, key, NULL);
+
+	return v ? atol(v) : otherwise;
+}
+
+/* "0-3,6" */
+static uint32_t parse_cores(const char *text, uint16_t *cores)
+{
+	uint32_t n = 0;
+
+	while (text && *text && (n < MAX_CORES)) {
+		char *end;
+		long from = strtol(text, &end, 10), to = from;
+
+		if (*end == '-')
+			to = strtol(end + 1, &end, 10);
+		for (long c = from; (c <= to) && (n < MAX_CORES); c++)
+			cores[n++] = (uint16_t) c;
+		text = (*end == ',') ? end + 1 : end;
+	}
+	return n;
+}
+
+static const char *node_name(char *name, size_t size, const struct words *a, long i)
+{
+	if (value(a, "from", NULL))
+		snprintf(name, size, "%s%ld", a->w[1], i);
+	else
+		snprintf(name, size, "%s", a->w[1]);
+	return name;
+}
+
+/* mask NODE [cores=0-3] [more=N] [mem=MB] [whole=1]: replaces what it had.
+ * "mask n from=1 to=1000" masks n1 to n1000. */
+static void cmd_mask(FILE *io, const struct words *a, bool remove)
+{
+	long from = number(a, "from", 0), to = number(a, "to", from);
+	struct published *p = calloc(1, sizeof(*p) + MAX_MASKS * sizeof(p->mask[0]));
+	size_t n = 0;
+
+	/* only this thread publishes: no lock to read what is in force */
+	for (size_t k = 0; in_force && (k < in_force->masks.count) && (n < MAX_MASKS); k++) {
+		const struct sk8_mask *m = &in_force->mask[k];
+		bool replaced = a->n < 2;
+
+		for (long i = from; (i <= to) && !replaced; i++) {
+			char name[256];
+
+			replaced = !strcmp(node_name(name, sizeof(name), a, i), m->node);
+		}
+		if (replaced)
+			continue;
+		p->mask[n] = *m;
+		p->mask[n].node = strdup(m->node);
+		p->mask[n].cores = memcpy(malloc(MAX_CORES * 2), m->cores, m->core_count * 2);
+		n++;
+	}
+	for (long i = from; (i <= to) && (a->n > 1) && !remove && (n < MAX_MASKS); i++) {
+		uint16_t *cores = malloc(MAX_CORES * sizeof(*cores));
+		char name[256];
+
+		(void) node_name(name, sizeof(name), a, i);
+		p->mask[n] = (struct sk8_mask) {
+			.node = strdup(name),
+			.core_count = parse_cores(value(a, "cores", NULL), cores),
+			.cores = cores,
+			.more_cores = number(a, "more", 0),
+			.memory_mb = number(a, "mem", 0),
+			.whole = number(a, "whole", 0),
+		};
+		n++;
+	}
+	p->masks.count = n;
+	publish(p);
+	host->ops->lock(true);
+	host->ops->unlock(true, true);
+	fprintf(io, "masks=%zu\n", n);
+}
+
+static void print_outcome(FILE *io, const struct sk8_outcome *o)
+{
+	fprintf(io, "rc=%d fatal=%d job=%u submit_time=%ld running=%d text=%s\n", o->rc, o->fatal,
+		o->job_id, (long) o->submit_time, o->running, o->text);
+}
+
+/* submit count=N per=N uid= gid= partition= cpus= mem= minutes= tres= ... */
+static void cmd_submit(FILE *io, const struct words *a)
+{
+	long count = number(a, "count", 1), per = number(a, "per", 1), made = 0, running = 0;
+	struct sk8_outcome o = { .rc = 0 };
+	char mark[512], name[256];
+	struct timespec t0, t1;
+	struct sk8_submit s = {
+		.mark = mark, .job_name = name,
+		.uid = number(a, "uid", 65534), .gid = number(a, "gid", 65534),
+		.account = value(a, "account", ""), .partition = value(a, "partition", ""),
+		.qos = value(a, "qos", ""), .reservation = value(a, "reservation", ""),
+		.wckey = value(a, "wckey", ""), .comment = value(a, "comment", ""),
+		.features = value(a, "features", ""), .licenses = value(a, "licenses", ""),
+		.tres_per_node = value(a, "tres", ""),
+		.cpus = number(a, "cpus", 1), .memory_mb = number(a, "mem", 0),
+		.time_limit_minutes = number(a, "minutes", 0),
+		.excluded_nodes = value(a, "exclude", ""), .required_node = value(a, "node", ""),
+		.immediate = number(a, "immediate", 0), .held = number(a, "held", 0),
+		.nice_set = value(a, "nice", NULL) != NULL, .nice = number(a, "nice", 0),
+		.begin_time = number(a, "begin", SK8_NO_TIME),
+	};
+
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	for (long k = 0; k < count;) {
+		host->ops->lock(true);
+		for (long m = 0; (m < per) && (k < count); m++, k++) {
+			snprintf(name, sizeof(name), "%s%ld", value(a, "name", "pod-"), k);
+			snprintf(mark, sizeof(mark), "%s", value(a, "mark", "k8s:prod/ns/pod/uid"));
+			if (count > 1)
+				snprintf(mark, sizeof(mark), "k8s:prod/ns/%s/uid-%ld", name, k);
+			submitting = true;
+			host->ops->submit(&s, &o);
+			submitting = false;
+			made += !!o.job_id;
+			running += o.running;
+		}
+		host->ops->unlock(true, true);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	fprintf(io, "made=%ld started=%ld seconds=%.4f ", made, running,
+		(t1.tv_sec - t0.tv_sec) + (t1.tv_nsec - t0.tv_nsec) / 1e9);
+	print_outcome(io, &o);
+}
+
+/* the job's own submit_time and mark, unless the test gives others */
+static void identify(const struct words *a, uint32_t id, int64_t *submit_time, char *mark, size_t size)
+{
+	struct sk8_job j;
+
+	*submit_time = number(a, "submit_time", 0);
+	snprintf(mark, size, "%s", value(a, "mark", ""));
+	if (!host->ops->find(id, &j))
+		return;
+	if (!value(a, "submit_time", NULL))
+		*submit_time = j.submit_time;
+	if (!value(a, "mark", NULL))
+		snprintf(mark, size, "%s", j.mark);
+}
+
+/* end ID STATE [exit=STATUS] [comment=] */
+static void cmd_end(FILE *io, const struct words *a)
+{
+	struct sk8_end e = { .job_id = atoi(a->w[1]), .exit_code = number(a, "exit", 0),
+			     .comment = value(a, "comment", "") };
+	struct sk8_outcome o;
+	char mark[512];
+
+	for (size_t k = 0; k < sizeof(state_names) / sizeof(state_names[0]); k++)
+		if (!strcmp(a->w[2], state_names[k]))
+			e.state = k;
+	host->ops->lock(true);
+	identify(a, e.job_id, &e.submit_time, mark, sizeof(mark));
+	e.mark = mark;
+	host->ops->end(&e, &o);
+	host->ops->unlock(true, true);
+	print_outcome(io, &o);
+}
+
+/* exclude ID NODES */
+static void cmd_exclude(FILE *io, const struct words *a)
+{
+	uint32_t id = atoi(a->w[1]);
+	struct sk8_outcome o;
+	int64_t submit_time;
+	char mark[512];
+
+	host->ops->lock(true);
+	identify(a, id, &submit_time, mark, sizeof(mark));
+	host->ops->exclude(id, submit_time, mark, (a->n > 2) ? a->w[2] : "", &o);
+	host->ops->unlock(true, true);
+	print_outcome(io, &o);
+}
+
+static void print_job(void *arg, const struct sk8_job *j)
+{
+	FILE *io = arg;
+
+	fprintf(io, "job=%u state=%s held=%d priority=%u partition=%s node=%s cores=%u mem=%lu exit=%u ended_by=%u by_us=%d excluded=%s mark=%s reason=%s;",
+		j->job_id, state_names[j->state], j->held, j->priority, j->partition, j->node,
+		j->core_count, (unsigned long) j->memory_mb, j->exit_code, j->ended_by,
+		j->ended_by_us, j->excluded_nodes, j->mark, j->reason);
+}
+
+static void print_node(void *arg, const struct sk8_node *n)
+{
+	fprintf(arg, "node=%s cpus=%u cores=%u tpc=%u mem=%lu usable=%d;", n->name, n->cpus,
+		n->cores, n->threads_per_core, (unsigned long) n->memory_mb, n->usable);
+}
+
+static void cmd_find(FILE *io, const struct words *a)
+{
+	struct sk8_job j;
+
+	host->ops->lock(false);
+	if (host->ops->find(atoi(a->w[1]), &j))
+		print_job(io, &j);
+	host->ops->unlock(false, false);
+	fputc('\n', io);
+}
+
+static void cmd_list(FILE *io, bool jobs)
+{
+	host->ops->lock(false);
+	if (jobs)
+		host->ops->each_job(print_job, io);
+	else
+		host->ops->each_node(print_node, io);
+	host->ops->unlock(false, false);
+	fputc('\n', io);
+}
+
+static void command(FILE *io, char *line)
+{
+	struct words a = { .n = 0 };
+	char *rest = NULL;
+
+	for (char *t = strtok_r(line, "\t\n", &rest); t && (a.n < 64); t = strtok_r(NULL, "\t\n", &rest))
+		a.w[a.n++] = t;
+	if (!a.n)
+		return;
+	if (!strcmp(a.w[0], "active"))
+		fprintf(io, "active=%d config=%s state_dir=%s cluster=%s version=%s uid=%u\n",
+			host->ops->active(), host->config_path, host->state_dir,
+			host->slurm_cluster, host->slurm_version, host->slurm_uid);
+	else if (!host->ops->active())
+		fprintf(io, "not active\n");
+	else if (!strcmp(a.w[0], "mask") || !strcmp(a.w[0], "unmask"))
+		cmd_mask(io, &a, a.w[0][0] == 'u');
+	else if (!strcmp(a.w[0], "submit"))
+		cmd_submit(io, &a);
+	else if (!strcmp(a.w[0], "end") && (a.n > 2))
+		cmd_end(io, &a);
+	else if (!strcmp(a.w[0], "exclude") && (a.n > 1))
+		cmd_exclude(io, &a);
+	else if (!strcmp(a.w[0], "find") && (a.n > 1))
+		cmd_find(io, &a);
+	else if (!strcmp(a.w[0], "jobs") || !strcmp(a.w[0], "nodes"))
+		cmd_list(io, a.w[0][0] == 'j');
+	else
+		fprintf(io, "unknown command\n");
+}
+
+static void *serve(void *arg)
+{
+	(void) arg;
+	for (;;) {
+		char *line = NULL;
+		size_t room = 0;
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		FILE *io;
+
+		if ((fd < 0) && ((errno == EINTR) || (errno == ECONNABORTED)))
+			continue;
+		if (fd < 0)
+			return NULL;
+		io = fdopen(fd, "r+");
+		if (getline(&line, &room, io) > 0)
+			command(io, line);
+		free(line);
+		fclose(io);
+	}
+}
+
+int sk8_runtime_acquire(const struct sk8_host *h)
+{
+	const char *path = getenv("SLURM_K8S_TEST_SOCKET");
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	sigset_t all, old;
+	pthread_t thread;
+	char name[4096];
+
+	if (host || !path || (strlen(path) >= sizeof(sa.sun_path)))
+		return 0;
+	host = h;
+	snprintf(name, sizeof(name), "%s.events", path);
+	events = fopen(name, "ae");
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	unlink(path);
+	listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listen_fd, (struct sockaddr *) &sa, sizeof(sa)) || listen(listen_fd, 8))
+		return -1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_create(&thread, NULL, serve, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_detach(thread);
+	return 0;
+}
+
+void sk8_runtime_release(void)
+{
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""When the hooks come, in which order, across restarts; and what happens without us."""
+import os
+import signal
+
+from conftest import Cluster
+from stands.waiting import wait_for
+
+
+def test_life_of_a_job_is_told_in_order_and_only_of_our_jobs(cluster):
+	cluster.becomes(cluster.batch("-p", "one", "-n", "1"), "RUNNING")
+	before = len(cluster.events())
+	job = cluster.submit()["job"]
+	cluster.ask("end", job, "COMPLETED")
+	assert [event.split()[:2] for event in cluster.events()[before:]] == \
+		[["job_start", f"job={job}"], ["job_fini", f"job={job}"]]
+
+
+def test_restart_loads_the_ledger_replays_running_jobs_and_then_becomes_active():
+	cluster = Cluster(nodes=["n1"], conf="PartitionName=one Nodes=n1\n")
+	try:
+		assert cluster.events() == ["node_init", "reconfigure"]
+		job = cluster.submit(mark="k8s:prod/ns/p/uid")["job"]
+		held = cluster.submit(mark="k8s:prod/ns/q/uid", held=1)["job"]
+		wait_for("the saved state", lambda: os.path.getsize(f"{cluster.slurm.home}/state/job_state") > 900, 20)
+		controller = cluster.slurm.daemon("slurmctld")
+		controller.stop(signal.SIGTERM)
+		assert cluster.events()[-1] == "shutdown"
+		before = len(cluster.events())
+		controller.start_again()
+		cluster.slurm.wait_controller()
+		told = [event.split()[:2] for event in cluster.events()[before:]]
+		assert told == [["node_init"], ["job_start", f"job={job}"], ["reconfigure"]]
+		assert cluster.ask("active")["active"] == "1"
+		assert {key: (view["state"], view["mark"]) for key, view in cluster.jobs().items()} == {
+			int(job): ("RUNNING", "k8s:prod/ns/p/uid"), int(held): ("PENDING", "k8s:prod/ns/q/uid")}
+	finally:
+		cluster.down()
+
+
+def placements(cluster):
+	"""Where a mixed set of jobs goes, started one after the other."""
+	found = []
+	for options in (["-n3"], ["-n2", "--mem=9000"], ["-N2", "-n4"], ["-n1", "-c2"], ["-n1", "--exclusive"], ["-n16"], ["-n7"],
+			["-n1", "--mem=0"], ["-n2", "--ntasks-per-node=1", "-N2"]):
+		job = cluster.batch(*options)
+		cluster.scheduled()
+		shown = cluster.run("scontrol", "-d", "show", "job", str(job)).split()
+		found.append((options, [word for word in shown if word.split("=")[0] in
+			("JobState", "NodeList", "Nodes", "CPU_IDs", "Mem", "NumCPUs", "TRES", "Reason")]))
+	found.append([line.split("CPULoad")[0] for line in cluster.run("scontrol", "show", "node").splitlines() if "Alloc" in line
+		and "FreeMem" not in line])
+	return found
+
+
+def test_without_configuration_slurm_places_jobs_as_without_the_plugin():
+	stock = Cluster(plugin=False, scripted=False, conf="PriorityType=priority/basic\n")
+	try:
+		wanted = placements(stock)
+	finally:
+		stock.down()
+	ours = Cluster(scripted=False, conf="PriorityType=priority/basic\n")
+	try:
+		assert placements(ours) == wanted
+		assert "schedule as if" not in ours.log()
+	finally:
+		ours.down()
+
+
+def test_missing_module_is_one_error_and_slurm_works():
+	cluster = Cluster(nodes=["n1"], scripted=False, conf="JobSubmitPlugins=\n")
+	try:
+		controller = cluster.slurm.daemon("slurmctld")
+		controller.stop()
+		os.unlink(os.path.join(cluster.folder, "inst", "sk8_slurmctld.so"))
+		controller.start_again()
+		cluster.slurm.wait_controller()
+		cluster.slurm.wait_nodes(["n1"])
+		job = cluster.batch("-n1")
+		cluster.becomes(job, "RUNNING")
+		lines = [line for line in cluster.log().splitlines() if "as if slurm-k8s were not there" in line]
+		assert len(lines) == 1, lines
+	finally:
+		cluster.down()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What pods hold is kept away from Slurm's jobs, and shown."""
+import subprocess
+
+
+def stays_pending(cluster, *jobs):
+	cluster.scheduled()
+	for job in jobs:
+		assert cluster.show(job)["JobState"] == "PENDING", job
+
+
+def cores_of(cluster, job):
+	found = []
+	for part in cluster.show(job)["CPU_IDs"].split(","):
+		first, _, last = part.partition("-")
+		found += range(int(first), int(last or first) + 1)
+	return set(found)
+
+
+def test_masked_cores_and_memory_are_kept_away_and_given_back(cluster):
+	cluster.tell("mask", "n1", "cores=0-3", "mem=10000")
+	cores, memory, whole = (cluster.batch("-p", "one", *options) for options in
+		(("-n", "5"), ("-n", "1", "--mem=8000"), ("-n", "1", "--exclusive")))
+	stays_pending(cluster, cores, memory, whole)
+	cluster.run("scancel", str(cores), str(memory), str(whole))
+	fits = cluster.batch("-p", "one", "-n", "4", "--mem=5000")
+	cluster.becomes(fits, "RUNNING")
+	assert cores_of(cluster, fits) == {4, 5, 6, 7}
+	more = cluster.batch("-p", "one", "-n", "4", "--mem=5000")
+	stays_pending(cluster, more)
+	cluster.tell("unmask")
+	cluster.becomes(more, "RUNNING", 5)
+
+
+def test_masks_are_shown_as_allocated(cluster):
+	job = cluster.batch("-p", "one", "-n", "2", "--mem=1000")
+	cluster.becomes(job, "RUNNING")
+	cluster.tell("mask", "n1", "more=3", "mem=4000")
+	node = cluster.node("n1")
+	assert (node["CPUAlloc"], node["AllocMem"], node["AllocTRES"]) == ("5", "5000", "cpu")
+	assert "AllocTRES=cpu=5,mem=5000M" in cluster.run("scontrol", "show", "node", "n1")
+	assert cluster.run("sinfo", "-h", "-N", "-p", "one", "-o", "%t %C").split() == ["mix", "5/3/0/8"]
+	cluster.tell("mask", "n1", "cores=0-7", "mem=99999")
+	node = cluster.node("n1")
+	assert (node["CPUAlloc"], node["AllocMem"]) == ("8", "16000")
+	cluster.tell("unmask")
+	assert cluster.node("n1")["CPUAlloc"] == "2"
+
+
+def test_unpinned_pods_take_cores_that_no_job_holds(cluster):
+	first = cluster.batch("-p", "one", "-n", "3")
+	cluster.becomes(first, "RUNNING")
+	cluster.tell("mask", "n1", "more=3")
+	second = cluster.batch("-p", "one", "-n", "2")
+	cluster.becomes(second, "RUNNING")
+	third = cluster.batch("-p", "one", "-n", "1")
+	stays_pending(cluster, third)
+	assert not cores_of(cluster, first) & cores_of(cluster, second)
+
+
+def test_more_than_the_node_has_leaves_nothing_and_breaks_nothing(cluster):
+	job = cluster.batch("-p", "one", "-n", "6")
+	cluster.becomes(job, "RUNNING")
+	cluster.tell("mask", "n1", "cores=0,1,200", "more=60000", "mem=1000000000")
+	waiting = cluster.batch("-p", "one", "-n", "1", "--mem=1")
+	stays_pending(cluster, waiting)
+	cluster.run("scancel", str(job))
+	stays_pending(cluster, waiting)
+	cluster.tell("unmask")
+	cluster.becomes(waiting, "RUNNING", 5)
+
+
+def test_node_of_unknown_state_takes_no_job(cluster):
+	cluster.tell("mask", "n1", "whole=1")
+	job = cluster.batch("-p", "one", "-n", "1")
+	stays_pending(cluster, job)
+	elsewhere = cluster.batch("-p", "batch", "-n", "1")
+	cluster.becomes(elsewhere, "RUNNING")
+	assert cluster.show(elsewhere)["NodeList"] == "n2"
+	assert cluster.node("n1")["CPUAlloc"] == "8"
+
+
+def test_masks_of_unknown_nodes_do_nothing(cluster):
+	cluster.tell("mask", "nosuchnode", "cores=0-3")
+	cluster.becomes(cluster.batch("-p", "one", "-n", "8"), "RUNNING")
+
+
+def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starved(cluster):
+	cluster.tell("mask", "n1", "cores=0-3")
+	wide = cluster.batch("-p", "one", "-n", "6", "-t", "10")
+	stays_pending(cluster, wide)
+	assert cluster.run("squeue", "-h", "-j", str(wide), "-o", "%S").strip() != "N/A"
+	long = cluster.batch("-p", "lowone", "-n", "2", "-t", "600")
+	short = cluster.batch("-p", "lowone", "-n", "2", "-t", "1")
+	cluster.becomes(short, "RUNNING")
+	stays_pending(cluster, long, wide)
+
+
+def test_test_only_answers_with_a_time_while_pods_are_in_the_way(cluster):
+	cluster.tell("mask", "n1", "cores=0-3")
+	answer = subprocess.run(["sbatch", "--test-only", "-p", "one", "-n", "6", "--wrap", "true"], capture_output=True,
+		text=True, check=True, env={"SLURM_CONF": cluster.slurm.conf, "PATH": "/usr/bin:/bin"})
+	assert "to start at" in answer.stderr
+
+
+def test_nobody_is_preempted_where_pods_are_in_the_way_anyhow(cluster):
+	cluster.tell("mask", "n1", "cores=0-3")
+	low = cluster.batch("-p", "lowone", "-n", "4")
+	cluster.becomes(low, "RUNNING")
+	wide = cluster.batch("-p", "one", "-n", "6")
+	stays_pending(cluster, wide)
+	assert cluster.show(low)["JobState"] == "RUNNING"
+	cluster.run("scancel", str(wide))
+	fits = cluster.batch("-p", "one", "-n", "4")
+	cluster.becomes(fits, "RUNNING")
+	assert cluster.show(low)["JobState"] in ("PREEMPTED", "COMPLETING")
+
+
+def test_masks_hold_through_reconfigure_and_new_partitions(cluster):
+	cluster.tell("mask", "n1", "cores=0-3")
+	cluster.run("scontrol", "reconfigure")
+	cluster.run("scontrol", "create", "PartitionName=extra", "Nodes=n1")
+	try:
+		stays_pending(cluster, cluster.batch("-p", "extra", "-n", "5"))
+		fits = cluster.batch("-p", "extra", "-n", "4")
+		cluster.becomes(fits, "RUNNING")
+		assert cores_of(cluster, fits) == {4, 5, 6, 7}
+	finally:
+		cluster.clean()
+		cluster.run("scontrol", "delete", "PartitionName=extra")
