@@ -86,6 +86,12 @@ Reply Api::handle(Request &r)
 	return serve(r);
 }
 
+Reply Api::handle_trusted(Request &r)
+{
+	parse_path(r);
+	return serve(r);
+}
+
 Reply Api::serve(Request &r)
 {
 	if (r.is_resource)

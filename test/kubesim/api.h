@@ -23,6 +23,8 @@ public:
 
 	// Authorizes and serves. Fills in the request's attributes.
 	Reply handle(Request &request);
+	// The same for the server's own kubelets, without authorization.
+	Reply handle_trusted(Request &request);
 
 	// Once a second, see Watch::tick().
 	void tick();

@@ -9,6 +9,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/audit.cc test/kubesim/audit.h \
 	test/kubesim/auth.cc test/kubesim/auth.h \
 	test/kubesim/base64.cc test/kubesim/base64.h \
+	test/kubesim/container.cc test/kubesim/container.h \
 	test/kubesim/discovery.cc \
 	test/kubesim/failure.cc test/kubesim/failure.h \
 	test/kubesim/faults.cc test/kubesim/faults.h \
@@ -16,6 +17,9 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/http.cc test/kubesim/http.h \
 	test/kubesim/jv.cc test/kubesim/jv.h \
 	test/kubesim/kinds.cc test/kubesim/kinds.h \
+	test/kubesim/kubelet.cc test/kubesim/kubelet.h \
+	test/kubesim/kubelet_pod.cc \
+	test/kubesim/kubelet_status.cc \
 	test/kubesim/loop.cc test/kubesim/loop.h \
 	test/kubesim/main.cc \
 	test/kubesim/meta.cc test/kubesim/meta.h \
@@ -26,6 +30,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/rbac.cc test/kubesim/rbac.h \
 	test/kubesim/request.cc test/kubesim/request.h \
 	test/kubesim/selector.cc test/kubesim/selector.h \
+	test/kubesim/shim.cc \
 	test/kubesim/store.cc test/kubesim/store.h \
 	test/kubesim/strategic.cc \
 	test/kubesim/table.cc test/kubesim/table.h \

@@ -10,9 +10,11 @@
 #include "test/kubesim/api.h"
 #include "test/kubesim/audit.h"
 #include "test/kubesim/auth.h"
+#include "test/kubesim/container.h"
 #include "test/kubesim/faults.h"
 #include "test/kubesim/hang.h"
 #include "test/kubesim/http.h"
+#include "test/kubesim/kubelet.h"
 #include "test/kubesim/loop.h"
 #include "test/kubesim/options.h"
 #include "test/kubesim/yaml.h"
@@ -101,6 +103,9 @@ int serve(const Options &o)
 		problem = tokens.load(o.token_file);
 	Faults faults(api);
 	api.admin = [&](const Request &r) { return faults.serve(r); };
+	Kubelet kubelet(loop, api, audit, o);
+	if (problem.empty())
+		problem = kubelet.start();
 	HttpOptions h;
 	h.address = o.address;
 	h.port = o.port;
@@ -123,6 +128,8 @@ int serve(const Options &o)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && std::string(argv[1]) == "--container")
+		return kubesim::run_container_shim(argc, argv);
 	int exit_code = 0;
 	auto options = kubesim::parse_options(argc, argv, &exit_code);
 	if (!options)

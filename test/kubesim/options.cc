@@ -86,6 +86,11 @@ const std::vector<Row> &table()
 		{"--node-cpus", "QUANTITY", "allocatable of each node (8)", text(&Options::node_cpus)},
 		{"--node-memory", "QUANTITY", "allocatable of each node (16Gi)", text(&Options::node_memory)},
 		{"--node-pods", "N", "allocatable of each node (110)", number(&Options::node_pods)},
+		{"--node-label", "KEY=VALUE", "on each node; may be given several times",
+		 [](Options &o, const std::string &v) {
+			 o.node_labels.push_back(v);
+			 return true;
+		 }},
 		{"--runtime-dir", "DIR", "state and output of containers (needed by --sim-kubelet)",
 		 text(&Options::runtime_dir)},
 		{"--runtime-log", "FILE", "one JSON line per start and stop of a container",

@@ -21,6 +21,7 @@ struct Options {
 	std::string fake_prefix = "f";
 	std::string node_cpus = "8", node_memory = "16Gi";
 	long node_pods = 110;
+	std::vector<std::string> node_labels; // KEY=VALUE
 	std::string runtime_dir, runtime_log;
 };
 
