@@ -16,6 +16,7 @@ Job job_from_abi(const sk8_job &j)
 	out.held = j.held;
 	out.reason = text(j.reason);
 	out.partition = text(j.partition);
+	out.excluded_nodes = text(j.excluded_nodes);
 	out.priority = j.priority;
 	out.start_time = j.start_time;
 	out.end_time = j.end_time;

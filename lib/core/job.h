@@ -27,6 +27,7 @@ struct Job {
 	bool held = false;
 	std::string reason; // Slurm's word, for example "Priority"
 	std::string partition;
+	std::string excluded_nodes; // comma list
 	std::uint32_t priority = 0;
 	std::int64_t start_time = 0; // expected while pending
 	std::int64_t end_time = 0;

@@ -7,6 +7,8 @@ lib_core_libcore_la_LIBADD = lib/kube/libkube.la lib/base/libbase.la -lpthread
 lib_core_libcore_la_SOURCES = \
 	lib/core/annotations.cc \
 	lib/core/annotations.h \
+	lib/core/cluster_engine.cc \
+	lib/core/cluster_engine.h \
 	lib/core/hold_journal.h \
 	lib/core/hold_table.cc \
 	lib/core/hold_table.h \
@@ -16,6 +18,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/job.h \
 	lib/core/job_request.cc \
 	lib/core/job_request.h \
+	lib/core/kube_link.cc \
+	lib/core/kube_link.h \
 	lib/core/kube_port.h \
 	lib/core/ledger_file.cc \
 	lib/core/ledger_file.h \
@@ -39,10 +43,17 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_controller.h \
 	lib/core/pods_effects.cc \
 	lib/core/pods_then.h \
+	lib/core/runtime.cc \
+	lib/core/runtime.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
 	lib/core/slurm_port.h \
 	lib/core/slurm_worker.cc \
 	lib/core/slurm_worker.h \
-	lib/core/timer_port.h \
-	lib/sk8_abi.h
+	lib/core/timer_port.h
+
+pkglib_LTLIBRARIES += lib/core/libsk8core.la
+lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/sk8_abi.h
+lib_core_libsk8core_la_LIBADD = lib/core/libcore.la
+lib_core_libsk8core_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -export-symbols-regex '^sk8_' \
+	-Wl,--no-undefined

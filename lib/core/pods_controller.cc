@@ -157,6 +157,8 @@ void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
 		e.delete_latency_told = false;
 		e.binding_since = Millis(0);
 	}
+	if (!e.job || other)
+		e.excluded = job.excluded_nodes;
 	// A job that has ended keeps the node it had.
 	const std::string node = !other && e.job ? e.job->node : "";
 	e.job = job;

@@ -177,14 +177,19 @@ void PodsController::mirror(Entry &e)
 	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 
 	const auto &choice = nodes_.choose(*e.pod, e.volumes);
-	if (choice.excluded == e.excluded)
+	// Another list than the one that we gave is an administrator's: it stays.
+	if (choice.excluded == e.excluded || e.job->excluded_nodes != e.excluded)
 		return;
 	// Even if no node fits now: the job waits, and nodes come back.
 	e.excluded = choice.excluded;
 	ports_.slurm.exclude(e.key, e.job->ref, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
 		auto it = entries_.find(uid);
-		if (it != entries_.end() && !r.ok && !r.fatal)
-			it->second.excluded.clear(); // again at the next change of this job
+		if (it == entries_.end() || !it->second.job)
+			return;
+		if (r.ok)
+			it->second.job->excluded_nodes = it->second.excluded;
+		else
+			it->second.excluded = it->second.job->excluded_nodes; // tried again
 	});
 }
 

@@ -120,6 +120,13 @@ void SlurmWorker::wake_scheduler()
 	wake_.notify_one();
 }
 
+void SlurmWorker::post(std::function<void()> f)
+{
+	std::lock_guard lock(mutex_);
+	posted_.push_back(std::move(f));
+	wake_.notify_one();
+}
+
 void SlurmWorker::reread()
 {
 	std::lock_guard lock(mutex_);
@@ -138,7 +145,7 @@ void SlurmWorker::stop()
 
 bool SlurmWorker::due() const
 {
-	return stop_ || reread_ || wake_scheduler_ || !ends_.empty() || !others_.empty();
+	return stop_ || !posted_.empty() || reread_ || wake_scheduler_ || !ends_.empty() || !others_.empty();
 }
 
 void SlurmWorker::run()
@@ -157,6 +164,13 @@ void SlurmWorker::run()
 
 void SlurmWorker::round()
 {
+	std::vector<std::function<void()>> posted;
+	{
+		std::lock_guard lock(mutex_);
+		posted.swap(posted_);
+	}
+	for (const auto &f : posted)
+		f();
 	if (!ops_.active())
 		return; // standby or shutting down: nothing is written, commands keep
 	bool reread, work;

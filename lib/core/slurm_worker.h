@@ -49,6 +49,8 @@ public:
 	// The engine's port; valid as long as the worker.
 	std::unique_ptr<SlurmPort> port(const std::string &cluster);
 
+	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
+	void post(std::function<void()> f);
 	// Any thread: Slurm has read its configuration, jobs and nodes are other records.
 	void reread();
 
@@ -108,6 +110,7 @@ private:
 
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
+	std::vector<std::function<void()>> posted_;
 	std::deque<Command> ends_, others_; // ends first: they free resources
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	bool stop_ = false, reread_ = false, wake_scheduler_ = false;

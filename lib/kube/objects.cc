@@ -172,22 +172,8 @@ void decode_node_affinity(const Json &affinity, Pod &pod)
 	if (!required.is_object())
 		return;
 	pod.has_required_node_affinity = true;
-	Json terms = required["nodeSelectorTerms"];
-	if (!countable(terms, max_terms, "node selector terms", pod.problem))
-		return;
-	terms.each_item([&](const Json &t) {
-		NodeTerm term;
-		for (bool field : {false, true}) {
-			Json list = t[field ? "matchFields" : "matchExpressions"];
-			if (countable(list, max_terms, "node selector expressions", pod.problem))
-				list.each_item([&](const Json &r) {
-					term.push_back(decode_requirement(r, field, pod.problem));
-				});
-		}
-		if (!term.empty()) // an empty term matches no node at all
-			pod.required_node_terms.push_back(std::move(term));
-	});
-	if (pod.required_node_terms.empty())
+	pod.required_node_terms = decode_node_terms(required["nodeSelectorTerms"], pod.problem);
+	if (pod.problem.empty() && pod.required_node_terms.empty())
 		complain(pod.problem, "its node affinity matches no node");
 }
 
@@ -364,6 +350,26 @@ bool is_true(const Json &conditions, std::string_view type)
 }
 
 } // namespace
+
+std::vector<NodeTerm> decode_node_terms(const Json &terms, std::string &problem)
+{
+	std::vector<NodeTerm> out;
+	if (!countable(terms, max_terms, "node selector terms", problem))
+		return out;
+	terms.each_item([&](const Json &t) {
+		NodeTerm term;
+		for (bool field : {false, true}) {
+			Json list = t[field ? "matchFields" : "matchExpressions"];
+			if (countable(list, max_terms, "node selector expressions", problem))
+				list.each_item([&](const Json &r) {
+					term.push_back(decode_requirement(r, field, problem));
+				});
+		}
+		if (!term.empty()) // an empty term matches no node at all
+			out.push_back(std::move(term));
+	});
+	return out;
+}
 
 Result<PodPtr> decode_pod(const Json &object)
 {

@@ -135,6 +135,8 @@ using NodePtr = std::shared_ptr<const Node>;
 // odd ends in Pod::problem. Pure, any thread.
 Result<PodPtr> decode_pod(const Json &object);
 Result<NodePtr> decode_node(const Json &object);
+// nodeSelectorTerms, of a pod's affinity or a volume's. What is odd ends in problem.
+std::vector<NodeTerm> decode_node_terms(const Json &terms, std::string &problem);
 
 // Limits; more than that is a `problem`, never a crash or a silent cut.
 inline constexpr std::size_t max_name = 253;

@@ -2,8 +2,7 @@
 # sk8_slurmctld.so: our side of slurmctld. Nothing of Slurm is linked: slurmctld
 # has it all when it loads this.
 
-# the engine, as soon as lib/core builds it
-SK8_CORE_LIB =
+SK8_CORE_LIB = lib/core/libsk8core.la
 
 if HAVE_SLURM
 pkglib_LTLIBRARIES += sk8_slurmctld.la

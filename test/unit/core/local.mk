@@ -10,6 +10,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/request_test.cc \
 	test/unit/core/settings_test.cc \
+	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
 	test/unit/core/world.h
 test_unit_core_test_LDADD = lib/core/libcore.la $(CATCH_LIBS)

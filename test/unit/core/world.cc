@@ -318,6 +318,7 @@ void World::submit(JobRequest request, SlurmPort::Done done)
 		job.partition = "batch";
 		job.reason = "Resources";
 		job.priority = 1000;
+		job.excluded_nodes = request.excluded_nodes;
 		if (!request.required_node.empty()) {
 			job.state = SK8_JOB_RUNNING;
 			job.node = request.required_node;

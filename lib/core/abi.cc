@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The C border: every function converts, calls, and lets no exception out.
+#include "lib/sk8_abi.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "lib/base/guard.h"
+#include "lib/core/runtime.h"
+
+namespace sk8::core {
+namespace {
+
+std::mutex mutex; // guards users and the creation of the runtime
+int users = 0;
+std::atomic<Runtime *> runtime{nullptr}; // leaked on purpose
+
+void (*host_log)(sk8_log_level, const char *) = nullptr;
+
+void log_to_host(LogLevel level, const char *text)
+{
+	host_log(static_cast<sk8_log_level>(level), text);
+}
+
+Runtime *get()
+{
+	return runtime.load(std::memory_order_acquire);
+}
+
+// A snapshot in C's shape. The cache and each sk8_masks_get() own a share.
+struct Masks {
+	sk8_masks abi; // first: what C holds is a pointer to it
+	std::atomic<int> shares;
+	std::shared_ptr<const MaskSnapshot> snapshot;
+	std::vector<sk8_mask> masks;
+};
+std::mutex masks_mutex;
+Masks *cached = nullptr;
+
+void drop(Masks *m)
+{
+	if (m && m->shares.fetch_sub(1, std::memory_order_acq_rel) == 1)
+		delete m;
+}
+
+Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)
+{
+	auto m = std::make_unique<Masks>();
+	for (const auto &n : snapshot->masks)
+		m->masks.push_back({n.node.c_str(), static_cast<std::uint32_t>(n.cores.size()),
+				    n.cores.data(), n.more_cores, n.memory_mb, n.whole});
+	m->abi = {snapshot->generation, m->masks.size(), m->masks.data()};
+	m->shares = 1;
+	m->snapshot = std::move(snapshot);
+	return m.release();
+}
+
+const sk8_masks *get_masks(Runtime &r)
+{
+	auto snapshot = r.holds().masks();
+	if (!snapshot)
+		return nullptr;
+	std::lock_guard lock(masks_mutex);
+	if (!cached || cached->snapshot != snapshot) {
+		Masks *fresh = make_masks(std::move(snapshot));
+		drop(std::exchange(cached, fresh));
+	}
+	cached->shares.fetch_add(1, std::memory_order_relaxed);
+	return &cached->abi;
+}
+
+// Runs f(runtime) behind the barrier, if there is a runtime.
+template <class F>
+void with_runtime(const char *where, F f)
+{
+	if (Runtime *r = get())
+		guard(where, [&] { f(*r); });
+}
+
+} // namespace
+} // namespace sk8::core
+
+using namespace sk8;
+using namespace sk8::core;
+
+extern "C" {
+
+int sk8_runtime_acquire(const sk8_host *host)
+{
+	return guard("sk8_runtime_acquire", -1, [&] {
+		std::lock_guard lock(mutex);
+		if (!get()) {
+			host_log = host->log;
+			set_log_sink(log_to_host, static_cast<LogLevel>(host->log_level));
+			runtime.store(new Runtime(*host), std::memory_order_release);
+		}
+		users++;
+		return 0;
+	});
+}
+
+void sk8_runtime_release(void)
+{
+	std::lock_guard lock(mutex);
+	if (users > 0 && --users == 0)
+		with_runtime("sk8_runtime_release", [](Runtime &r) { r.shutdown(); });
+}
+
+void sk8_on_node_init(void)
+{
+	with_runtime("sk8_on_node_init", [](Runtime &r) { r.node_init(); });
+}
+
+void sk8_on_reconfigure(void)
+{
+	with_runtime("sk8_on_reconfigure", [](Runtime &r) { r.reconfigure(); });
+}
+
+void sk8_on_shutdown(void)
+{
+	with_runtime("sk8_on_shutdown", [](Runtime &r) { r.shutdown(); });
+}
+
+void sk8_on_job_start(const sk8_job *job)
+{
+	with_runtime("sk8_on_job_start", [&](Runtime &r) { r.job_start(*job); });
+}
+
+void sk8_on_job_fini(const sk8_job *job)
+{
+	with_runtime("sk8_on_job_fini", [&](Runtime &r) { r.job_fini(*job); });
+}
+
+const sk8_masks *sk8_masks_get(void)
+{
+	Runtime *r = get();
+	const sk8_masks *none = nullptr;
+	return r ? guard("sk8_masks_get", none, [&] { return get_masks(*r); }) : none;
+}
+
+void sk8_masks_put(const sk8_masks *m)
+{
+	drop(reinterpret_cast<Masks *>(const_cast<sk8_masks *>(m)));
+}
+
+bool sk8_submitting(void)
+{
+	return submitting_now();
+}
+
+bool sk8_is_mark(const char *admin_comment)
+{
+	return admin_comment && std::string_view(admin_comment).starts_with(SK8_MARK_PREFIX);
+}
+
+} // extern "C"

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/cluster_engine.h"
+
+#include "lib/base/guard.h"
+#include "lib/base/log.h"
+#include "lib/core/kube_link.h"
+
+namespace sk8::core {
+
+static constexpr Millis longest_wait{1'000};
+static constexpr Millis connect_again{10'000};
+
+ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
+			     std::shared_ptr<SlurmWorker> worker)
+	: settings_(settings), host_(host), holds_(holds), worker_(std::move(worker)), loop_(clock_),
+	  random_(std::random_device{}())
+{
+}
+
+ClusterEngine::~ClusterEngine() = default;
+
+// ---- any thread ----
+
+Result<void> ClusterEngine::start()
+{
+	auto thread = Thread::start("sk8-engine", [self = shared_from_this()] { self->run(); });
+	if (!thread)
+		return thread.error();
+	thread_ = std::move(*thread);
+	return {};
+}
+
+void ClusterEngine::stop()
+{
+	stop_.store(true, std::memory_order_release);
+	worker_->detach(settings_.name);
+	loop_.wake();
+}
+
+bool ClusterEngine::join(Millis timeout)
+{
+	if (thread_.join(timeout))
+		return true;
+	new Thread(std::move(thread_)); // never waited for: it owns a share of us
+	return false;
+}
+
+void ClusterEngine::job_seen(const PodKey &key, const Job &job, Millis seen_at)
+{
+	post([this, key, job, seen_at] {
+		if (pods_)
+			pods_->job_changed(key, job, seen_at);
+	});
+}
+
+void ClusterEngine::post(std::function<void()> f)
+{
+	loop_.post(std::move(f));
+}
+
+// ---- engine thread ----
+
+void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
+{
+	if (pods_)
+		pods_->slurm_nodes(std::move(nodes));
+}
+
+void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+{
+	if (pods_)
+		pods_->jobs_replaced(jobs);
+}
+
+void ClusterEngine::job_changed(const PodKey &key, const Job &job)
+{
+	if (pods_)
+		pods_->job_changed(key, job, now());
+}
+
+void ClusterEngine::job_purged(const PodKey &key, JobRef ref)
+{
+	if (pods_)
+		pods_->job_purged(key, ref);
+}
+
+void ClusterEngine::after(Millis delay, std::function<void()> f)
+{
+	loop_.after(delay, std::move(f));
+}
+
+Millis ClusterEngine::now() const
+{
+	return clock_.monotonic();
+}
+
+std::int64_t ClusterEngine::wall_seconds() const
+{
+	return clock_.wall_seconds();
+}
+
+double ClusterEngine::random()
+{
+	return std::uniform_real_distribution<double>(0, 1)(random_);
+}
+
+void ClusterEngine::run()
+{
+	log_verbose("cluster %s: engine starts", settings_.name.c_str());
+	connect();
+	while (!stop_.load(std::memory_order_acquire)) {
+		guard("engine", [this] {
+			loop_.run_once(longest_wait);
+			if (pods_ && !stop_.load(std::memory_order_acquire))
+				pods_->end_of_turn();
+		});
+	}
+	// Answers that would still come belong to nobody. The rest is destroyed here,
+	// on its own thread, if this was the last share.
+	pod_reflectors_.clear();
+	node_reflector_.reset();
+	pods_.reset();
+	client_.reset();
+}
+
+// Credentials may not be there yet (a mount, a rotation): not an error for ever.
+void ClusterEngine::connect()
+{
+	auto access = settings_.kubeconfig.empty()
+			      ? kube::in_cluster_access()
+			      : kube::load_kubeconfig(settings_.kubeconfig, settings_.context, host_.slurm_uid);
+	if (access)
+		return build(*access);
+	log_error("cluster %s: %s", settings_.name.c_str(), access.error().message.c_str());
+	loop_.after(connect_again, [this] { connect(); });
+}
+
+void ClusterEngine::build(const kube::ClusterAccess &access)
+{
+	client_ = std::make_unique<kube::Client>(loop_, access);
+	kube_ = std::make_unique<KubeLink>(*client_);
+	slurm_ = worker_->port(settings_.name);
+	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
+					       holds_.holds(settings_.name));
+	pods_ = std::make_unique<PodsController>(
+		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user});
+	worker_->attach(settings_.name, shared_from_this());
+	for (const auto &name : settings_.scheduler_names)
+		watch_pods(name);
+	watch_nodes();
+}
+
+void ClusterEngine::watch_pods(const std::string &scheduler_name)
+{
+	kube::ReflectorOptions options;
+	options.name = "pods of cluster " + settings_.name;
+	options.path = resource_path(kube::pods_resource);
+	options.field_selector = "spec.schedulerName=" + scheduler_name;
+	kube::Reflector<kube::Pod>::Callbacks call;
+	call.on_replace = [this, scheduler_name](std::vector<kube::PodPtr> pods) {
+		pods_->pods_replaced(scheduler_name, pods);
+	};
+	call.on_upsert = [this](kube::PodPtr pod) { pods_->pod_changed(pod); };
+	call.on_delete = [this](kube::PodPtr last) { pods_->pod_removed(last); };
+	call.on_lost = [this](std::string why) {
+		log_error("cluster %s: pods: %s", settings_.name.c_str(), why.c_str());
+	};
+	pod_reflectors_.push_back(std::make_unique<kube::Reflector<kube::Pod>>(
+		*client_, options, kube::decode_pod, call, [this] { return random(); }));
+	pod_reflectors_.back()->start();
+}
+
+void ClusterEngine::watch_nodes()
+{
+	kube::ReflectorOptions options;
+	options.name = "nodes of cluster " + settings_.name;
+	options.path = resource_path(kube::nodes_resource);
+	kube::Reflector<kube::Node>::Callbacks call;
+	call.on_replace = [this](std::vector<kube::NodePtr> nodes) { pods_->nodes_replaced(nodes); };
+	call.on_upsert = [this](kube::NodePtr node) { pods_->node_changed(node); };
+	call.on_delete = [this](kube::NodePtr last) { pods_->node_removed(last); };
+	call.on_lost = [this](std::string why) {
+		log_error("cluster %s: nodes: %s", settings_.name.c_str(), why.c_str());
+	};
+	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(
+		*client_, options, kube::decode_node, call, [this] { return random(); });
+	node_reflector_->start();
+}
+
+} // namespace sk8::core

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// One attached Kubernetes cluster: the engine thread, its connections, and the
+// controllers that run on it. It never takes a lock of slurmctld.
+#ifndef SK8_CORE_CLUSTER_ENGINE_H
+#define SK8_CORE_CLUSTER_ENGINE_H
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lib/base/thread.h"
+#include "lib/core/hold_table.h"
+#include "lib/core/ledger_file.h"
+#include "lib/core/pods_controller.h"
+#include "lib/core/settings.h"
+#include "lib/core/slurm_worker.h"
+#include "lib/kube/http_loop.h"
+#include "lib/kube/reflector.h"
+
+namespace sk8::core {
+
+class ClusterEngine final : public SlurmListener,
+			    public TimerPort,
+			    public std::enable_shared_from_this<ClusterEngine> {
+public:
+	// host, holds: live for ever.
+	ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
+		      std::shared_ptr<SlurmWorker> worker);
+	~ClusterEngine() override;
+
+	const ClusterSettings &settings() const { return settings_; }
+
+	// Any thread.
+	Result<void> start();
+	void stop(); // returns at once; nothing is sent to Kubernetes any more
+	// true: the thread has ended. Else it is left to itself; it holds its own share
+	// of this object.
+	bool join(Millis timeout);
+	// From a hook: returns at once.
+	void job_seen(const PodKey &key, const Job &job, Millis seen_at);
+
+	// SlurmListener
+	void post(std::function<void()> f) override;
+	void slurm_nodes(std::vector<SlurmNode> nodes) override;
+	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) override;
+	void job_changed(const PodKey &key, const Job &job) override;
+	void job_purged(const PodKey &key, JobRef ref) override;
+
+	// TimerPort
+	void after(Millis delay, std::function<void()> f) override;
+	Millis now() const override;
+	std::int64_t wall_seconds() const override;
+
+private:
+	void run();
+	void connect();
+	void build(const kube::ClusterAccess &access);
+	void watch_pods(const std::string &scheduler_name);
+	void watch_nodes();
+	double random();
+
+	const ClusterSettings settings_;
+	const sk8_host host_;
+	HoldTable &holds_;
+	std::shared_ptr<SlurmWorker> worker_;
+	SystemClock clock_;
+	kube::HttpLoop loop_;
+	std::atomic<bool> stop_{false};
+	Thread thread_;
+
+	// Engine thread only, in the order of construction.
+	std::mt19937_64 random_;
+	std::unique_ptr<kube::Client> client_;
+	std::unique_ptr<KubePort> kube_;
+	std::unique_ptr<SlurmPort> slurm_;
+	std::unique_ptr<LedgerFile> ledger_;
+	std::unique_ptr<PodsController> pods_;
+	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
+	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
+};
+
+} // namespace sk8::core
+
+#endif

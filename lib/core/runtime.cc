@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/runtime.h"
+
+#include <dirent.h>
+
+#include "lib/base/guard.h"
+#include "lib/base/log.h"
+#include "lib/base/text.h"
+#include "lib/core/ledger_file.h"
+#include "lib/core/metrics.h"
+
+namespace sk8::core {
+
+static constexpr Millis longest_shutdown{1'000};
+
+Runtime::Runtime(const sk8_host &host) : host_(host)
+{
+	metrics();
+}
+
+// ---- start ----
+
+static std::vector<std::string> saved_clusters(const std::string &state_dir)
+{
+	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
+	std::vector<std::string> out;
+	DIR *dir = opendir(state_dir.c_str());
+	while (const dirent *entry = dir ? readdir(dir) : nullptr) {
+		const std::string_view name = entry->d_name;
+		if (name.starts_with(before) && name.ends_with(after) && name.size() > before.size() + after.size())
+			out.emplace_back(name.substr(before.size(), name.size() - before.size() - after.size()));
+	}
+	if (dir)
+		closedir(dir);
+	return out;
+}
+
+// Independent of the configuration: what pods hold counts even if a mistake in
+// slurm-k8s.yaml keeps the engine parked.
+void Runtime::load_ledgers()
+{
+	std::vector<Hold> all;
+	std::map<std::string, bool> known;
+	for (const auto &cluster : saved_clusters(host_.state_dir)) {
+		auto saved = load_ledger(ledger_path(host_.state_dir, cluster), host_.slurm_uid);
+		if (!saved) {
+			log_error("saved ledger: %s", saved.error().message.c_str());
+			continue;
+		}
+		known[cluster] = true;
+		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), saved->holds.size());
+		for (auto &h : saved->holds)
+			all.push_back(std::move(h));
+	}
+	holds_.restore(std::move(all));
+
+	auto settings = load_settings(host_.config_path, host_.slurm_uid);
+	if (!settings)
+		return; // reload() says what is wrong
+	for (const auto &c : settings->clusters)
+		if (!known[c.name])
+			holds_.block_nodes(c.name, c.nodes.names);
+}
+
+// slurmctld's locks are held, no job runs through job_test: the only moment where
+// the saved ledger can still be in time.
+void Runtime::node_init()
+{
+	{
+		std::lock_guard lock(mutex_);
+		if (!parked_)
+			return; // reconfigure of the active controller: memory knows better
+	}
+	load_ledgers();
+}
+
+void Runtime::reconfigure()
+{
+	std::lock_guard lock(mutex_);
+	parked_ = false;
+	if (!worker_) {
+		worker_ = std::make_shared<SlurmWorker>(*host_.ops, holds_, clock_);
+		auto thread = Thread::start("sk8-slurm", [worker = worker_] { worker->run(); });
+		if (!thread) {
+			log_error("no Slurm thread: %s", thread.error().message.c_str());
+			worker_.reset();
+			return;
+		}
+		worker_thread_ = std::move(*thread);
+	}
+	worker_->reread();
+	worker_->post([this] { reload(); }); // reads a file: not in a hook
+}
+
+// ---- configuration (Slurm thread) ----
+
+void Runtime::reload()
+{
+	auto wanted = load_settings(host_.config_path, host_.slurm_uid);
+	if (!wanted) {
+		for (auto line : split(wanted.error().message, '\n'))
+			log_error("%.*s", static_cast<int>(line.size()), line.data());
+		log_error("%s is not used; %s", host_.config_path,
+			  engines_.empty() ? "no pod is placed" : "the former settings stay in force");
+		return;
+	}
+	std::vector<std::string> stop;
+	std::vector<ClusterSettings> start;
+	{
+		std::lock_guard lock(mutex_);
+		if (parked_)
+			return;
+		for (const auto &[name, engine] : engines_)
+			if (std::find(wanted->clusters.begin(), wanted->clusters.end(), engine->settings()) ==
+			    wanted->clusters.end())
+				stop.push_back(name);
+		for (const auto &c : wanted->clusters) {
+			auto it = engines_.find(c.name);
+			if (it == engines_.end() || it->second->settings() != c)
+				start.push_back(c);
+		}
+		settings_ = std::move(*wanted);
+	}
+	for (const auto &name : stop)
+		stop_engine(name);
+	for (const auto &c : start)
+		start_engine(c);
+}
+
+void Runtime::start_engine(const ClusterSettings &settings)
+{
+	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, worker_);
+	if (auto r = engine->start(); !r) {
+		log_error("cluster %s: %s", settings.name.c_str(), r.error().message.c_str());
+		return;
+	}
+	std::lock_guard lock(mutex_);
+	engines_[settings.name] = std::move(engine);
+}
+
+void Runtime::stop_engine(const std::string &cluster)
+{
+	std::shared_ptr<ClusterEngine> engine;
+	{
+		std::lock_guard lock(mutex_);
+		auto it = engines_.find(cluster);
+		if (it == engines_.end())
+			return;
+		engine = std::move(it->second);
+		engines_.erase(it);
+	}
+	engine->stop();
+	engine->join(Millis(5'000));
+}
+
+// ---- shutdown ----
+
+void Runtime::shutdown()
+{
+	std::map<std::string, std::shared_ptr<ClusterEngine>> engines;
+	std::shared_ptr<SlurmWorker> worker;
+	Thread thread;
+	{
+		std::lock_guard lock(mutex_);
+		parked_ = true;
+		engines.swap(engines_);
+		worker.swap(worker_);
+		std::swap(thread, worker_thread_);
+	}
+	for (auto &[name, engine] : engines)
+		engine->stop();
+	if (worker)
+		worker->stop();
+	const Millis until = clock_.monotonic() + longest_shutdown;
+	auto left = [&] { return std::max(Millis(0), until - clock_.monotonic()); };
+	for (auto &[name, engine] : engines)
+		engine->join(left());
+	if (worker && !thread.join(left()))
+		new Thread(std::move(thread)); // it ends when it gets slurmctld's locks
+	for (const auto &line : metric_lines())
+		log_verbose("%s", line.c_str());
+}
+
+// ---- events ----
+
+void Runtime::tell_engine(const PodKey &key, const Job &job)
+{
+	std::shared_ptr<ClusterEngine> engine;
+	{
+		std::lock_guard lock(mutex_);
+		if (auto it = engines_.find(key.cluster); it != engines_.end())
+			engine = it->second;
+	}
+	if (engine)
+		engine->job_seen(key, job, clock_.monotonic());
+}
+
+void Runtime::job_start(const sk8_job &abi)
+{
+	auto key = PodKey::from_mark(abi.mark ? abi.mark : "");
+	if (!key)
+		return;
+	const Job job = job_from_abi(abi);
+	holds_.job_started(*key, job);
+	tell_engine(*key, job);
+}
+
+void Runtime::job_fini(const sk8_job &abi)
+{
+	auto key = PodKey::from_mark(abi.mark ? abi.mark : "");
+	if (!key)
+		return;
+	const Job job = job_from_abi(abi);
+	holds_.job_ended(*key, job.ref);
+	tell_engine(*key, job);
+}
+
+} // namespace sk8::core

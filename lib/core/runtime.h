@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Everything of ours that lives in one slurmctld: the holds, the Slurm thread, one
+// engine per attached cluster. One object per process, made by the first plugin
+// that asks, never destroyed: nobody calls fini() at exit, and threads may run.
+#ifndef SK8_CORE_RUNTIME_H
+#define SK8_CORE_RUNTIME_H
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lib/base/clock.h"
+#include "lib/base/thread.h"
+#include "lib/core/cluster_engine.h"
+#include "lib/core/hold_table.h"
+#include "lib/core/settings.h"
+#include "lib/core/slurm_worker.h"
+#include "lib/sk8_abi.h"
+
+namespace sk8::core {
+
+class Runtime {
+public:
+	explicit Runtime(const sk8_host &host);
+
+	// Hooks (lib/sk8_abi.h says when); none waits for a thread of ours but
+	// shutdown(), which waits at most a second.
+	void node_init();
+	void reconfigure();
+	void shutdown();
+	void job_start(const sk8_job &job);
+	void job_fini(const sk8_job &job);
+	HoldTable &holds() { return holds_; }
+
+private:
+	void load_ledgers();
+	void reload();
+	void start_engine(const ClusterSettings &settings);
+	void stop_engine(const std::string &cluster);
+	void tell_engine(const PodKey &key, const Job &job);
+
+	const sk8_host host_;
+	SystemClock clock_;
+	HoldTable holds_;
+
+	// Guards what follows; short, never during I/O.
+	std::mutex mutex_;
+	bool parked_ = true; // standby, or shutting down: nothing is written anywhere
+	std::shared_ptr<SlurmWorker> worker_;
+	Thread worker_thread_;
+	std::map<std::string, std::shared_ptr<ClusterEngine>> engines_;
+	Settings settings_;
+};
+
+} // namespace sk8::core
+
+#endif

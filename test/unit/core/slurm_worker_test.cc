@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The Slurm thread, one round at a time, over a slurmctld of a few lines.
+#include "lib/core/slurm_worker.h"
+#include "test/unit/catch.h"
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+struct FakeJob {
+	std::string mark, node;
+	sk8_job_state state = SK8_JOB_PENDING;
+	std::uint32_t priority = 100;
+	std::int64_t submit_time = 5000;
+};
+
+// C functions have no context: one slurmctld per process, as in life.
+struct FakeSlurm {
+	std::map<std::uint32_t, FakeJob> jobs;
+	std::uint32_t next = 1;
+	bool active = true, locked = false, write = false, starts_at_once = false, refuse = false;
+	std::int64_t job_update = 0, node_update = 0;
+	int locks = 0, finds = 0, wakes = 0, submits = 0;
+	bool submitting_seen = false, masked_during_submit = false;
+	HoldTable *holds = nullptr;
+} fake;
+
+void need_lock(bool write)
+{
+	if (!fake.locked || (write && !fake.write))
+		throw std::logic_error("called without slurmctld's locks");
+}
+
+bool find(std::uint32_t id, sk8_job *out)
+{
+	need_lock(false);
+	fake.finds++;
+	auto it = fake.jobs.find(id);
+	if (it == fake.jobs.end())
+		return false;
+	*out = {};
+	out->job_id = id;
+	out->submit_time = it->second.submit_time;
+	out->mark = it->second.mark.c_str();
+	out->state = it->second.state;
+	out->priority = it->second.priority;
+	out->node = it->second.node.c_str();
+	out->ended_by = SK8_NO_UID;
+	return true;
+}
+
+void submit(const sk8_submit *s, sk8_outcome *out)
+{
+	need_lock(true);
+	fake.submits++;
+	fake.submitting_seen = submitting_now();
+	fake.masked_during_submit = fake.holds->masks() != nullptr;
+	if (fake.refuse) {
+		*out = {.rc = 1, .fatal = true};
+		std::strcpy(out->text, "Invalid account");
+		return;
+	}
+	FakeJob job;
+	job.mark = s->mark;
+	if (fake.starts_at_once || s->immediate) {
+		job.state = SK8_JOB_RUNNING;
+		job.node = s->required_node;
+	}
+	fake.jobs[fake.next] = job;
+	*out = {.job_id = fake.next++};
+}
+
+void end(const sk8_end *e, sk8_outcome *out)
+{
+	need_lock(true);
+	auto it = fake.jobs.find(e->job_id);
+	if (it == fake.jobs.end() || it->second.mark != e->mark || it->second.submit_time != e->submit_time) {
+		*out = {.rc = 1, .fatal = true};
+		return;
+	}
+	it->second.state = e->state;
+	*out = {};
+}
+
+void lock(bool write)
+{
+	if (fake.locked)
+		throw std::logic_error("slurmctld's locks taken twice");
+	fake.locked = true;
+	fake.write = write;
+	fake.locks++;
+}
+
+void unlock(bool, bool changed)
+{
+	fake.locked = false;
+	fake.wakes += changed;
+}
+
+const sk8_slurm_ops ops = {
+	.active = [] { return fake.active; },
+	.last_job_update = [] { return fake.job_update; },
+	.last_node_update = [] { return fake.node_update; },
+	.lock = lock,
+	.unlock = unlock,
+	.submit = submit,
+	.end = end,
+	.exclude = [](std::uint32_t, std::int64_t, const char *, const char *, sk8_outcome *out) { *out = {}; },
+	.find = find,
+	.each_job =
+		[](void (*f)(void *, const sk8_job *), void *arg) {
+			for (const auto &[id, j] : fake.jobs) {
+				sk8_job view{};
+				find(id, &view);
+				f(arg, &view);
+			}
+		},
+	.each_node =
+		[](void (*f)(void *, const sk8_node *), void *arg) {
+			need_lock(false);
+			const sk8_node n{"n1", 8, 4, 2, 1000, true};
+			f(arg, &n);
+		},
+};
+
+class FakeClock final : public Clock {
+public:
+	Millis monotonic() const override { return Millis(wall * 1000); }
+	std::int64_t wall_seconds() const override { return wall; }
+	std::int64_t wall = 10'000;
+};
+
+// Runs what is posted at once and writes down what it hears.
+class Listener final : public SlurmListener {
+public:
+	void post(std::function<void()> f) override
+	{
+		if (fake.locked)
+			throw std::logic_error("an engine was called under slurmctld's locks");
+		posts++;
+		f();
+	}
+	void slurm_nodes(std::vector<SlurmNode> n) override { nodes = std::move(n); }
+	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) override { listed = jobs.size(); }
+	void job_changed(const PodKey &, const Job &job) override { changes.push_back(job); }
+	void job_purged(const PodKey &, JobRef ref) override { purged.push_back(ref.id); }
+
+	int posts = 0;
+	std::size_t listed = 999;
+	std::vector<SlurmNode> nodes;
+	std::vector<Job> changes;
+	std::vector<std::uint32_t> purged;
+};
+
+struct Stand {
+	Stand()
+	{
+		fake = FakeSlurm();
+		fake.holds = &holds;
+		worker.attach("c", listener);
+	}
+	SlurmReply submit(int n, const std::string &node = "")
+	{
+		JobRequest r;
+		r.key = {"c", "ns", "p" + std::to_string(n), "u" + std::to_string(n)};
+		r.required_node = node;
+		SlurmReply reply;
+		port->submit(r, [&](const SlurmReply &got) { reply = got; });
+		worker.round();
+		return reply;
+	}
+
+	HoldTable holds;
+	FakeClock clock;
+	SlurmWorker worker{ops, holds, clock};
+	std::shared_ptr<Listener> listener = std::make_shared<Listener>();
+	std::unique_ptr<SlurmPort> port = worker.port("c");
+};
+
+} // namespace
+
+TEST_CASE("a new engine hears of every job and node once, also without news")
+{
+	Stand s;
+	fake.jobs[7].mark = "k8s:c/ns/p/u";
+	s.worker.round();
+	CHECK(s.listener->listed == 1);
+	REQUIRE(s.listener->nodes.size() == 1);
+	CHECK(s.listener->nodes[0].threads_per_core == 2);
+}
+
+TEST_CASE("one live job per pod, also when the submit is repeated")
+{
+	Stand s;
+	auto first = s.submit(1), again = s.submit(1);
+	REQUIRE(first.ok);
+	CHECK(again.ok);
+	CHECK(again.job.ref == first.job.ref);
+	CHECK(fake.submits == 1);
+	CHECK(fake.submitting_seen);
+	CHECK_FALSE(submitting_now());
+}
+
+TEST_CASE("Slurm's refusal comes back in its words")
+{
+	Stand s;
+	fake.refuse = true;
+	auto r = s.submit(1);
+	CHECK_FALSE(r.ok);
+	CHECK(r.fatal);
+	CHECK(r.text == "Invalid account");
+}
+
+TEST_CASE("an adopted pod's own mask does not keep its job away")
+{
+	Stand s;
+	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {}, 2, 10});
+	REQUIRE(s.holds.masks());
+	s.submit(1, "n1");
+	CHECK_FALSE(fake.masked_during_submit);
+	CHECK(s.holds.masks()); // no hook told that the job runs: the mask is back
+}
+
+TEST_CASE("what has no hook is found by the scan, and only when Slurm says that something changed")
+{
+	Stand s;
+	auto r = s.submit(1);
+	s.clock.wall += 5;
+	s.worker.round();
+	const int locks = fake.locks;
+	s.worker.round();
+	s.worker.round();
+	CHECK(fake.locks == locks); // nothing changed: no lock is taken
+
+	fake.jobs[r.job.ref.id].priority = 0; // scontrol hold
+	fake.job_update = s.clock.wall;
+	s.worker.round();
+	REQUIRE(s.listener->changes.size() == 1);
+	CHECK(s.listener->changes[0].priority == 0);
+	s.worker.round();
+	CHECK(s.listener->changes.size() == 1);
+
+	fake.jobs[r.job.ref.id].state = SK8_JOB_CANCELLED; // in the same second
+	s.worker.round();
+	REQUIRE(s.listener->changes.size() == 2);
+	CHECK(s.listener->changes[1].state == SK8_JOB_CANCELLED);
+}
+
+TEST_CASE("a purged job and a reused id are told as the end of what was known")
+{
+	const bool reused = GENERATE(false, true);
+	Stand s;
+	auto r = s.submit(1);
+	if (reused)
+		fake.jobs[r.job.ref.id].submit_time++;
+	else
+		fake.jobs.clear();
+	s.clock.wall++;
+	fake.job_update = s.clock.wall;
+	s.worker.round();
+	CHECK(s.listener->purged == std::vector<std::uint32_t>{r.job.ref.id});
+}
+
+TEST_CASE("ends go before submits, in few lock holds, and the scheduler is woken")
+{
+	Stand s;
+	auto r = s.submit(1);
+	fake.jobs[r.job.ref.id].state = SK8_JOB_RUNNING;
+	for (int n = 2; n < 30; n++)
+		s.port->submit({.key = {"c", "ns", "p", "u" + std::to_string(n)}}, [](const SlurmReply &) {});
+	bool ended_first = false;
+	s.port->end({"c", "ns", "p1", "u1"}, r.job.ref, {SK8_JOB_COMPLETED, 0, ""},
+		    [&](const SlurmReply &reply) { ended_first = reply.ok && s.listener->posts > 0; });
+	const int locks = fake.locks, wakes = fake.wakes;
+	s.worker.round();
+	CHECK(ended_first);
+	CHECK(fake.submits == 29);
+	CHECK(fake.locks - locks <= 3);
+	CHECK(fake.wakes > wakes);
+}
+
+TEST_CASE("a parked controller runs nothing and loses nothing")
+{
+	Stand s;
+	s.worker.round();
+	fake.active = false;
+	const int locks = fake.locks;
+	s.submit(1);
+	CHECK(fake.locks == locks);
+	fake.active = true;
+	s.worker.round();
+	CHECK(fake.submits == 1);
+}
+
+TEST_CASE("a detached engine hears nothing more")
+{
+	Stand s;
+	s.worker.round();
+	s.port->submit({.key = {"c", "ns", "p", "u"}}, [](const SlurmReply &) { FAIL("called"); });
+	s.worker.detach("c");
+	s.worker.round();
+	CHECK(fake.submits == 0);
+}
