@@ -170,10 +170,10 @@ struct Stand {
 		JobRequest r;
 		r.key = {"c", "ns", "p" + std::to_string(n), "u" + std::to_string(n)};
 		r.required_node = node;
-		SlurmReply reply;
-		port->submit(r, [&](const SlurmReply &got) { reply = got; });
+		auto reply = std::make_shared<SlurmReply>(); // the answer may come after we left
+		port->submit(r, [reply](const SlurmReply &got) { *reply = got; });
 		worker.round();
-		return reply;
+		return *reply;
 	}
 
 	HoldTable holds;
