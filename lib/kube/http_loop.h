@@ -2,7 +2,8 @@
 //
 // HTTPS requests, timers and posted functions on one thread: the owner's, who calls
 // run_once() again and again. Nothing here blocks outside run_once() and nothing
-// is ever called back outside it.
+// is ever called back outside it. That thread must have SIGPIPE blocked or ignored.
+// HTTP/1.1 only: one connection per watch, a small pool for the rest.
 #ifndef SK8_KUBE_HTTP_LOOP_H
 #define SK8_KUBE_HTTP_LOOP_H
 
@@ -56,7 +57,12 @@ struct HttpResponse {
 	std::string error;    // empty: the answer is complete; else one sentence. status
 			      // may be set: the body ended early
 	bool stopped = false; // on_data said so
+	bool certificate_problem = false; // our certificate or key is unusable or refused
 };
+
+// Prepares libcurl. Call it once before threads exist (a constructor of HttpLoop
+// does otherwise); nothing ever undoes it.
+void http_global_init();
 
 class HttpLoop {
 public:

@@ -2,14 +2,24 @@
 noinst_LTLIBRARIES += lib/kube/libkube.la
 lib_kube_libkube_la_SOURCES = \
 	lib/kube/backoff.h \
+	lib/kube/client.cc \
 	lib/kube/client.h \
+	lib/kube/credentials.cc \
+	lib/kube/credentials.h \
+	lib/kube/http_loop.cc \
 	lib/kube/http_loop.h \
+	lib/kube/http_transfer.cc \
+	lib/kube/http_transfer.h \
+	lib/kube/kubeconfig.cc \
 	lib/kube/kubeconfig.h \
 	lib/kube/objects.cc \
 	lib/kube/objects.h \
+	lib/kube/reflector.cc \
 	lib/kube/reflector.h \
 	lib/kube/requests.cc \
 	lib/kube/requests.h \
+	lib/kube/rescue.cc \
+	lib/kube/rescue.h \
 	lib/kube/splitter.h \
 	lib/kube/store.h \
 	lib/kube/url.h \

@@ -15,3 +15,8 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/virtual_clock.h \
 	test/unit/kube/work_queue_test.cc
 test_unit_kube_test_LDADD = lib/kube/libkube.la lib/base/libbase.la $(CATCH_LIBS)
+
+# Drives lib/kube against any API server: test/kubernetes/kube_probe.cc says how.
+check_PROGRAMS += test/kubernetes/kube_probe
+test_kubernetes_kube_probe_SOURCES = test/kubernetes/kube_probe.cc
+test_kubernetes_kube_probe_LDADD = lib/kube/libkube.la lib/base/libbase.la

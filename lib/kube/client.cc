@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/kube/client.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include "lib/base/text.h"
+#include "lib/kube/credentials.h"
+#include "lib/kube/splitter.h"
+
+namespace sk8::kube {
+
+namespace {
+
+const char *content_type(PatchType type)
+{
+	switch (type) {
+	case PatchType::merge:
+		return "application/merge-patch+json";
+	case PatchType::strategic:
+		return "application/strategic-merge-patch+json";
+	case PatchType::json:
+		return "application/json-patch+json";
+	}
+	return "";
+}
+
+const char *reason_phrase(int status)
+{
+	static constexpr std::pair<int, const char *> known[] = {
+		{400, "Bad Request"},	    {401, "Unauthorized"},
+		{403, "Forbidden"},	    {404, "Not Found"},
+		{405, "Method Not Allowed"}, {409, "Conflict"},
+		{410, "Gone"},		    {413, "Too Large"},
+		{415, "Unsupported Media Type"}, {422, "Invalid"},
+		{429, "Too Many Requests"}, {500, "Internal Server Error"},
+		{502, "Bad Gateway"},	    {503, "Service Unavailable"},
+		{504, "Gateway Timeout"},
+	};
+	for (auto [code, text] : known)
+		if (code == status)
+			return text;
+	return "an unexpected status";
+}
+
+struct Target {
+	std::string resource; // pods/binding
+	std::string object;   // ml/web-1, or the namespace alone
+};
+
+// /api/v1/namespaces/ns/pods/name/binding -> {"pods/binding", "ns/name"}
+Target target_of(std::string_view path)
+{
+	std::vector<std::string_view> parts = split(path.substr(1), '/');
+	std::size_t at = !parts.empty() && parts[0] == "api" ? 2 : 3;
+	auto next = [&]() -> std::string_view { return at < parts.size() ? parts[at++] : ""; };
+	Target out;
+	std::string_view first = next();
+	std::string ns;
+	if (first == "namespaces" && at + 1 < parts.size()) {
+		ns = next();
+		first = next();
+	}
+	out.resource = first;
+	std::string_view name = next(), subresource = next();
+	if (!subresource.empty())
+		out.resource += "/" + std::string(subresource);
+	out.object = ns;
+	if (!name.empty())
+		out.object += (ns.empty() ? "" : "/") + std::string(name);
+	return out;
+}
+
+} // namespace
+
+class Client::Impl {
+public:
+	Impl(HttpLoop &loop, ClusterAccess access, ClientOptions options)
+		: loop_(loop), access_(std::move(access)), options_(options),
+		  credentials_(access_, loop.clock(), options.credentials_cache)
+	{
+	}
+
+	~Impl()
+	{
+		for (auto &[id, call] : calls_)
+			stop(call);
+	}
+
+	struct Call {
+		const char *verb = "";
+		std::string path;
+		HttpRequest request; // kept for a second try with a new token
+		// Makes the Reply of a complete 2xx answer.
+		std::function<void(HttpResponse &, Reply &)> accept;
+		Done done;
+		bool ends_early = false; // a watch: an answer that breaks off is a plain end
+		bool tried_again = false;
+		HttpLoop::RequestId sent = 0;
+		HttpLoop::TimerId failing = 0;
+	};
+
+	CallId begin(Call call)
+	{
+		CallId id = ++last_id_;
+		auto [at, fresh] = calls_.emplace(id, std::move(call));
+		send(id, at->second);
+		return id;
+	}
+
+	CallId simple(const char *verb, std::string method, const std::string &path,
+		      const Json &body, const char *type, Done done)
+	{
+		Call call;
+		call.verb = verb;
+		call.path = path;
+		call.request.method = std::move(method);
+		call.request.url = access_.server + path;
+		call.request.timeout = options_.timeout;
+		if (!body.is_null()) {
+			call.request.body = body.dump();
+			call.request.content_type = type;
+		}
+		call.accept = &parse_body;
+		call.done = std::move(done);
+		return begin(std::move(call));
+	}
+
+	void cancel(CallId id)
+	{
+		auto at = calls_.find(id);
+		if (at == calls_.end())
+			return;
+		stop(at->second);
+		calls_.erase(at);
+	}
+
+	static void parse_body(HttpResponse &response, Reply &reply)
+	{
+		Result<Json> body = Json::parse(response.body);
+		if (body.ok())
+			reply.body = std::move(*body);
+		else
+			reply.error = "the answer is " + body.error().message;
+	}
+
+	HttpLoop &loop_;
+	ClusterAccess access_;
+	ClientOptions options_;
+
+private:
+	void stop(Call &call)
+	{
+		loop_.cancel(call.sent);
+		loop_.cancel_timer(call.failing);
+	}
+
+	void send(CallId id, Call &call)
+	{
+		Result<Credentials::Current> who = credentials_.get();
+		if (!who.ok()) {
+			std::string why = who.error().message;
+			call.failing = loop_.after(Millis(0), [this, id, why] {
+				HttpResponse none;
+				none.error = why;
+				end(id, std::move(none));
+			});
+			return;
+		}
+		if (tls_ && tls_ != who->tls)
+			loop_.renew_connections();
+		tls_ = who->tls;
+		call.request.tls = who->tls;
+		call.request.bearer_token = who->token;
+		call.request.proxy_url = access_.proxy_url;
+		call.request.connect_timeout = options_.connect_timeout;
+		call.sent = loop_.start(call.request, [this, id](HttpResponse response) {
+			answered(id, std::move(response));
+		});
+	}
+
+	void answered(CallId id, HttpResponse response)
+	{
+		auto at = calls_.find(id);
+		if (at == calls_.end())
+			return;
+		Call &call = at->second;
+		if (response.certificate_problem)
+			credentials_.doubt(); // certificate and key may be of two generations
+		if (response.status == 401 && !call.tried_again && new_token(call)) {
+			call.tried_again = true;
+			send(id, call);
+			return;
+		}
+		end(id, std::move(response));
+	}
+
+	// The token was refused: is there another one by now?
+	bool new_token(const Call &call)
+	{
+		credentials_.doubt();
+		Result<Credentials::Current> who = credentials_.get();
+		return who.ok() && (who->token != call.request.bearer_token || who->tls != call.request.tls);
+	}
+
+	void end(CallId id, HttpResponse response)
+	{
+		auto at = calls_.find(id);
+		if (at == calls_.end())
+			return;
+		Call call = std::move(at->second);
+		calls_.erase(at);
+		Reply reply;
+		reply.retry_after = response.retry_after;
+		reply.status = response.status;
+		bool success = response.status >= 200 && response.status < 300;
+		if (success && (response.error.empty() || call.ends_early)) {
+			if (call.accept)
+				call.accept(response, reply);
+			if (!reply.error.empty())
+				reply.error = sentence(call, reply.error);
+		} else if (success || response.status == 0) {
+			reply.status = 0; // nobody knows what the server did
+			reply.error = sentence(call, response.error);
+		} else {
+			refused(call, response, reply);
+		}
+		call.done(std::move(reply));
+	}
+
+	void refused(const Call &call, HttpResponse &response, Reply &reply)
+	{
+		if (Result<Json> body = Json::parse(response.body); body.ok())
+			reply.body = std::move(*body);
+		std::string why = "the API server answered " + std::to_string(response.status) + " (" +
+				  reason_phrase(response.status) + ")";
+		if (std::string_view text = reply.body["message"].str(); !text.empty())
+			why += ": " + one_line(text, 512);
+		if (response.status == 401)
+			why += "; check the credentials in " + access_.source;
+		if (response.status == 403) {
+			std::string resource = target_of(call.path).resource;
+			why += std::string("; give the user of ") + access_.source + " the verb " +
+			       call.verb + " on " + resource;
+		}
+		reply.error = sentence(call, why);
+	}
+
+	std::string sentence(const Call &call, const std::string &why) const
+	{
+		Target t = target_of(call.path);
+		return std::string("cannot ") + call.verb + " " + t.resource +
+		       (t.object.empty() ? "" : " " + t.object) + " at " + access_.server + ": " + why;
+	}
+
+	Credentials credentials_;
+	std::shared_ptr<const TlsMaterial> tls_; // of the connections that exist
+	CallId last_id_ = 0;
+	std::unordered_map<CallId, Call> calls_;
+};
+
+Client::Client(HttpLoop &loop, ClusterAccess access, ClientOptions options)
+	: impl_(std::make_unique<Impl>(loop, std::move(access), options))
+{
+}
+
+Client::~Client() = default;
+
+Client::CallId Client::get(const std::string &path, Done done)
+{
+	return impl_->simple("get", "GET", path, Json(), "", std::move(done));
+}
+
+Client::CallId Client::create(const std::string &path, const Json &body, Done done)
+{
+	return impl_->simple("create", "POST", path, body, "application/json", std::move(done));
+}
+
+Client::CallId Client::replace(const std::string &path, const Json &body, Done done)
+{
+	return impl_->simple("update", "PUT", path, body, "application/json", std::move(done));
+}
+
+Client::CallId Client::patch(const std::string &path, PatchType type, const Json &body, Done done)
+{
+	return impl_->simple("patch", "PATCH", path, body, content_type(type), std::move(done));
+}
+
+Client::CallId Client::delete_(const std::string &path, const Json &options, Done done)
+{
+	return impl_->simple("delete", "DELETE", path, options, "application/json", std::move(done));
+}
+
+Client::CallId Client::list(const std::string &path, const Query &query,
+			    std::function<void(std::string_view)> item, Done done)
+{
+	using ItemFn = std::function<bool(std::string_view)>;
+	using List = ListSplitter<ItemFn>;
+	auto items = std::make_shared<List>(
+		[item = std::move(item)](std::string_view text) {
+			item(text);
+			return true;
+		},
+		impl_->options_.max_item);
+	Impl::Call call;
+	call.verb = "list";
+	call.path = path;
+	call.request.url = impl_->access_.server + path + encode_query(query);
+	call.request.timeout = impl_->options_.list_timeout;
+	call.request.idle_timeout = impl_->options_.list_idle;
+	call.request.on_data = [items](std::string_view bytes) {
+		List::Status s = items->feed(bytes);
+		return s == List::Status::more || s == List::Status::done;
+	};
+	call.accept = [items](HttpResponse &, Reply &reply) {
+		switch (items->finish()) {
+		case List::Status::done:
+			break;
+		case List::Status::too_large:
+			reply.error = "an object of the list is larger than expected";
+			return;
+		default:
+			reply.error = "the answer is not a complete list";
+			return;
+		}
+		HttpResponse envelope;
+		envelope.body = items->envelope();
+		Impl::parse_body(envelope, reply);
+	};
+	call.done = std::move(done);
+	return impl_->begin(std::move(call));
+}
+
+Client::CallId Client::watch(const std::string &path, const Query &query, Millis timeout,
+			     WatchHandler handler)
+{
+	using LineFn = std::function<bool(std::string_view, bool)>;
+	auto lines = std::make_shared<LineSplitter<LineFn>>(std::move(handler.line),
+							     impl_->options_.max_item);
+	Impl::Call call;
+	call.verb = "watch";
+	call.path = path;
+	call.request.url = impl_->access_.server + path + encode_query(query);
+	call.request.timeout = timeout;
+	call.request.own_connection = true;
+	call.request.on_status = [up = std::move(handler.up)](int status) {
+		if (status == 200 && up)
+			up();
+	};
+	call.request.on_data = [lines](std::string_view bytes) { return lines->feed(bytes); };
+	call.ends_early = true;
+	call.done = std::move(handler.done);
+	return impl_->begin(std::move(call));
+}
+
+void Client::cancel(CallId id)
+{
+	impl_->cancel(id);
+}
+
+HttpLoop &Client::loop()
+{
+	return impl_->loop_;
+}
+
+const ClusterAccess &Client::access() const
+{
+	return impl_->access_;
+}
+
+} // namespace sk8::kube
