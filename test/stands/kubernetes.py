@@ -62,6 +62,8 @@ def _write(path, content):
 class Kubernetes:
 	"""folder: the stand's. What it keeps between calls is in folder/kubernetes/."""
 
+	SERVER = "kube-apiserver"
+
 	def __init__(self, folder):
 		self.folder = os.path.abspath(folder)
 		self.home = os.path.join(self.folder, "kubernetes")
@@ -218,6 +220,10 @@ class Kubernetes:
 			run(["ip", "link", "set", self.link + "p", "up"])
 			run(["ip", "link", "set", self.link, "up"])
 		run(["ip", "address", "add", f"{address}/32", "dev", self.link])
+
+	def runtime_logs(self, names):
+		"""What containers did on the nodes in names, one file each, written by containerd's event stream."""
+		return [self.daemon(f"events-{name}").log for name in names]
 
 	# -- the end
 

@@ -146,9 +146,21 @@ class Daemon:
 		env = {**os.environ, **self.record["env"], MEMBER: os.path.abspath(self.folder)}
 		pid = _spawn(self.record["argv"], env, self.log, inside.pid if inside else None)
 		self.record.update(pid=pid, started=start_time(pid))
+		self._save()
+
+	def _save(self):
 		with open(self.file + ".new", "w", encoding="utf-8") as file:
 			json.dump(self.record, file)
 		os.rename(self.file + ".new", self.file)
+
+	def adopt(self, pid):
+		"""Takes charge of a process that something else started."""
+		def words(file):
+			with open(f"/proc/{pid}/{file}", "rb") as stream:
+				return stream.read().decode().rstrip("\0").split("\0")
+		env = dict(pair.split("=", 1) for pair in words("environ") if "=" in pair)
+		self.record = {"argv": words("cmdline"), "env": env, "inside": None, "pid": pid, "started": start_time(pid)}
+		self._save()
 
 	def start_again(self):
 		if not self.record:
@@ -214,8 +226,7 @@ class Machine(Daemon):
 		# From here on the record is that of the init itself, not of unshare, its parent.
 		children = descendants(self.record["pid"])
 		self.record.update(parent=self.record["pid"], pid=children[0], started=start_time(children[0]))
-		with open(self.file, "w", encoding="utf-8") as file:
-			json.dump(self.record, file)
+		self._save()
 		return self
 
 	def halt(self):

@@ -6,6 +6,7 @@ import shutil
 from . import reserve
 from .accounting import Accounting, settings
 from .kubernetes import Kubernetes
+from .kubesim import Kubesim
 from .process import Daemon, Machine, daemons, processes_of
 from .slurm import Slurm, search_path
 from .slurm import version as slurm_version
@@ -62,8 +63,13 @@ def real_node(folder, name, cpus, memory):
 	return machine
 
 
+def server_of(folder):
+	"""Its API server: Kubernetes or Kubesim."""
+	return Kubesim(folder) if os.path.isdir(os.path.join(folder, "kubesim")) else Kubernetes(folder)
+
+
 def apiserver_name(folder):
-	return "kubesim" if Daemon(folder, "kubesim").record else "kube-apiserver"
+	return server_of(folder).SERVER
 
 
 def up(options):
@@ -73,11 +79,14 @@ def up(options):
 	if options.slurm and not release.startswith(options.slurm):
 		raise StandError(f"Slurm {release} is installed, not {options.slurm}")
 	prepare_folder(folder)
-	kubelets = (1 if options.api == "real" else 0) if options.kubelets is None else options.kubelets
-	real = [f"n{i}" for i in range(1, kubelets + 1)]
+	real = [f"n{i}" for i in range(1, options.kubelets + 1)]
 	fake = [f"f{i}" for i in range(1, options.fake_nodes + 1)]
-	server = Kubernetes(folder)
-	server.start()
+	if options.api == "sim":
+		server = Kubesim(folder)
+		server.start(options.build, reserve.ports(folder, 1)[0], real, len(fake), options.cpus, options.memory)
+	else:
+		server = Kubernetes(folder)
+		server.start()
 	slurm.munge()
 	accounting = Accounting(slurm, reserve.ports(folder, 1)[0]) if options.accounting else None
 	if accounting:
@@ -86,9 +95,10 @@ def up(options):
 	if accounting:
 		accounting.start()
 	server.finish()
-	server.fake_nodes(fake, options.cpus, options.memory)
-	for name in real:
-		real_node(folder, name, options.cpus, options.memory)
+	if options.api == "real":
+		server.fake_nodes(fake, options.cpus, options.memory)
+		for name in real:
+			real_node(folder, name, options.cpus, options.memory)
 	text = None
 	if options.config:
 		with open(options.config, encoding="utf-8") as file:
@@ -96,7 +106,7 @@ def up(options):
 	slurm.mapping(server.slurm, text)
 	slurm.controller(dict(pair.split("=", 1) for pair in options.slurmctld_env))
 	for name in real + fake[:MOST_SLURMDS]:
-		slurm.slurmd(Machine(folder, name) if name in real else boot(folder, name))
+		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name))
 	slurm.wait_nodes(real + fake[:MOST_SLURMDS])
 	write_env(folder, slurm, server, options, real, fake)
 
@@ -108,7 +118,7 @@ def write_env(folder, slurm, server, options, real, fake):
 		"STAND_LOGS": f"{folder}/log", "STAND_SLURMCTLD_LOG": f"{folder}/log/slurmctld.log",
 		"STAND_AUDIT_LOG": server.audit, "STAND_KUBELETS": " ".join(real), "STAND_FAKE_NODES": " ".join(fake),
 		# one per kubelet: what its containers did, from containerd
-		"STAND_RUNTIME_LOGS": " ".join(f"{folder}/log/events-{name}.log" for name in real),
+		"STAND_RUNTIME_LOGS": " ".join(server.runtime_logs(real)),
 	}
 	with open(os.path.join(folder, "env"), "w", encoding="utf-8") as file:
 		file.writelines(f"export {name}='{value}'\n" for name, value in names.items())
@@ -126,8 +136,8 @@ def start_again(folder, daemon):
 	daemon.start_again()
 	if daemon.name == "slurmctld":
 		Slurm(folder).wait_controller()
-	elif daemon.name in ("kube-apiserver", "etcd"):
-		Kubernetes(folder).wait_ready()
+	elif daemon.name in ("kube-apiserver", "etcd", "kubesim"):
+		server_of(folder).wait_ready()
 
 
 def down(folder):
@@ -136,7 +146,7 @@ def down(folder):
 		if os.path.isdir(folder):
 			raise StandError(f"{folder} holds no stand")
 		return 0
-	kubernetes = Kubernetes(folder)
+	server = server_of(folder)
 	# Servers first: what they would do about dying nodes is of no interest.
 	for name in ("slurmctld", "slurmdbd", "mariadb"):
 		_end(folder, name)
@@ -144,10 +154,10 @@ def down(folder):
 		machine.halt()
 		machine.forget()
 	for daemon in reversed(daemons(folder)):
-		if daemon.name not in ("kube-apiserver", "etcd"):
+		if daemon.name not in (server.SERVER, "etcd"):
 			daemon.stop()
-		daemon.pid or daemon.forget()
-	kubernetes.down()
+			daemon.forget()
+	server.down()
 	for machine in os.listdir(os.path.join(folder, "nodes")) if os.path.isdir(os.path.join(folder, "nodes")) else []:
 		shutil.rmtree(os.path.join(folder, "nodes", machine), ignore_errors=True)
 	try:
@@ -173,4 +183,4 @@ def leftovers(folder):
 	left = [f"process {pid} {command}" for pid, command in processes_of(folder)]
 	with open("/proc/mounts", encoding="utf-8") as file:
 		left += [f"mount {line.split(' ')[1]}" for line in file if line.split(" ")[1].startswith(folder + "/")]
-	return left + Kubernetes(folder).left()
+	return left + server_of(folder).left()
