@@ -85,7 +85,7 @@ struct Token {
 // The same form as the real server's, so that clients may look into it.
 std::string make_token(std::uint64_t rv, const std::string &last_key, const std::string &ns)
 {
-	std::string start = ns.empty() ? last_key : last_key.substr(ns.size() + 1);
+	std::string start = last_key.substr(ns.size());
 	return base64_url(J::make("v", "meta.k8s.io/v1", "rv", rv ? static_cast<std::int64_t>(rv) : -1, "start",
 				  std::string(start + '\0'))
 				  .dump());
@@ -108,7 +108,7 @@ Outcome<Token> parse_token(const std::string &text, const std::string &ns)
 	if (!t.start.empty() && t.start.back() == '\0')
 		t.start.pop_back();
 	if (!ns.empty())
-		t.start = ns + "/" + t.start;
+		t.start = ns + t.start;
 	return t;
 }
 

@@ -35,7 +35,8 @@ std::string random_suffix()
 void prune_nulls(J value)
 {
 	static const std::vector<std::string> kept = {"lastProbeTime", "eventTime", "firstTimestamp",
-						      "lastTimestamp"};
+						      "lastTimestamp", "lastTransitionTime",
+						      "lastHeartbeatTime"};
 	std::vector<std::string> drop;
 	value.each_member([&](const std::string &key, const J &v) {
 		if (v.is_null() && std::find(kept.begin(), kept.end(), key) == kept.end())
@@ -146,6 +147,10 @@ bool default_object(const Kind &kind, J object)
 					"osImage", "systemUUID"})
 			info.set_default(key, "");
 		object.child("spec");
+		status["conditions"].each_item([](J c) {
+			c.set_default("lastHeartbeatTime", J::null());
+			c.set_default("lastTransitionTime", J::null());
+		});
 		if (!status["allocatable"] && status["capacity"])
 			status.set("allocatable", status["capacity"].copy());
 		return canonicalize(status["capacity"]) && canonicalize(status["allocatable"]);

@@ -162,6 +162,10 @@ bool default_pod(J pod)
 	spec.set_default("priority", 0);
 	spec.set_default("enableServiceLinks", true);
 	spec.set_default("preemptionPolicy", "PreemptLowerPriority");
+	pod.path("status.conditions").each_item([](J c) {
+		c.set_default("lastProbeTime", J::null());
+		c.set_default("lastTransitionTime", J::null());
+	});
 	return good;
 }
 

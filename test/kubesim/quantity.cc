@@ -147,10 +147,12 @@ bool canonicalize(J resource_list)
 	bool good = true;
 	resource_list.each_member([&](const std::string &key, const J &value) {
 		auto q = parse_quantity(value);
-		if (q)
-			changed.emplace_back(key, q->canonical());
-		else
+		if (!q) {
 			good = false;
+			return;
+		}
+		q->nano = static_cast<__int128>(q->milli()) * 1000000; // nothing below a thousandth is kept
+		changed.emplace_back(key, q->canonical());
 	});
 	for (auto &[key, text] : changed)
 		resource_list.set(key, text);

@@ -10,7 +10,7 @@ namespace kubesim {
 
 Watch::Watch(const Store &store, std::size_t storage, Selector selector, View view, WatchOptions options)
 	: store_(store), storage_(storage), selector_(std::move(selector)), view_(std::move(view)),
-	  options_(options), last_bookmark_us_(monotonic_us())
+	  options_(options), begun_us_(monotonic_us()), last_bookmark_us_(begun_us_)
 {
 	const Ring &ring = store_.ring(storage);
 	if (options_.initial_state) {
@@ -152,7 +152,11 @@ void Watch::changed()
 void Watch::tick(std::int64_t now, std::int64_t interval)
 {
 	bool timed_out = options_.deadline_us && now >= options_.deadline_us;
-	if (options_.bookmarks && (timed_out || now - last_bookmark_us_ >= interval)) {
+	const std::int64_t before_end = 2000000;
+	bool near_end = options_.deadline_us && now >= options_.deadline_us - before_end && !last_bookmark_sent_ &&
+			options_.deadline_us - begun_us_ > before_end;
+	if (options_.bookmarks && (near_end || now - last_bookmark_us_ >= interval)) {
+		last_bookmark_sent_ |= near_end;
 		last_bookmark_us_ = now;
 		bookmark_due_ = true;
 	}

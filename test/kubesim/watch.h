@@ -30,7 +30,8 @@ public:
 
 	// Something changed in this resource; wakes the reader if it waits for that.
 	void changed();
-	// Once a second: ends the watch at its deadline, sends due bookmarks.
+	// Several times a second: ends the watch at its deadline, sends due bookmarks (also
+	// two seconds before the end, as the real server).
 	void tick(std::int64_t now_us, std::int64_t bookmark_interval_us);
 
 	// Faults, for tests of the client.
@@ -58,8 +59,8 @@ private:
 	std::string out_;
 	std::size_t out_at_ = 0;
 	std::size_t drop_ = 0, duplicate_ = 0;
-	std::int64_t last_bookmark_us_;
-	bool started_ = false, waiting_ = false, ended_ = false, bookmark_due_ = false, expired_ = false;
+	std::int64_t begun_us_, last_bookmark_us_;
+	bool started_ = false, last_bookmark_sent_ = false, waiting_ = false, ended_ = false, bookmark_due_ = false, expired_ = false;
 };
 
 } // namespace kubesim
