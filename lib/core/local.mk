@@ -3,7 +3,7 @@
 # The engine. libcore is what tests link; libsk8core is the same with the C border,
 # the one private library that all plugins of a process share.
 noinst_LTLIBRARIES += lib/core/libcore.la
-lib_core_libcore_la_LIBADD = lib/kube/libkube.la lib/base/libbase.la -lpthread
+lib_core_libcore_la_LIBADD = lib/kube/libkube.la
 lib_core_libcore_la_SOURCES = \
 	lib/core/annotations.cc \
 	lib/core/annotations.h \
