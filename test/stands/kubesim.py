@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The small API server of test/kubesim in a stand; to the rest it looks as Kubernetes does."""
 import os
-import signal
 
 from .api import Api
 from .kubernetes import RBAC, SHARED_LABEL, SLURM_USER, TOP
-from .process import MEMBER, Daemon, processes_of, run, start_time
+from .process import MEMBER, Daemon, host_pid, run
 from .waiting import StandError, wait_for
 
 
@@ -19,8 +18,11 @@ class Kubesim:
 		self.slurm = os.path.join(self.home, SLURM_USER + ".conf")
 		self.audit = os.path.join(self.home, "audit.log")
 
-	def start(self, build, port, real, fake, cpus, memory):
-		"""real: names of nodes that run pods' commands; fake: how many there are whose pods are timers."""
+	def start(self, machine, build, port, real, fake, cpus, memory):
+		"""real: names of nodes that run pods' commands; fake: how many there are whose pods are timers.
+
+		All of it lives in `machine`: pods' processes outlive the server, but not the stand.
+		"""
 		program = os.path.join(build, "test", "kubesim", "kubesim")
 		if not os.path.exists(program):
 			raise StandError(f"{program} is missing; run make, or name the build folder with --build")
@@ -32,9 +34,9 @@ class Kubesim:
 		os.makedirs(os.path.join(self.home, "log"), exist_ok=True)
 		if not os.path.lexists(os.path.join(self.home, "log", "kubesim.log")):
 			os.symlink(log, os.path.join(self.home, "log", "kubesim.log"))
-		run(words + [self.home], {MEMBER: self.folder})
+		run(["nsenter", "--target", str(machine.pid), "--mount", "--pid", *words, self.home], {MEMBER: self.folder})
 		with open(os.path.join(self.home, "kubesim.pid"), encoding="utf-8") as file:
-			self.daemon().adopt(int(file.read()))
+			self.daemon().adopt(host_pid(machine.pid, int(file.read())), machine)
 
 	def finish(self):
 		self.wait_ready()
@@ -56,18 +58,8 @@ class Kubesim:
 		return [os.path.join(self.home, "runtime.log")]
 
 	def down(self):
-		"""The server, then the processes of its pods, which outlive it."""
-		daemon = self.daemon()
-		daemon.stop(signal.SIGKILL)
-		daemon.forget()
-
-		def all_gone():
-			left = [pid for pid, _ in processes_of(self.folder)]
-			for pid in left:
-				if start_time(pid):
-					os.kill(pid, signal.SIGKILL)
-			return not left
-		wait_for("the end of kubesim's pods", all_gone, 20)
+		"""After the machine has been halted, and the server with it."""
+		self.daemon().forget()
 
 	def left(self):
 		return []

@@ -47,6 +47,19 @@ def descendants(pid):
 	return found
 
 
+def host_pid(init, number):
+	"""The host's pid of the process that has the pid `number` in the machine of `init`."""
+	for pid in descendants(init):
+		try:
+			with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+				inside = next(line for line in file if line.startswith("NSpid:")).split()[-1]
+		except (OSError, StopIteration):
+			continue
+		if int(inside) == number:
+			return pid
+	raise StandError(f"process {number} of the machine has ended; see the stand's log folder")
+
+
 def tail(path, lines=12):
 	try:
 		with open(path, "rb") as file:
@@ -153,13 +166,14 @@ class Daemon:
 			json.dump(self.record, file)
 		os.rename(self.file + ".new", self.file)
 
-	def adopt(self, pid):
-		"""Takes charge of a process that something else started."""
+	def adopt(self, pid, inside):
+		"""Takes charge of a process that something else started in the machine `inside`."""
 		def words(file):
 			with open(f"/proc/{pid}/{file}", "rb") as stream:
 				return stream.read().decode().rstrip("\0").split("\0")
 		env = dict(pair.split("=", 1) for pair in words("environ") if "=" in pair)
-		self.record = {"argv": words("cmdline"), "env": env, "inside": None, "pid": pid, "started": start_time(pid)}
+		self.record = {"argv": words("cmdline"), "env": env, "inside": inside.name, "pid": pid,
+			"started": start_time(pid)}
 		self._save()
 
 	def start_again(self):

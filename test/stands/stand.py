@@ -83,7 +83,7 @@ def up(options):
 	fake = [f"f{i}" for i in range(1, options.fake_nodes + 1)]
 	if options.api == "sim":
 		server = Kubesim(folder)
-		server.start(options.build, reserve.ports(folder, 1)[0], real, len(fake), options.cpus, options.memory)
+		server.start(boot(folder, "kubesim-pods"), options.build, reserve.ports(folder, 1)[0], real, len(fake), options.cpus, options.memory)
 	else:
 		server = Kubernetes(folder)
 		server.start()
