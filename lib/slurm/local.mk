@@ -33,3 +33,8 @@ sk8_slurmctld_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 sk8_slurmctld_la_LIBADD = $(SK8_CORE_LIB)
 
 DISTCLEANFILES += slurm-config/config.h
+
+# libtool links the plugins again when it installs them, against what is installed
+# (a variable as target: automake must not take this for its own rule)
+sk8_install_plugins = install-pluginLTLIBRARIES
+$(sk8_install_plugins): install-pkglibLTLIBRARIES

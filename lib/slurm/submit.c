@@ -5,8 +5,7 @@
  *
  * A site's job_submit plugins see the job as if its user had sent it, and refuse
  * or change it as they do with everybody's. What only we may say (the mark, a nice
- * below zero) is added after them. The rest runs as root, so that a partition may
- * be RootOnly: for pods, and for nobody who logs in.
+ * below zero) is added after them.
  */
 #include <string.h>
 #include "lib/slurm/slurmctld.h"
@@ -95,7 +94,7 @@ static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
 	if (rc)
 		return rc;
 	add_privileged(desc, s);
-	return job_allocate(desc, s->immediate, false, NULL, true, 0, false, job_ptr,
+	return job_allocate(desc, s->immediate, false, NULL, true, s->uid, false, job_ptr,
 			    err_msg, SLURM_PROTOCOL_VERSION);
 }
 

@@ -68,7 +68,7 @@ def test_without_configuration_slurm_places_jobs_as_without_the_plugin():
 
 
 def test_missing_module_is_one_error_and_slurm_works():
-	cluster = Cluster(nodes=["n1"], scripted=False, conf="JobSubmitPlugins=\n")
+	cluster = Cluster(nodes=["n1"], scripted=False, conf="PriorityType=priority/basic\n")
 	try:
 		controller = cluster.slurm.daemon("slurmctld")
 		controller.stop()
