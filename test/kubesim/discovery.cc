@@ -148,7 +148,7 @@ Reply openapi2(const Request &r)
 						"definitions", J::object())
 						.dump());
 	Reply reply;
-	reply.type = r.accept.substr(0, r.accept.find(','));
+	reply.type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 	reply.body = std::string("\x0a\x03" "2.0" "\x12\x10\x0a\x07" "kubesim" "\x12\x05" "v1.35" "\x42\x00", 25);
 	return reply;
 }

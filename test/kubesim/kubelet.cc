@@ -118,10 +118,12 @@ void Kubelet::take(const ObjectPtr &object)
 	if (phase == "Succeeded" || phase == "Failed")
 		pod.finished = true;
 	Pod &kept = pods_.emplace(pod.uid, std::move(pod)).first->second;
-	if (kept.finished || json.path("metadata.deletionTimestamp"))
+	if (kept.finished || json.path("metadata.deletionTimestamp")) {
 		finish(kept); // never to be started
-	else if (admit(kept))
+	} else if (admit(kept)) {
+		kept.node->pods.insert(kept.uid);
 		start_pod(kept);
+	}
 }
 
 void Kubelet::sync(const std::string &uid)
@@ -129,6 +131,8 @@ void Kubelet::sync(const std::string &uid)
 	Pod &pod = pods_.at(uid);
 	ObjectPtr object = api_.store().find(kind_of("pods").storage, pod.ns, pod.name);
 	pod.vanished = !object || object->uid != uid;
+	if (pod.vanished) // the kubelet forgets what it holds, though it may still run
+		pod.node->pods.erase(uid);
 	if (!pod.vanished)
 		pod.object = object->json();
 	if (pod.finished) {
@@ -192,7 +196,9 @@ std::string Kubelet::make_node(const std::string &name, bool fake)
 bool Kubelet::admit(Pod &pod)
 {
 	const J selector = pod.object.path("spec.nodeSelector");
-	ObjectPtr node = api_.store().find(kind_of("nodes").storage, "", pod.node->name);
+	ObjectPtr node;
+	if (selector.size())
+		node = api_.store().find(kind_of("nodes").storage, "", pod.node->name);
 	bool matches = true;
 	const J labels = node ? node->json().path("metadata.labels") : J();
 	selector.each_member([&](const std::string &k, const J &v) { matches &= labels[k] == v; });
@@ -207,10 +213,11 @@ bool Kubelet::admit(Pod &pod)
 			if (named ? name != first : *first != '\0')
 				continue;
 			std::int64_t used = 0;
-			for (const auto &[uid, other] : pods_)
-				if (&other != &pod && other.node == pod.node && !other.finished && !other.vanished)
-					if (auto it = other.requests.find(name); it != other.requests.end())
-						used += it->second;
+			for (const auto &uid : pod.node->pods) {
+				const Pod &other = pods_.at(uid);
+				if (auto it = other.requests.find(name); &other != &pod && it != other.requests.end())
+					used += it->second;
+			}
 			auto it = pod.node->allocatable.find(name);
 			std::int64_t capacity = it == pod.node->allocatable.end() ? 0 : it->second;
 			if (requested == 0 || used + requested <= capacity)
@@ -296,6 +303,7 @@ void Kubelet::adopt(const ObjectPtr &object)
 	pod.requests = pod_requests(json);
 	pod.requests["pods"] = 1;
 	pod.start_time = parse_rfc3339(json.path("status.startTime").str());
+	pod.node->pods.insert(pod.uid);
 	json.path("spec.containers").each_item([&](const J &c) {
 		pod.runs.emplace_back();
 		pod.runs.back().spec = c;

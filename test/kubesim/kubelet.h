@@ -31,6 +31,7 @@ private:
 		std::string name;
 		bool fake = false;
 		std::map<std::string, std::int64_t> allocatable; // cpu in milli
+		std::set<std::string> pods;                      // uids of those that may still run
 	};
 
 	struct Run { // one container of a pod

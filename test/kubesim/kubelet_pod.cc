@@ -225,6 +225,7 @@ void Kubelet::settle(Pod &pod)
 			return;
 		}
 	pod.finished = true;
+	pod.node->pods.erase(pod.uid);
 	for (auto *timer : {&pod.kill_timer, &pod.deadline_timer})
 		if (*timer) {
 			loop_.cancel(**timer);
