@@ -1,1 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# Examples: nothing here is read from where it is installed.
+dist_pkgdata_DATA = \
+	etc/kubernetes-rbac.yaml \
+	etc/kubernetes-token.yaml \
+	etc/slurm-k8s.yaml
+EXTRA_DIST += script/make-kubeconfig

@@ -13,4 +13,5 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
 	test/unit/core/world.h
+test_unit_core_test_CPPFLAGS = $(AM_CPPFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 test_unit_core_test_LDADD = lib/core/libcore.la $(CATCH_LIBS)

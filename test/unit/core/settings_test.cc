@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/settings.h"
+
+#include <fstream>
+#include <sstream>
+
 #include "test/unit/catch.h"
 
 using namespace sk8;
@@ -52,5 +56,54 @@ TEST_CASE("every key is documented")
 	for (const auto &row : describe_settings()) {
 		CAPTURE(row.path);
 		CHECK(row.help.size() > 10);
+	}
+}
+
+// TOP_SRCDIR: from local.mk.
+static std::string example()
+{
+	std::ifstream file(TOP_SRCDIR "/etc/slurm-k8s.yaml");
+	std::ostringstream text;
+	text << file.rdbuf();
+	return text.str();
+}
+
+// "#key: value" is a setting that is not set, "# text" a comment.
+static std::string with_all_set(const std::string &text)
+{
+	std::istringstream in(text);
+	std::string out;
+	for (std::string line; std::getline(in, line); out += line + "\n") {
+		const auto at = line.find_first_not_of(' ');
+		if (at != line.npos && line[at] == '#' && at + 1 < line.size() && isalpha(line[at + 1]))
+			line.erase(at, 1);
+	}
+	return out;
+}
+
+TEST_CASE("the example configuration is right, as it is and with all its settings set")
+{
+	const std::string text = example();
+	REQUIRE(text.size() > 100);
+	auto s = parse_settings(text, "slurm-k8s.yaml");
+	if (!s)
+		FAIL(s.error().message);
+	CHECK(s->clusters.at(0).namespaces.size() == 2);
+	CHECK(s->clusters[0].pods == PodSettings{}); // what it shows as defaults are the defaults
+
+	auto all = parse_settings(with_all_set(text), "slurm-k8s.yaml");
+	if (!all)
+		FAIL(all.error().message);
+	CHECK(all->clusters.at(0).context == "prod-admin");
+	CHECK(all->clusters[0].pods.priority_classes.size() == 2);
+}
+
+TEST_CASE("the example configuration shows every key")
+{
+	const std::string text = with_all_set(example());
+	for (const auto &row : describe_settings()) {
+		const std::string key = row.path.substr(row.path.rfind('.') + 1);
+		CAPTURE(row.path);
+		CHECK(text.find(key + ":") != text.npos);
 	}
 }
