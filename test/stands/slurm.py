@@ -4,6 +4,7 @@
 Everything runs as root, which is Slurm's user, too: then jobs can run as any user
 of the host, and nothing of the host has to be changed for it.
 """
+import fcntl
 import glob
 import os
 import shutil
@@ -135,13 +136,16 @@ class Slurm:
 		if not os.path.exists(os.path.join(build, "Makefile")):
 			raise StandError(f"{build} is no build folder; build first, or name it with --build, or use --no-plugin")
 		stage = os.path.join(build, "stage")
-		done = subprocess.run(["make", "-C", build, "-s", "install", f"DESTDIR={stage}"], stdin=subprocess.DEVNULL,
-			stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-		found = glob.glob(f"{stage}/**/plugins/select_cons_tres.so", recursive=True)
-		if done.returncode or not found:
-			raise StandError(f"make install in {build} brought no select_cons_tres.so:\n{done.stdout[-2000:]}")
-		inst = os.path.join(self.folder, "inst")
-		shutil.copytree(os.path.dirname(os.path.dirname(found[0])), inst, symlinks=True)
+		with open(os.path.join(build, ".stage.lock"), "w", encoding="utf-8") as lock:
+			fcntl.flock(lock, fcntl.LOCK_EX)  # libtool links again to install: one at a time
+			done = subprocess.run(["make", "-C", build, "-s", "install-pkglibLTLIBRARIES", "install-pluginLTLIBRARIES",
+				f"DESTDIR={stage}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+				check=False)
+			found = glob.glob(f"{stage}/**/plugins/select_cons_tres.so", recursive=True)
+			if done.returncode or not found:
+				raise StandError(f"make install in {build} brought no select_cons_tres.so:\n{done.stdout[-2000:]}")
+			inst = os.path.join(self.folder, "inst")
+			shutil.copytree(os.path.dirname(os.path.dirname(found[0])), inst, symlinks=True)
 		return inst
 
 	def mapping(self, kubeconfig, text=None):
