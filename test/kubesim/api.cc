@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "test/kubesim/meta.h"
+#include "test/kubesim/protobuf.h"
 #include "test/kubesim/times.h"
 
 namespace kubesim {
@@ -158,7 +159,8 @@ Reply Api::serve_resource(Request &r)
 
 Reply Api::review_access(Request &r)
 {
-	J review = J::parse(r.body);
+	J review = r.content_type.find("protobuf") != std::string::npos ? decode_access_review(r.body)
+									 : J::parse(r.body);
 	const J a = review.path("spec.resourceAttributes"), n = review.path("spec.nonResourceAttributes");
 	if (!a && !n)
 		return Reply::refuse(invalid("authorization.k8s.io", "SelfSubjectAccessReview", "",

@@ -37,6 +37,8 @@ static Refusal check_bindable(const Object &pod, const J &json)
 
 Reply Api::bind(Request &r)
 {
+	if (r.content_type.find("protobuf") != std::string::npos)
+		return Reply::refuse(unsupported_media_type());
 	std::string problem;
 	const J binding = J::parse(r.body, &problem);
 	if (!binding.is_object())

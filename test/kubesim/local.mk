@@ -26,6 +26,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/options.cc test/kubesim/options.h \
 	test/kubesim/patch.cc test/kubesim/patch.h \
 	test/kubesim/pod.cc test/kubesim/pod.h \
+	test/kubesim/protobuf.cc test/kubesim/protobuf.h \
 	test/kubesim/quantity.cc test/kubesim/quantity.h \
 	test/kubesim/rbac.cc test/kubesim/rbac.h \
 	test/kubesim/request.cc test/kubesim/request.h \
@@ -41,4 +42,8 @@ test_kubesim_kubesim_SOURCES = \
 test_kubesim_kubesim_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS) \
 	$(MICROHTTPD_CFLAGS) $(GNUTLS_CFLAGS)
 test_kubesim_kubesim_LDADD = $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) $(JANSSON_LIBS) $(YAML_LIBS)
-EXTRA_DIST += test/kubesim/up test/kubesim/down
+EXTRA_DIST += test/kubesim/up test/kubesim/down test/kubesim/test_kubesim.py \
+	test/contract/conftest.py test/contract/kube.py test/contract/test_access.py \
+	test/contract/test_binding.py test/contract/test_deletion.py test/contract/test_discovery.py \
+	test/contract/test_lists.py test/contract/test_pods.py test/contract/test_watch.py \
+	test/contract/test_writes.py
