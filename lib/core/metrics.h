@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// The engine's numbers. In the log at shutdown and every ten minutes (verbose).
+// The engine's numbers; slurmctld's log has them at shutdown (verbose).
 #ifndef SK8_CORE_METRICS_H
 #define SK8_CORE_METRICS_H
 

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# The whole engine with all its threads, against kubesim, without Slurm: this is
+# what runs under the sanitizers.
+noinst_PROGRAMS += test/engine/engine_host
+test_engine_engine_host_SOURCES = \
+	test/engine/engine_host.cc \
+	test/engine/model_slurmctld.cc \
+	test/engine/model_slurmctld.h
+test_engine_engine_host_LDADD = lib/core/libsk8core.la
+EXTRA_DIST += test/engine/test_engine.py
