@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+dist_man_MANS += doc/slurm-k8s.7
+EXTRA_DIST += CHANGELOG.md CONTRIBUTING.md doc/architecture.md
+
+# Printed from the table of settings, never edited, so not in the tarball either.
+nodist_man_MANS = doc/slurm-k8s.yaml.5
+CLEANFILES += doc/slurm-k8s.yaml.5
+noinst_PROGRAMS += doc/print_settings_man
+doc_print_settings_man_SOURCES = doc/print_settings_man.cc
+doc_print_settings_man_LDADD = lib/core/libcore.la
+
+doc/slurm-k8s.yaml.5: doc/print_settings_man$(EXEEXT)
+	$(AM_V_GEN)doc/print_settings_man$(EXEEXT) > $@.new && mv -f $@.new $@
+
+include test/doc/local.mk

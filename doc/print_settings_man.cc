@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Prints slurm-k8s.yaml(5) from the table of settings (lib/core/settings.cc), at
+// build time: the page and the program cannot disagree.
+//
+//   print_settings_man           the page
+//   print_settings_man --paths   the path of each setting, one a line; for test/doc/check
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "lib/core/settings.h"
+
+using sk8::FieldDoc;
+
+// Text for roff: nothing in it is a request or an escape.
+static std::string roff(const std::string &text)
+{
+	std::string out;
+	for (char c : text) {
+		if (c == '\\')
+			out += "\\e";
+		else if (c == '-')
+			out += "\\-";
+		else if (c == '\'' && !out.empty())
+			out += "\\(aq";
+		else
+			out += c;
+	}
+	return !out.empty() && (out[0] == '.' || out[0] == '\'') ? "\\&" + out : out;
+}
+
+static const char *const head =
+	R"(.\" SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+.\" Printed by doc/print_settings_man.cc from lib/core/settings.cc.
+.TH SLURM\-K8S.YAML 5 "" "slurm\-k8s" "File formats"
+.SH NAME
+slurm\-k8s.yaml \- configuration of slurm\-k8s
+.SH SYNOPSIS
+.I /etc/slurm/slurm\-k8s.yaml
+.SH DESCRIPTION
+Says which Kubernetes clusters share nodes with this Slurm, and who their pods are
+in Slurm.
+.BR slurmctld (8)
+reads it when it starts and on
+.BR "scontrol reconfigure" .
+.PP
+The file stands beside
+.IR slurm.conf ,
+or where the environment variable
+.B SLURM_K8S_CONF
+of slurmctld says.
+Its owner must be root or SlurmUser, and others must not be able to write it.
+.PP
+A file with a mistake is not used as a whole: the settings before it stay in force, and
+if there are none no pod is placed.
+Slurm itself runs on.
+The log of slurmctld has one line for each mistake:
+.IR "file:line: key: what is wrong, what would be right" .
+.PP
+Times are written as in
+.BR 40s ,
+.B 1m30s
+or
+.BR 2h ;
+CPUs and bytes as in pods
+.RB ( 500m ,
+.BR 256Mi ).
+In patterns
+.B *
+stands for any text and
+.B ?
+for one character.
+.SH SETTINGS
+A path with
+.B []
+is a list; its settings follow.
+)";
+
+static const char *const tail =
+	R"(.SH EXAMPLE
+.nf
+clusters:
+  \- name: prod
+    kubeconfig: /etc/slurm/k8s.kubeconfig
+    nodes: {selector: slurm\-k8s.io/shared=true}
+    namespaces:
+      \- {match: "ml\-*", user: mlsvc, account: ml, partition: gpu, allow: {qos: [high]}}
+      \- {match: team\-a, user: alice}
+.fi
+.PP
+A longer one with comments is
+.I etc/slurm\-k8s.yaml
+of the source.
+.SH SEE ALSO
+.BR slurm\-k8s (7),
+.BR slurm.conf (5)
+)";
+
+static void print(const FieldDoc &row)
+{
+	std::printf(".TP\n.B %s\n", roff(row.path).c_str());
+	std::printf("(%s%s", roff(row.type).c_str(), row.required ? ", required" : "");
+	if (!row.default_text.empty())
+		std::printf("; default: %s", roff(row.default_text).c_str());
+	std::printf(")\n.br\n%s\n", roff(row.help).c_str());
+	if (!row.reloadable)
+		std::printf("A change takes effect when slurmctld is restarted.\n");
+}
+
+int main(int argc, char **argv)
+{
+	const bool paths = argc == 2 && !std::strcmp(argv[1], "--paths");
+	if (argc > 1 && !paths) {
+		std::fprintf(stderr, "usage: print_settings_man [--paths]\n");
+		return 2;
+	}
+	if (!paths)
+		std::fputs(head, stdout);
+	for (const FieldDoc &row : sk8::core::describe_settings()) {
+		if (paths)
+			std::printf("%s\n", row.path.c_str());
+		else
+			print(row);
+	}
+	if (!paths)
+		std::fputs(tail, stdout);
+	return std::fflush(stdout) || std::ferror(stdout) ? 1 : 0;
+}

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# Do the manual pages name everything that the code has? Runs in the build folder.
+TESTS += test/doc/check
+EXTRA_DIST += test/doc/check
+test/doc/check.log: doc/slurm-k8s.yaml.5
