@@ -2,4 +2,3 @@
 # Do the manual pages name everything that the code has? Runs in the build folder.
 TESTS += test/doc/check
 EXTRA_DIST += test/doc/check
-test/doc/check.log: doc/slurm-k8s.yaml.5
