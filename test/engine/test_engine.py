@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The engine with all its threads against kubesim: what the sanitizers watch.
 
-Run: /usr/bin/python3 -m pytest test/engine      (SK8_BUILD names the build folder)
+Run: /usr/bin/python3 -m pytest test/engine
+SK8_BUILD names the build folder, SK8_KUBESIM the server if it is of another build.
 """
 import collections
 import json
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP = os.path.dirname(TEST)
 BUILD = os.environ.get("SK8_BUILD") or os.path.join(TOP, "build")
+KUBESIM = os.environ.get("SK8_KUBESIM") or f"{BUILD}/test/kubesim/kubesim"
 NAMESPACE = "team-a"
 NODES, CORES, PODS, CANCELS, SEED = 2, 4, 60, 12, 7
 
@@ -30,7 +32,7 @@ def run(*argv, env=None, stdin=None):
 @pytest.fixture
 def server():
 	folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
-	run(f"{TEST}/kubesim/up", "--kubesim", f"{BUILD}/test/kubesim/kubesim", "--fake-nodes", str(NODES),
+	run(f"{TEST}/kubesim/up", "--kubesim", KUBESIM, "--fake-nodes", str(NODES),
 		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder)
 	yield folder
 	run(f"{TEST}/kubesim/down", folder)
