@@ -115,11 +115,12 @@ void sk8_one_line(char *to, size_t size, const char *from)
 			to[n++] = c;
 	}
 	/* no half character of UTF-8 where it was cut */
-	if (*from)
+	if ((*from & 0xc0) == 0x80) {
 		while (n && ((to[n - 1] & 0xc0) == 0x80))
 			n--;
-	if (*from && n && (to[n - 1] & 0x80))
-		n--;
+		if (n)
+			n--;
+	}
 	while (n && ((to[n - 1] == ' ') || (to[n - 1] == '.')))
 		n--;
 	to[n] = '\0';

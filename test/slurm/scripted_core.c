@@ -246,7 +246,7 @@ static void cmd_submit(FILE *io, const struct words *a)
 	long count = number(a, "count", 1), per = number(a, "per", 1), made = 0, running = 0;
 	struct sk8_outcome o = { .rc = 0 };
 	char mark[512], name[256];
-	struct timespec t0, t1;
+	struct timespec t0, t1, c0, c1;
 	struct sk8_submit s = {
 		.mark = mark, .job_name = name,
 		.uid = number(a, "uid", 65534), .gid = number(a, "gid", 65534),
@@ -264,6 +264,7 @@ static void cmd_submit(FILE *io, const struct words *a)
 	};
 
 	clock_gettime(CLOCK_MONOTONIC, &t0);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c0);
 	for (long k = 0; k < count;) {
 		host->ops->lock(true);
 		for (long m = 0; (m < per) && (k < count); m++, k++) {
@@ -280,8 +281,10 @@ static void cmd_submit(FILE *io, const struct words *a)
 		host->ops->unlock(true, true);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &t1);
-	fprintf(io, "made=%ld started=%ld seconds=%.4f ", made, running,
-		(t1.tv_sec - t0.tv_sec) + (t1.tv_nsec - t0.tv_nsec) / 1e9);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c1);
+	fprintf(io, "made=%ld started=%ld seconds=%.4f cpu=%.6f ", made, running,
+		(t1.tv_sec - t0.tv_sec) + (t1.tv_nsec - t0.tv_nsec) / 1e9,
+		(c1.tv_sec - c0.tv_sec) + (c1.tv_nsec - c0.tv_nsec) / 1e9);
 	print_outcome(io, &o);
 }
 

@@ -10,3 +10,4 @@ UNIT_MAIN = test/unit/catch.h test/unit/main.cc
 include test/unit/base/local.mk
 include test/unit/kube/local.mk
 include test/unit/core/local.mk
+include test/unit/slurm/local.mk

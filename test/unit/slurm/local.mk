@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_CATCH2
+if HAVE_SLURM
+check_PROGRAMS += test/unit/slurm_test
+TESTS += test/unit/slurm_test
+endif
+endif
+test_unit_slurm_test_SOURCES = \
+	$(UNIT_MAIN) \
+	lib/slurm/error_table.c \
+	lib/slurm/error_table.h \
+	lib/slurm/tres.c \
+	lib/slurm/tres.h \
+	test/unit/slurm/texts_test.cc
+test_unit_slurm_test_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+test_unit_slurm_test_LDADD = $(CATCH_LIBS)
