@@ -4,4 +4,5 @@ dist_pkgdata_DATA = \
 	etc/kubernetes-rbac.yaml \
 	etc/kubernetes-token.yaml \
 	etc/slurm-k8s.yaml
-EXTRA_DIST += script/make-kubeconfig
+# what README's "Connect your own cluster" calls
+EXTRA_DIST += script/common.sh script/install-deps script/make-kubeconfig script/slurm-source
