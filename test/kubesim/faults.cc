@@ -5,6 +5,31 @@
 
 namespace kubesim {
 
+std::string Pattern::set(const std::string &text)
+{
+	compiled_.reset();
+	if (text.empty())
+		return {};
+	auto *raw = new regex_t;
+	const int problem = regcomp(raw, ("^(" + text + ")$").c_str(), REG_EXTENDED | REG_NOSUB);
+	if (problem) {
+		char why[100];
+		regerror(problem, raw, why, sizeof why);
+		delete raw;
+		return why;
+	}
+	compiled_ = std::shared_ptr<regex_t>(raw, [](regex_t *r) {
+		regfree(r);
+		delete r;
+	});
+	return {};
+}
+
+bool Pattern::matches(const std::string &text) const
+{
+	return !compiled_ || regexec(compiled_.get(), text.c_str(), 0, nullptr, 0) == 0;
+}
+
 static std::optional<Fault::Action> action_named(const std::string &name)
 {
 	static const std::pair<const char *, Fault::Action> names[] = {
@@ -28,15 +53,10 @@ std::string Faults::add(const J &text)
 	Rule rule;
 	rule.text = text;
 	const J match = text["match"];
-	try {
-		auto regex = [&](const char *key) { return std::regex(match[key].str(".*"), std::regex::extended); };
-		rule.verb = regex("verb");
-		rule.resource = regex("resource");
-		rule.path = regex("path");
-		rule.user = regex("user");
-	} catch (const std::regex_error &e) {
-		return std::string("match holds a wrong regular expression: ") + e.what();
-	}
+	for (auto [key, pattern] : {std::pair("verb", &rule.verb), std::pair("resource", &rule.resource),
+				    std::pair("path", &rule.path), std::pair("user", &rule.user)})
+		if (std::string problem = pattern->set(match[key].str()); !problem.empty())
+			return std::string("match.") + key + ": " + problem;
 	rule.left = text["count"].num(-1);
 	rule.fault.action = *action;
 	rule.fault.code = static_cast<int>(text["code"].num(503));
@@ -58,7 +78,7 @@ bool Faults::apply_to_watches(const Rule &rule)
 		api_.store().forget_changes();
 	const std::size_t n = rule.left < 0 ? SIZE_MAX : rule.left;
 	api_.each_watch([&](Watch &w) {
-		if (!std::regex_match(stored_kind(w.storage()).resource, rule.resource))
+		if (!rule.resource.matches(stored_kind(w.storage()).resource))
 			return;
 		if (a == Fault::expire)
 			w.expire();
@@ -109,9 +129,8 @@ std::optional<Fault> Faults::strike(const Request &r)
 	parse_path(copy);
 	const std::string what = copy.resource + (copy.subresource.empty() ? "" : "/" + copy.subresource);
 	for (auto &rule : rules_) {
-		if (rule.left == 0 || !std::regex_match(copy.verb, rule.verb) ||
-		    !std::regex_match(what, rule.resource) || !std::regex_match(r.path, rule.path) ||
-		    !std::regex_match(r.user.name, rule.user))
+		if (rule.left == 0 || !rule.verb.matches(copy.verb) || !rule.resource.matches(what) ||
+		    !rule.path.matches(r.path) || !rule.user.matches(r.user.name))
 			continue;
 		rule.hits++;
 		if (rule.left > 0)

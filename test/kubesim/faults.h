@@ -5,9 +5,11 @@
 #define KUBESIM_FAULTS_H
 
 #include <list>
+#include <memory>
 #include <optional>
-#include <regex>
 #include <string>
+
+#include <regex.h>
 
 #include "test/kubesim/request.h"
 
@@ -24,6 +26,18 @@ struct Fault {
 	std::size_t bytes = 100;   // truncate: of the body that get through
 };
 
+// A POSIX extended regular expression that must match a whole text. (Not std::regex:
+// g++ 12 warns about its insides under sanitizers.)
+class Pattern {
+public:
+	// An empty pattern matches all. Returns an error sentence, or "".
+	std::string set(const std::string &text);
+	bool matches(const std::string &text) const;
+
+private:
+	std::shared_ptr<regex_t> compiled_;
+};
+
 class Faults {
 public:
 	explicit Faults(Api &api) : api_(api) {}
@@ -35,7 +49,7 @@ public:
 private:
 	struct Rule {
 		J text; // as it was given
-		std::regex verb, resource, path, user;
+		Pattern verb, resource, path, user;
 		long left = -1; // -1: for ever
 		long hits = 0;
 		Fault fault;

@@ -129,7 +129,9 @@ int serve(const Options &o)
 int main(int argc, char **argv)
 {
 	if (argc > 1 && std::string(argv[1]) == "--container")
-		return kubesim::run_container_shim(argc, argv);
+		// Without exit handlers: in a PID namespace whose init is gone no thread can be
+		// made any more, and sanitizers want one.
+		_exit(kubesim::run_container_shim(argc, argv));
 	int exit_code = 0;
 	auto options = kubesim::parse_options(argc, argv, &exit_code);
 	if (!options)

@@ -343,6 +343,8 @@ def test_open_watches_expire_and_lose_and_repeat_events(stand, kube):
 def test_wrong_rule_is_explained(kube):
 	answer = kube.post("/kubesim/faults", {"action": "explode"})
 	assert answer.code == 400 and "action must be one of" in answer["message"]
+	answer = kube.post("/kubesim/faults", {"action": "hang", "match": {"path": "("}})
+	assert answer.code == 400 and answer["message"].startswith("match.path: ")
 
 
 # -- restarts
