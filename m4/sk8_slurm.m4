@@ -43,9 +43,10 @@ AC_DEFUN([_SK8_SLURM_FIND], [
 	sk8_save_CPPFLAGS=$CPPFLAGS
 	CPPFLAGS="$CPPFLAGS $sk8_slurm_include"
 	sk8_slurm_number=
-	AC_COMPUTE_INT([sk8_slurm_number], [SLURM_VERSION_NUMBER],
+	AS_IF([test -z "$sk8_slurm_include" || test -f "$sk8_slurm_prefix/include/slurm/slurm_version.h"],
+		[AC_COMPUTE_INT([sk8_slurm_number], [SLURM_VERSION_NUMBER],
 		[@%:@include <slurm/slurm.h>
-@%:@include <slurm/slurm_version.h>], [sk8_slurm_number=])
+@%:@include <slurm/slurm_version.h>], [sk8_slurm_number=])])
 	CPPFLAGS=$sk8_save_CPPFLAGS
 	AS_IF([test -n "$sk8_slurm_number"], [
 		SLURM_VERSION=`printf '%d.%02d.%d' $(($sk8_slurm_number >> 16)) $(($sk8_slurm_number >> 8 & 255)) $(($sk8_slurm_number & 255))`
