@@ -6,15 +6,21 @@ endif
 test_unit_kube_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/kube/backoff_test.cc \
+	test/unit/kube/http_loop_test.cc \
+	test/unit/kube/https_server.cc \
+	test/unit/kube/https_server.h \
 	test/unit/kube/node_objects_test.cc \
 	test/unit/kube/pod_objects_test.cc \
 	test/unit/kube/requests_test.cc \
+	test/unit/kube/rig.h \
 	test/unit/kube/splitter_test.cc \
 	test/unit/kube/store_test.cc \
 	test/unit/kube/url_test.cc \
 	test/unit/kube/virtual_clock.h \
 	test/unit/kube/work_queue_test.cc
-test_unit_kube_test_LDADD = lib/kube/libkube.la lib/base/libbase.la $(CATCH_LIBS)
+test_unit_kube_test_LDADD = lib/kube/libkube.la lib/base/libbase.la $(CATCH_LIBS) \
+	$(MICROHTTPD_LIBS) -lpthread
+test_unit_kube_test_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS)
 
 # Drives lib/kube against any API server: test/kubernetes/kube_probe.cc says how.
 check_PROGRAMS += test/kubernetes/kube_probe
