@@ -115,6 +115,13 @@ bool HoldTable::held(const PodKey &key) const
 	return holds_.contains(id(key));
 }
 
+std::string HoldTable::node_of(const PodKey &key) const
+{
+	std::lock_guard lock(mutex_);
+	auto it = holds_.find(id(key));
+	return it == holds_.end() ? "" : it->second.node;
+}
+
 std::vector<Hold> HoldTable::holds(const std::string &cluster) const
 {
 	std::lock_guard lock(mutex_);

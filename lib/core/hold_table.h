@@ -77,6 +77,7 @@ public:
 	// The last process is proven gone. true if there was a hold.
 	bool release(const PodKey &key);
 	bool held(const PodKey &key) const;
+	std::string node_of(const PodKey &key) const; // where it holds something, or empty
 	std::vector<Hold> holds(const std::string &cluster) const;
 
 	// ---- Slurm thread, under slurmctld's locks ----

@@ -28,6 +28,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/metrics.cc \
 	lib/core/metrics.h \
 	lib/core/names.h \
+	lib/core/node_use.cc \
+	lib/core/node_use.h \
 	lib/core/node_view.cc \
 	lib/core/node_view.h \
 	lib/core/placement.cc \

@@ -19,6 +19,10 @@ namespace sk8::core {
 
 void PodsController::bind(Entry &e)
 {
+	// Two that want the same port can be started together: the second one goes back.
+	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
+		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
+	use_changed_ |= use_.add(e.key.uid, e.job->node, *e.pod);
 	reports_.stop(e.key);
 	if (e.binding_since == Millis(0))
 		e.binding_since = ports_.timer.now();
@@ -42,6 +46,8 @@ void PodsController::finalizer_set(Entry &e, const KubeReply &r)
 
 void PodsController::end_of_turn()
 {
+	if (std::exchange(use_changed_, false))
+		use_changed();
 	place_and_bind();
 	if (auto r = ports_.journal.flush(); !r)
 		log_error("saved ledger: %s", r.error().message.c_str());

@@ -102,12 +102,15 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 
 void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 {
+	for (const auto &n : nodes)
+		use_changed_ |= use_.set_slots(n->meta.name, n->allocatable_pods);
 	if (nodes_.replace(nodes))
 		nodes_changed();
 }
 
 void PodsController::node_changed(const kube::NodePtr &node)
 {
+	use_changed_ |= use_.set_slots(node->meta.name, node->allocatable_pods);
 	if (nodes_.change(node))
 		nodes_changed();
 }
@@ -130,6 +133,17 @@ void PodsController::nodes_changed()
 		if (e.bound_node.empty())
 			uids.push_back(uid);
 	}
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+// Ports or slots were taken or came free: waiting pods may avoid other nodes.
+void PodsController::use_changed()
+{
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		if (e.bound_node.empty())
+			uids.push_back(uid);
 	for (const auto &uid : uids)
 		sync(uid);
 }
@@ -248,8 +262,12 @@ void PodsController::sync(const std::string &uid)
 	const JobState job = classify(relevant_job(e), e.op == Op::submitting);
 
 	// The proof is what counts, whatever else is going on with this pod.
-	if (pod == PodState::over)
+	if (pod == PodState::over) {
 		free_hold(e);
+		use_changed_ |= use_.remove(uid);
+	} else if (e.pod && !e.bound_node.empty()) {
+		use_changed_ |= use_.add(uid, e.bound_node, *e.pod);
+	}
 	if (e.op != Op::none)
 		return; // its answer leads here again
 	if (pod == PodState::unknown && (job == JobState::none || job == JobState::ended) &&
@@ -267,12 +285,8 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 			  e.job ? e.job->ref.id : 0, name(effect));
 	switch (effect) {
 	case Effect::nothing:
-		if (state == PodState::lost && !e.loss_told) {
-			e.loss_told = true;
-			log_error("pod %s: its object vanished from node %s before the kubelet reported its "
-				  "containers gone; what it holds stays masked",
-				  e.key.text().c_str(), e.bound_node.c_str());
-		}
+		if (state == PodState::lost)
+			tell_loss(e);
 		break;
 	case Effect::look:
 		look(e);
@@ -316,6 +330,7 @@ void PodsController::forget(const std::string &uid)
 	if (it == entries_.end())
 		return;
 	reports_.stop(it->second.key);
+	use_changed_ |= use_.remove(uid);
 	entries_.erase(it);
 }
 

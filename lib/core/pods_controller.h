@@ -21,6 +21,7 @@
 #include "lib/core/kube_port.h"
 #include "lib/core/lifecycle.h"
 #include "lib/core/metrics.h"
+#include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pod_reports.h"
 #include "lib/core/settings.h"
@@ -104,6 +105,8 @@ private:
 	void set_pod(Entry &e, const kube::PodPtr &pod);
 	void set_job(Entry &e, const Job &job, Millis seen_at);
 	void nodes_changed();
+	void use_changed();
+	std::string excluded_nodes(const Entry &e);
 	void maybe_start();
 
 	// The one place where something is decided.
@@ -126,6 +129,7 @@ private:
 	void again(Entry &e);
 	void release(Entry &e);
 	void free_hold(Entry &e);
+	void tell_loss(Entry &e);
 	void forget(const std::string &uid);
 	void drop_job(Entry &e);
 	void plan_recheck(Entry &e);
@@ -156,9 +160,11 @@ private:
 	PodsPorts ports_;
 	PodReports reports_;
 	NodeView nodes_;
+	NodeUse use_;
 	std::unordered_map<std::string, Entry> entries_; // by uid
 	std::set<std::string> lists_;                    // scheduler names listed once
 	bool jobs_synced_ = false, started_ = false;
+	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	std::vector<std::string> to_place_; // uids whose finalizer is set: hold, then Binding
 };
 

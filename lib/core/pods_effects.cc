@@ -93,8 +93,20 @@ void PodsController::submit(Entry &e)
 		refuse_because(e, choice.none, true);
 		return refuse(e);
 	}
-	request->excluded_nodes = choice.excluded;
+	request->excluded_nodes = excluded_nodes(e);
 	send_submit(e, std::move(*request));
+}
+
+// What Kubernetes forbids, and where ports or slots are taken; sorted.
+std::string PodsController::excluded_nodes(const Entry &e)
+{
+	const std::string &fixed = nodes_.choose(*e.pod, e.volumes).excluded;
+	std::set<std::string> all = use_.excluded(e.key.uid, *e.pod);
+	if (all.empty())
+		return fixed;
+	for (auto name : split(fixed, ','))
+		all.emplace(name);
+	return join({all.begin(), all.end()}, ",");
 }
 
 void PodsController::read_volumes(Entry &e)
@@ -176,12 +188,12 @@ void PodsController::mirror(Entry &e)
 {
 	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 
-	const auto &choice = nodes_.choose(*e.pod, e.volumes);
+	std::string excluded = excluded_nodes(e);
 	// Another list than the one that we gave is an administrator's: it stays.
-	if (choice.excluded == e.excluded || e.job->excluded_nodes != e.excluded)
+	if (excluded == e.excluded || e.job->excluded_nodes != e.excluded)
 		return;
 	// Even if no node fits now: the job waits, and nodes come back.
-	e.excluded = choice.excluded;
+	e.excluded = std::move(excluded);
 	ports_.slurm.exclude(e.key, e.job->ref, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
 		auto it = entries_.find(uid);
 		if (it == entries_.end() || !it->second.job)
@@ -254,6 +266,8 @@ void PodsController::ended(Entry &e, const SlurmReply &r)
 
 void PodsController::drop_job(Entry &e)
 {
+	if (e.bound_node.empty())
+		use_changed_ |= use_.remove(e.key.uid);
 	e.job.reset();
 	e.excluded.clear();
 	e.binding_since = Millis(0);
@@ -341,6 +355,16 @@ void PodsController::free_hold(Entry &e)
 		ports_.slurm.wake_scheduler();
 }
 
+void PodsController::tell_loss(Entry &e)
+{
+	if (std::exchange(e.loss_told, true))
+		return;
+	const std::string text = "the object vanished before the kubelet had reported its containers gone; what it "
+				 "holds on node " + ports_.holds.node_of(e.key) + " stays masked";
+	log_error("pod %s: %s", e.key.text().c_str(), text.c_str());
+	reports_.event(e.key, {true, std::string(names::event_unproven), text});
+}
+
 void PodsController::release(Entry &e)
 {
 	free_hold(e);
@@ -355,7 +379,7 @@ void PodsController::release(Entry &e)
 
 void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
 {
-	if (!r.ok() && r.status != 404 && r.status != 409)
+	if (!r.ok() && r.status != 404 && r.status != 409 && r.status != 422)
 		return back_off(e, "finalizer could not be removed: " + r.error, r.retry_after);
 	succeeded(e);
 	if (r.ok() && e.pod && has_finalizer(*e.pod)) {

@@ -139,6 +139,7 @@ TEST_CASE("what vanished without proof stays masked")
 	CHECK(w.count("get") == 1);
 	CHECK(w.job_of("p")->state == SK8_JOB_CANCELLED);
 	CHECK(w.masked("n1"));
+	CHECK(contains(w.events_text(), "p: SlurmContainersUnproven: the object vanished"));
 	w.run(Millis(100'000));
 	CHECK(w.masked("n1"));
 	w.restart();
@@ -360,6 +361,48 @@ TEST_CASE("a pod that no node fits says so and waits for a node that does")
 	w.run();
 	REQUIRE(w.jobs.size() == 1);
 	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only");
+}
+
+TEST_CASE("a host port is given once per node, also to two pods that start together")
+{
+	World w;
+	auto wants_port = [](kube::Pod &p) { p.host_ports = {{"", "TCP", 8080}}; };
+	w.create_pod("a", wants_port);
+	w.create_pod("b", wants_port);
+	w.create_pod("c", wants_port);
+	w.run();
+	w.slurm_starts("a", "n1", {0});
+	w.slurm_starts("b", "n1", {1});
+	w.run(Millis(2'000));
+	CHECK(w.pod("a").node_name == "n1");
+	CHECK(w.pod("b").node_name == "");
+	CHECK(w.exists("b")); // its job went back to the queue
+	REQUIRE(w.job_of("b"));
+	CHECK(w.job_of("b")->state == SK8_JOB_PENDING);
+	CHECK(w.excluded("b") == "n1,slurm-only");
+	CHECK(w.job_of("c")->state == SK8_JOB_PENDING);
+	CHECK(w.excluded("c") == "n1,slurm-only");
+
+	w.kubelet_starts("a");
+	w.kubelet_ends("a", 0);
+	w.run(Millis(1'000));
+	CHECK(w.excluded("c") == "slurm-only");
+}
+
+TEST_CASE("a node whose pod slots are taken is avoided")
+{
+	World w;
+	auto small = std::make_shared<kube::Node>(*w.nodes[0]);
+	small->allocatable_pods = 1;
+	w.run();
+	w.controller->node_changed(small);
+	running(w, "a");
+	w.create_pod("b");
+	w.run();
+	CHECK(w.excluded("b") == "n1,slurm-only");
+	w.kubelet_ends("a", 0);
+	w.run();
+	CHECK(w.excluded("b") == "slurm-only");
 }
 
 TEST_CASE("a suspended job's pod is kept")

@@ -373,6 +373,15 @@ Job *World::job_of(const std::string &name)
 	return found;
 }
 
+std::string World::excluded(const std::string &name)
+{
+	std::string found = "no job";
+	for (auto &j : jobs)
+		if (j.key.name == name)
+			found = j.request.excluded_nodes;
+	return found;
+}
+
 void World::slurm_starts(const std::string &name, const std::string &node, std::vector<std::uint16_t> cores)
 {
 	for (auto &j : jobs) {

@@ -91,6 +91,7 @@ public:
 	bool exists(const std::string &name) const { return pods.contains(name); }
 	kube::Pod &pod(const std::string &name) { return pods.at(name); }
 	Job *job_of(const std::string &name); // the newest
+	std::string excluded(const std::string &name); // nodes, of the newest job
 	bool masked(const std::string &node) { return mask(node) != nullptr; }
 	const NodeMask *mask(const std::string &node);
 	int count(const std::string &verb) const

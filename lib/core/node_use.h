@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What pods that we placed use of a node beside cores and memory: host ports and
+// pod slots (allocatable.pods). Slurm knows neither, the kubelet would refuse the
+// pod; so a node where they are taken is excluded. Engine thread only, no I/O.
+#ifndef SK8_CORE_NODE_USE_H
+#define SK8_CORE_NODE_USE_H
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+class NodeUse {
+public:
+	// The pod of that uid is on the node, with all that it uses there. true: for some
+	// pod the answer of objection() may be another now.
+	bool add(const std::string &uid, const std::string &node, const kube::Pod &pod);
+	// It is over. The same.
+	bool remove(const std::string &uid);
+	// Allocatable pods of a node; 0: not known, no limit. The same.
+	bool set_slots(const std::string &node, std::int64_t slots);
+
+	// Empty: there is room for it on the node. Else why not, a few words. A pod is
+	// never in its own way.
+	std::string objection(const std::string &uid, const kube::Pod &pod, const std::string &node) const;
+	// Nodes without room for it.
+	std::set<std::string> excluded(const std::string &uid, const kube::Pod &pod) const;
+
+private:
+	struct OfNode {
+		std::set<std::string> pods;                               // uids
+		std::multimap<std::int32_t, std::pair<kube::HostPort, std::string>> ports; // port -> who
+		std::int64_t slots = 0;
+		bool full() const { return slots > 0 && static_cast<std::int64_t>(pods.size()) >= slots; }
+	};
+	std::map<std::string, OfNode> nodes_;
+	std::unordered_map<std::string, std::string> where_; // uid -> node
+};
+
+} // namespace sk8::core
+
+#endif
