@@ -38,10 +38,21 @@ static const Container *killed_for_memory(const kube::Pod &pod)
 	return nullptr;
 }
 
+bool deleted_alive(const kube::Pod &pod)
+{
+	if (!pod.meta.deleting)
+		return false;
+	for (const auto &c : pod.containers)
+		if (c.state == Container::State::running)
+			return true;
+	return false;
+}
+
 // Did the containers end because somebody deleted the pod, or before that?
-// Both times have a resolution of one second; in the same second the exit code
-// of a terminated process tells.
-static bool ended_by_deletion(const kube::Pod &pod)
+// Both times have a resolution of one second. In the same second it tells that we
+// saw them run while it was being deleted (a server ends with 0 at SIGTERM); if we
+// were not there to see it, the exit code of a terminated process does.
+static bool ended_by_deletion(const kube::Pod &pod, bool was_deleted_alive)
 {
 	if (!pod.meta.deleting)
 		return false;
@@ -53,8 +64,8 @@ static bool ended_by_deletion(const kube::Pod &pod)
 		any = true;
 		if (c.finished_at > asked)
 			return true;
-		if (c.finished_at == asked &&
-		    (c.exit_code == exit_sigkill || c.exit_code == exit_sigterm))
+		if (c.finished_at == asked && (was_deleted_alive || c.exit_code == exit_sigkill ||
+					       c.exit_code == exit_sigterm))
 			return true;
 	}
 	return !any; // never started, or never reported
@@ -83,7 +94,8 @@ static JobEnd end_of_failed(const kube::Pod &pod)
 	return {SK8_JOB_FAILED, 1 << 8, detail(pod, nullptr)};
 }
 
-JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal)
+JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal,
+		  bool was_deleted_alive)
 {
 	switch (state) {
 	case PodState::gated:
@@ -97,7 +109,7 @@ JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refus
 	default:
 		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
 	}
-	if (ended_by_deletion(*pod))
+	if (ended_by_deletion(*pod, was_deleted_alive))
 		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
 	if (pod->phase == "Failed")
 		return end_of_failed(*pod);

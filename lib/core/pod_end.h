@@ -18,8 +18,13 @@ struct JobEnd {
 	std::string comment;
 };
 
-// refusal: why the pod is refused, if it is.
-JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal);
+// Is somebody deleting it while, as far as the kubelet has told, its containers run?
+bool deleted_alive(const kube::Pod &pod);
+
+// refusal: why the pod is refused, if it is. was_deleted_alive: a former version of
+// it was deleted_alive(), which decides what times of one second cannot tell.
+JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal,
+		  bool was_deleted_alive);
 
 } // namespace sk8::core
 

@@ -49,6 +49,7 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
 		e.refusal.clear();
 	e.pod = pod;
+	e.was_deleted_alive |= deleted_alive(*pod);
 	if (!pod->node_name.empty())
 		e.bound_node = pod->node_name;
 }
@@ -307,7 +308,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		adopt(e);
 		break;
 	case Effect::end_job:
-		end_job(e, end_of_pod(e.pod.get(), state, e.refusal));
+		end_job(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive));
 		break;
 	case Effect::delete_pod:
 		delete_pod(e);

@@ -74,6 +74,7 @@ private:
 		PodKey key;
 		kube::PodPtr pod;
 		bool absent = false;
+		bool was_deleted_alive = false; // see end_of_pod()
 		std::string bound_node;
 		std::optional<Job> job;
 		Millis seen_at{0};

@@ -176,9 +176,29 @@ TEST_CASE("ends of pods become ends of jobs")
 	for (const Row &row : rows) {
 		kube::Pod pod = bound_pod(Container::State::terminated);
 		row.edit(pod);
-		const JobEnd end = end_of_pod(&pod, PodState::over, "");
+		const JobEnd end = end_of_pod(&pod, PodState::over, "", false);
 		CAPTURE(row.what, end.comment);
 		CHECK(end.state == row.state);
 		CHECK(end.exit_code == row.exit_code);
 	}
+}
+
+TEST_CASE("a pod that was seen running while it was deleted was cancelled, whatever its exit code")
+{
+	kube::Pod pod = bound_pod(Container::State::running);
+	CHECK_FALSE(deleted_alive(pod));
+	pod.meta.deleting = true;
+	pod.meta.deletion_time = 230;
+	pod.meta.deletion_grace_seconds = 30;
+	CHECK(deleted_alive(pod));
+
+	pod = bound_pod(Container::State::terminated); // at 200
+	pod.meta.deleting = true;
+	pod.meta.deletion_time = 230;
+	pod.meta.deletion_grace_seconds = 30;
+	CHECK_FALSE(deleted_alive(pod));
+	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_CANCELLED);
+	CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_COMPLETED);
+	pod.meta.deletion_time = 231; // it had ended a second before
+	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_COMPLETED);
 }
