@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Stories of pods that go through Slurm: real slurmctld, slurmd and our plugins.
+
+Run: /usr/bin/python3 -m pytest test/stories [--api sim|real]     (root; SK8_BUILD names the build folder)
+SK8_KEEP=1 keeps the folders of stands, with their logs.
+"""
+import os
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True
+TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TEST)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from stands.waiting import StandError  # noqa: E402
+from world import Stand  # noqa: E402
+
+
+def pytest_addoption(parser):
+	parser.addoption("--api", choices=["sim", "real"], action="append", help="the API servers to run on (default: both)")
+
+
+def pytest_configure(config):
+	config.addinivalue_line("markers", "apis(NAME...): the story makes sense on these API servers only")
+	config.addinivalue_line("markers", "slow: takes more than half a minute")
+
+
+def pytest_generate_tests(metafunc):
+	if "api" in metafunc.fixturenames:
+		wanted = metafunc.config.getoption("--api") or ["sim", "real"]
+		marker = metafunc.definition.get_closest_marker("apis")
+		metafunc.parametrize("api", [name for name in wanted if not marker or name in marker.args], scope="session")
+
+
+def pytest_collection_modifyitems(items):
+	if os.geteuid() != 0:
+		for item in items:
+			item.add_marker(pytest.mark.skip(reason="a stand needs root"))
+
+
+@pytest.fixture(scope="session")
+def api(request):
+	return request.param
+
+
+class Stands:
+	"""The stands of this run. One that a story left in disorder is replaced."""
+
+	def __init__(self):
+		self.running = {}
+
+	def get(self, *what):
+		found = self.running.get(what)
+		if found and found.spoiled:
+			self.running.pop(what).down()
+			found = None
+		if not found:
+			for other in [key for key in self.running if key[0] != what[0]]:
+				self.running.pop(other).down()  # two kinds at once would only slow each other
+			found = self.running[what] = Stand(*what)
+			print(f"stand {' '.join(what)} was ready after {found.seconds:.0f} s")
+		return found
+
+	def down(self):
+		for found in self.running.values():
+			found.down()
+
+
+@pytest.fixture(scope="session")
+def session_stands():
+	found = Stands()
+	yield found
+	found.down()
+
+
+def lent(request, stands, *what):
+	"""The stand, put in order afterwards."""
+	found = stands.get(*what)
+	found.log_began = found.log_size()
+	request.node.stand = found
+	yield found
+	try:
+		found.clean()
+	except (StandError, OSError):
+		found.spoiled = True
+		raise
+
+
+@pytest.fixture
+def stand(request, session_stands, api):
+	"""For one story."""
+	yield from lent(request, session_stands, api)
+
+
+@pytest.fixture(scope="module")
+def shared(request, session_stands, api):
+	"""For all stories of a module: they run side by side, each looks at its own pods and jobs."""
+	yield from lent(request, session_stands, api)
+
+
+@pytest.fixture(scope="module")
+def accounting(request, session_stands):
+	"""With slurmdbd, on a real API server."""
+	yield from lent(request, session_stands, "real", "--accounting")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+	outcome = yield
+	report = outcome.get_result()
+	found = next((value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Stand)), None)
+	if not report.failed or not found:
+		return
+	lines = [line for line in found.log(found.log_began).splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
+	report.sections.append((f"slurmctld of {found.folder}", "\n".join(lines[-80:])))
+	report.sections.append(("jobs", found.run("squeue", "-a", "-o", "%i %T %r %N %j %u %a %p", check=False).stdout))
