@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
+from stands.process import Daemon  # noqa: E402
 from stands.slurm import Slurm  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
 
@@ -51,12 +52,19 @@ def words(line):
 
 class Cluster:
 	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF):
-		self.folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
+		self.folder = tempfile.mkdtemp(prefix="sk8slurm-", dir="/tmp")
 		os.rmdir(self.folder)
 		stand.prepare_folder(self.folder)
 		self.socket = os.path.join(self.folder, "engine")
 		self.nodes = list(nodes)
 		self.slurm = Slurm(self.folder)
+		try:
+			self.start(scripted, plugin, conf)
+		except BaseException:
+			self.down()
+			raise
+
+	def start(self, scripted, plugin, conf):
 		self.slurm.munge()
 		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[conf]))
@@ -72,6 +80,10 @@ class Cluster:
 		self.slurm.wait_nodes(self.nodes)
 
 	def down(self):
+		# what a batch job runs outlives its slurmd
+		if self.slurm.daemon("slurmctld").pid:
+			self.cancel_all()
+		Daemon(self.folder, "slurmctld").stop()
 		for name in self.nodes:
 			self.slurm.daemon(f"slurmd-{name}").stop()
 		stand.down(self.folder)
@@ -121,12 +133,14 @@ class Cluster:
 		wait_for(f"job {job} to be {state}", lambda: self.show(job)["JobState"] == state, seconds,
 			lambda: self.run("scontrol", "show", "job", str(job)))
 
+	def cancel_all(self):
+		for job in self.run("squeue", "-h", "-o", "%A").split():
+			self.run("scancel", "--quiet", job)
+		wait_for("no job is left", lambda: not self.run("squeue", "-h"), 30, lambda: self.run("squeue"))
+
 	def clean(self):
 		self.tell("unmask")
-		self.run("scancel", "--quiet", "-u", "root")
-		for job in self.jobs():
-			self.run("scancel", "--quiet", str(job))
-		wait_for("no job is left", lambda: not self.run("squeue", "-h"), 30, lambda: self.run("squeue"))
+		self.cancel_all()
 
 	def scheduled(self):
 		"""Both schedulers have looked at every job since now."""
