@@ -164,6 +164,7 @@ private:
 		Pool &operator=(const Pool &) = delete;
 
 		CURLM *multi;
+		std::shared_ptr<const TlsMaterial> tls; // that its shared connections have
 		std::size_t in_use = 0;
 	};
 
@@ -181,9 +182,21 @@ private:
 		}
 	}
 
+	// libcurl compares not all of the credentials before it reuses a connection (the
+	// key is left out): we see to it that a pool knows one set only.
+	Pool &pool_for(const HttpTransfer &t)
+	{
+		if (!t.request().own_connection) {
+			if (pools_.back().tls && pools_.back().tls != t.request().tls)
+				pools_.emplace_back();
+			pools_.back().tls = t.request().tls;
+		}
+		return pools_.back();
+	}
+
 	void attach(HttpTransfer &t)
 	{
-		Pool &pool = pools_.back();
+		Pool &pool = pool_for(t);
 		if (!t.prepare() || curl_multi_add_handle(pool.multi, t.easy()) != CURLM_OK) {
 			t.fail("the request cannot be prepared");
 			return;

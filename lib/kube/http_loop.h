@@ -19,7 +19,9 @@
 namespace sk8::kube {
 
 // What TLS needs, all PEM. Shared by requests, never changed: new credentials are
-// a new object (and HttpLoop::renew_connections()).
+// a new object (and HttpLoop::renew_connections()). A request never uses a
+// connection that was made with another object; a loop is made for one at a time,
+// several in turn cost connections.
 struct TlsMaterial {
 	std::string ca;          // empty: the system's certificates
 	std::string certificate; // empty: no client certificate

@@ -234,14 +234,15 @@ TEST_CASE("http: requests share a connection, those that want their own get it")
 {
 	HttpsServer server;
 	Rig rig;
+	const HttpRequest shared = request_to(server.url());
 	for (int i = 0; i < 4; i++)
 		server.push(200, "x");
-	rig.fetch(request_to(server.url()));
-	rig.fetch(request_to(server.url()));
-	HttpRequest own = request_to(server.url());
+	rig.fetch(shared);
+	rig.fetch(shared);
+	HttpRequest own = shared;
 	own.own_connection = true;
 	rig.fetch(own);
-	rig.fetch(request_to(server.url()));
+	rig.fetch(shared);
 	auto seen = server.seen();
 	REQUIRE(seen.size() == 4);
 	CHECK(seen[0].connection == seen[1].connection);
@@ -249,16 +250,33 @@ TEST_CASE("http: requests share a connection, those that want their own get it")
 	CHECK(seen[3].connection == seen[0].connection);
 }
 
+TEST_CASE("http: a request with other credentials never uses the connection of the first")
+{
+	HttpsServer server;
+	Rig rig;
+	HttpRequest one = request_to(server.url()), two = request_to(server.url());
+	for (const HttpRequest &r : {one, two, two, one}) {
+		server.push(200, "x");
+		rig.fetch(r);
+	}
+	auto seen = server.seen();
+	REQUIRE(seen.size() == 4);
+	CHECK(seen[0].connection != seen[1].connection);
+	CHECK(seen[1].connection == seen[2].connection);
+	CHECK(seen[3].connection != seen[2].connection);
+}
+
 TEST_CASE("http: after renew_connections nothing uses an old connection, and what runs ends well")
 {
 	HttpsServer server;
 	Rig rig;
+	const HttpRequest shared = request_to(server.url());
 	auto slow = server.push_stream();
 	std::optional<HttpResponse> finished, ended;
-	rig.loop.start(request_to(server.url()), [&](HttpResponse r) { finished = std::move(r); });
+	rig.loop.start(shared, [&](HttpResponse r) { finished = std::move(r); });
 	REQUIRE(rig.until([&] { return server.count() == 1; }));
 	auto forever = server.push_stream();
-	HttpRequest watch = request_to(server.url());
+	HttpRequest watch = shared;
 	watch.own_connection = true;
 	rig.loop.start(watch, [&](HttpResponse r) { ended = std::move(r); });
 	REQUIRE(rig.until([&] { return server.count() == 2; }));
@@ -268,13 +286,13 @@ TEST_CASE("http: after renew_connections nothing uses an old connection, and wha
 	CHECK(ended->error == "the connection ended because the credentials changed");
 	CHECK_FALSE(finished.has_value());
 	server.push(200, "x");
-	rig.fetch(request_to(server.url()));
+	rig.fetch(shared);
 	slow->send("done");
 	slow->end();
 	REQUIRE(rig.until([&] { return finished.has_value(); }));
 	CHECK(finished->body == "done");
 	server.push(200, "x");
-	rig.fetch(request_to(server.url()));
+	rig.fetch(shared);
 	auto seen = server.seen();
 	REQUIRE(seen.size() == 4);
 	CHECK(seen[2].connection != seen[0].connection);

@@ -6,15 +6,21 @@ endif
 test_unit_kube_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/kube/backoff_test.cc \
+	test/unit/kube/client_test.cc \
+	test/unit/kube/credentials_test.cc \
 	test/unit/kube/http_loop_test.cc \
 	test/unit/kube/https_server.cc \
 	test/unit/kube/https_server.h \
+	test/unit/kube/kubeconfig_test.cc \
 	test/unit/kube/node_objects_test.cc \
 	test/unit/kube/pod_objects_test.cc \
+	test/unit/kube/reflector_test.cc \
 	test/unit/kube/requests_test.cc \
+	test/unit/kube/rescue_test.cc \
 	test/unit/kube/rig.h \
 	test/unit/kube/splitter_test.cc \
 	test/unit/kube/store_test.cc \
+	test/unit/kube/temp_folder.h \
 	test/unit/kube/url_test.cc \
 	test/unit/kube/virtual_clock.h \
 	test/unit/kube/work_queue_test.cc
