@@ -417,6 +417,48 @@ TEST_CASE("a suspended job's pod is kept")
 	CHECK(w.count("end") == 0);
 }
 
+TEST_CASE("one DELETE per ended job, however often its end is told")
+{
+	World w;
+	running(w);
+	w.watch_delivers = false;
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+	w.run();
+	w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
+	w.controller->jobs_replaced({{w.jobs[0].key, w.jobs[0].job}});
+	w.run(Millis(5'000));
+	CHECK(w.count("delete") == 1);
+}
+
+TEST_CASE("late news that a started job is pending are not believed")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	const Job pending = *w.job_of("p");
+	w.fail["finalizer"] = {500};
+	w.slurm_starts("p");
+	w.run();
+	w.controller->job_changed(w.jobs[0].key, pending, Millis(0)); // a scan that a hook overtook
+	w.run(Millis(5'000));
+	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("an administrator's list of excluded nodes is left alone")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	Job job = *w.job_of("p");
+	job.excluded_nodes = "n2";
+	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
+	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
+	cordoned->unschedulable = true;
+	w.controller->node_changed(cordoned);
+	w.run();
+	CHECK(w.count("exclude") == 0);
+}
+
 TEST_CASE("duplicates and replays change nothing")
 {
 	World w;
