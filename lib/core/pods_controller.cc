@@ -124,6 +124,7 @@ void PodsController::node_removed(const kube::NodePtr &last)
 
 void PodsController::nodes_changed()
 {
+	const bool first = !started_; // the last list to come starts everything, bound pods too
 	maybe_start();
 	std::vector<std::string> uids;
 	for (auto &[uid, e] : entries_) {
@@ -131,7 +132,7 @@ void PodsController::nodes_changed()
 			e.refusal.clear();
 			e.refusal_by_nodes = false;
 		}
-		if (e.bound_node.empty())
+		if (first || e.bound_node.empty())
 			uids.push_back(uid);
 	}
 	for (const auto &uid : uids)

@@ -171,12 +171,30 @@ static std::string minute(std::int64_t t)
 	return s.substr(0, 16) + "Z";
 }
 
+// Slurm's words that do not tell a Kubernetes user what is wrong.
+static const char *explanation(const std::string &reason)
+{
+	static constexpr struct {
+		const char *reason, *text;
+	} table[] = {
+		{"PartitionConfig", " (no node of it is large enough, or its limits forbid the job)"},
+		{"PartitionNodeLimit", " (no node of it is large enough, or its limits forbid the job)"},
+		{"PartitionTimeLimit", " (the job's time limit exceeds the partition's)"},
+		{"BadConstraints", " (no node has what the job asks for)"},
+	};
+	for (const auto &row : table)
+		if (reason == row.reason)
+			return row.text;
+	return "";
+}
+
 static std::string waiting_text(const Job &job)
 {
 	std::string text = "Slurm job " + std::to_string(job.ref.id) + " is pending in partition " +
 			   one_line(job.partition, 64);
 	text += job.held ? ", held" : "";
 	text += ": " + (job.reason.empty() ? std::string("None") : one_line(job.reason, 128));
+	text += explanation(job.reason);
 	if (!job.held)
 		text += ", priority " + std::to_string(job.priority);
 	if (job.start_time > 0)

@@ -39,13 +39,21 @@ void World::start_controller()
 		for (const auto &[name, p] : pods)
 			list.push_back(std::make_shared<kube::Pod>(p));
 		controller->pods_replaced("slurm", list);
-		controller->nodes_replaced(nodes);
-		controller->slurm_nodes({{"n1", 1}, {"n2", 1}, {"slurm-only", 1}});
+		if (!nodes_last)
+			list_nodes();
 		std::vector<std::pair<PodKey, Job>> all;
 		for (const auto &j : jobs)
 			all.emplace_back(j.key, j.job);
 		controller->jobs_replaced(all);
+		if (nodes_last)
+			list_nodes();
 	});
+}
+
+void World::list_nodes()
+{
+	controller->slurm_nodes({{"n1", 1}, {"n2", 1}, {"slurm-only", 1}});
+	controller->nodes_replaced(nodes);
 }
 
 void World::restart()

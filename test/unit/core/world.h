@@ -86,6 +86,7 @@ public:
 	// slurmctld dies and comes back: a new controller, the saved ledger, what
 	// Slurm still knows, what the API server has.
 	void restart();
+	bool nodes_last = false; // lists come in any order
 
 	// ---- what can be seen ----
 	bool exists(const std::string &name) const { return pods.contains(name); }
@@ -147,6 +148,7 @@ private:
 	void wake_scheduler() override { woken++; }
 
 	void start_controller();
+	void list_nodes();
 	void changed(const std::string &name);
 	void removed(const kube::Pod &last);
 	void drop_if_free(const std::string &name);
