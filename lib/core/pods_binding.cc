@@ -46,8 +46,9 @@ void PodsController::finalizer_set(Entry &e, const KubeReply &r)
 
 void PodsController::end_of_turn()
 {
+	// Ports or slots were taken or came free: waiting pods may avoid other nodes.
 	if (std::exchange(use_changed_, false))
-		use_changed();
+		sync_unbound();
 	place_and_bind();
 	if (auto r = ports_.journal.flush(); !r)
 		log_error("saved ledger: %s", r.error().message.c_str());

@@ -66,12 +66,7 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 			e.pod.reset(); // not in the list is no proof: sync() looks
 	lists_.insert(scheduler_name);
 	maybe_start();
-
-	std::vector<std::string> uids;
-	for (const auto &[uid, e] : entries_)
-		uids.push_back(uid);
-	for (const auto &uid : uids)
-		sync(uid);
+	sync_all();
 }
 
 void PodsController::pod_changed(const kube::PodPtr &pod)
@@ -124,30 +119,14 @@ void PodsController::node_removed(const kube::NodePtr &last)
 
 void PodsController::nodes_changed()
 {
-	const bool first = !started_; // the last list to come starts everything, bound pods too
-	maybe_start();
-	std::vector<std::string> uids;
 	for (auto &[uid, e] : entries_) {
 		if (e.refusal_by_nodes) {
 			e.refusal.clear();
 			e.refusal_by_nodes = false;
 		}
-		if (first || e.bound_node.empty())
-			uids.push_back(uid);
 	}
-	for (const auto &uid : uids)
-		sync(uid);
-}
-
-// Ports or slots were taken or came free: waiting pods may avoid other nodes.
-void PodsController::use_changed()
-{
-	std::vector<std::string> uids;
-	for (const auto &[uid, e] : entries_)
-		if (e.bound_node.empty())
-			uids.push_back(uid);
-	for (const auto &uid : uids)
-		sync(uid);
+	maybe_start();
+	sync_unbound();
 }
 
 // ---- Slurm ----
@@ -191,16 +170,13 @@ void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jo
 		listed.insert(job.ref.id);
 		set_job(entry(key), job, ports_.timer.now());
 	}
-	jobs_synced_ = true;
-	maybe_start();
-	std::vector<std::string> uids;
 	for (auto &[uid, e] : entries_) {
 		if (e.job && !e.job->ended() && !listed.contains(e.job->ref.id))
 			drop_job(e); // as job_purged()
-		uids.push_back(uid);
 	}
-	for (const auto &uid : uids)
-		sync(uid);
+	jobs_synced_ = true;
+	maybe_start();
+	sync_all();
 }
 
 void PodsController::job_changed(const PodKey &key, const Job &job, Millis seen_at)
@@ -231,6 +207,27 @@ void PodsController::maybe_start()
 	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
 	ports_.holds.unblock_nodes(settings_.name);
 	ports_.slurm.wake_scheduler();
+	sync_all(); // whichever list came last
+}
+
+// sync() may erase entries: uids first.
+void PodsController::sync_all()
+{
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		uids.push_back(uid);
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+void PodsController::sync_unbound()
+{
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		if (e.bound_node.empty())
+			uids.push_back(uid);
+	for (const auto &uid : uids)
+		sync(uid);
 }
 
 // A job that we ended ourselves, because of the pod, is no reason to end the pod;

@@ -106,7 +106,8 @@ private:
 	void set_pod(Entry &e, const kube::PodPtr &pod);
 	void set_job(Entry &e, const Job &job, Millis seen_at);
 	void nodes_changed();
-	void use_changed();
+	void sync_all();
+	void sync_unbound();
 	std::string excluded_nodes(const Entry &e);
 	void maybe_start();
 
