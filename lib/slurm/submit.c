@@ -84,6 +84,19 @@ static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
 	desc->admin_comment = xstrdup(s->mark);
 	if (s->nice_set && ((int32_t) s->nice < 0))
 		desc->nice = NICE_OFFSET + (int32_t) s->nice;
+	/*
+	 * "Now or never" asks for cores that its pod holds already: jobs that wait
+	 * in the queue, as there always are some, could not use them anyhow.
+	 */
+	if (s->immediate)
+		desc->priority = NO_VAL - 1;
+}
+
+/* From here on it is a job like any other: no requeue may jump the queue. */
+static void usual_priority(job_record_t *job_ptr)
+{
+	job_ptr->direct_set_prio = 0;
+	set_job_prio(job_ptr);
 }
 
 static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
@@ -129,6 +142,8 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 		out->job_id = job_ptr->job_id;
 		out->submit_time = job_ptr->details->submit_time;
 		out->running = IS_JOB_RUNNING(job_ptr);
+		if (s->immediate)
+			usual_priority(job_ptr);
 	}
 	xfree(err_msg);
 	slurm_free_job_desc_msg(desc);
