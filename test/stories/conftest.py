@@ -26,14 +26,24 @@ def pytest_configure(config):
 	config.addinivalue_line("markers", "slow: takes more than half a minute")
 
 
+def wanted_apis(config):
+	return config.getoption("--api") or ["sim", "real"]
+
+
 def pytest_generate_tests(metafunc):
 	if "api" in metafunc.fixturenames:
-		wanted = metafunc.config.getoption("--api") or ["sim", "real"]
+		wanted = wanted_apis(metafunc.config)
 		marker = metafunc.definition.get_closest_marker("apis")
 		metafunc.parametrize("api", [name for name in wanted if not marker or name in marker.args], scope="session")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+	# stories that choose their own API server run with the others of that server
+	def foreign(item):
+		marker = item.get_closest_marker("apis")
+		return marker and not set(marker.args) & set(wanted_apis(config))
+	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
+	items[:] = [item for item in items if not foreign(item)]
 	if os.geteuid() != 0:
 		for item in items:
 			item.add_marker(pytest.mark.skip(reason="a stand needs root"))

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # Pods through Slurm and back, on kubesim and on a real Kubernetes; see conftest.py.
 EXTRA_DIST += \
+	test/stories/clock.py \
 	test/stories/conftest.py \
+	test/stories/hook_clock.c \
+	test/stories/test_absent.py \
+	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \
 	test/stories/test_ends.py \
 	test/stories/test_identity.py \
+	test/stories/test_nodes.py \
+	test/stories/test_time.py \
 	test/stories/world.py

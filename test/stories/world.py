@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import namedtuple
 
+import clock
 from stands import stand as stands
 from stands.api import Api, ApiError
 from stands.slurm import SBIN
@@ -221,18 +222,18 @@ class Stand:
 		self.folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
 		self.count = 0
 		self.spoiled = False
-		config = os.path.join(self.folder + ".yaml")
+		self.spare = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")  # a stand's folder must be its own
+		config = os.path.join(self.spare, "slurm-k8s.yaml")
 		with open(config, "w", encoding="utf-8") as file:
 			file.write(CONFIG)
+		measured = [word for pair in clock.build(self.spare).items() for word in ("--slurmctld-env", "=".join(pair))]
 		began = time.monotonic()
 		try:
 			self.cluster("up", "--api", api_kind, "--kubelets", "2", "--build", build_folder(), "--config", config,
-				"--slurmctld-env", "SLURM_K8S_STORY=1", *options, folder=True)
+				*measured, *options, folder=True)
 		except StandError:
-			self.cluster("down", folder=True, check=False)
+			self.down()
 			raise
-		finally:
-			os.unlink(config)
 		self.seconds = time.monotonic() - began
 		self.env = stands.read_env(self.folder)
 		self.api = Api(self.env["KUBECONFIG"])
@@ -245,6 +246,7 @@ class Stand:
 		self.cluster("down", folder=True, check=False)
 		if not os.environ.get("SK8_KEEP"):
 			shutil.rmtree(self.folder, ignore_errors=True)
+			shutil.rmtree(self.spare, ignore_errors=True)
 
 	def cluster(self, command, *words, folder=False, check=True):
 		"""test/cluster COMMAND; with folder the folder comes last (up, down), else first."""
@@ -306,9 +308,11 @@ class Stand:
 		before = self._cycles()
 
 		def passed():
-			# else the backfill scheduler has nothing to do
+			# else nothing has changed for the backfill scheduler; without waiting jobs it does not even count
 			self.scontrol("update", "PartitionName=low", "PriorityTier=1")
-			return all(new > old + 1 for new, old in zip(self._cycles(), before))
+			waiting = any(job["JobState"] == "PENDING" and job["Priority"] != "0" for job in self.jobs())
+			main, backfill = (new > old + 1 for new, old in zip(self._cycles(), before))
+			return main and (backfill or not waiting)
 		wait_for("both schedulers", passed, 60)
 
 	def _cycles(self):
@@ -343,6 +347,19 @@ class Stand:
 
 	def patch_node(self, name, spec):
 		return self.api.patch(f"/api/v1/nodes/{name}", {"spec": spec})
+
+	def close_node(self, name, spec, why):
+		"""Patches a node so that pods are kept off it, and waits until slurm-k8s knows: nodes and pods are two streams."""
+		self.patch_node(name, spec)
+
+		def known():
+			self.count += 1
+			probe = self.pod(f"probe{self.count}", node=name)
+			probe.wait("an answer", lambda: probe.condition().get("message") or probe.phase == "Succeeded")
+			refused = why in probe.condition().get("message", "")
+			probe.delete()
+			return refused
+		wait_for(f"node {name} {why}", known, 30)
 
 	def pods(self):
 		return [Pod(self, item) for item in self.api.get("/api/v1/pods")["items"]]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""How long calls from slurmctld's hooks into our engine took: see hook_clock.c."""
+import os
+import struct
+import subprocess
+from collections import namedtuple
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROW = struct.Struct("32sQQQQ")
+
+# Times in milliseconds. wall, cpu: of the longest call. waited: of the longest call that gave up its processor of its own accord.
+Row = namedtuple("Row", "count wall cpu waited")
+
+
+def build(folder):
+	"""Compiles hook_clock.c; the environment of a slurmctld that is measured, results in folder/hooks."""
+	library, results = os.path.join(folder, "hook_clock.so"), os.path.join(folder, "hooks")
+	subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-I", os.path.dirname(os.path.dirname(HERE)), "-o", library,
+		os.path.join(HERE, "hook_clock.c")], check=True)
+	os.mkdir(results)
+	return {"LD_PRELOAD": library, "SK8_HOOK_CLOCK": results}
+
+
+def read(folder):
+	"""{function: Row} over all slurmctlds that ran."""
+	found = {}
+	for name in os.listdir(os.path.join(folder, "hooks")):
+		with open(os.path.join(folder, "hooks", name), "rb") as file:
+			for text, count, *times in ROW.iter_unpack(file.read()):
+				key = text.rstrip(b"\0").decode()
+				old = found.get(key, Row(0, 0, 0, 0))
+				found[key] = Row(old.count + count, *(max(a, b / 1e6) for a, b in zip(old[1:], times)))
+	return found
+
+
+def check(folder, used):
+	"""No call took 1 ms of processor time, none waited 1 ms. used: functions that must have been called."""
+	rows = read(folder)
+	for name, row in rows.items():
+		print(f"{name}: {row.count} calls, longest {row.wall:.3f} ms, processor {row.cpu:.3f} ms, with waiting {row.waited:.3f} ms")
+	assert all(rows[name].count for name in used)
+	assert all(row.cpu < 1 and row.waited < 1 for row in rows.values())
+	return rows
