@@ -365,7 +365,7 @@ void SlurmWorker::read_all()
 
 	std::lock_guard lock(mutex_);
 	for (const auto &[cluster, l] : listeners_)
-		l->post([l = l, jobs] { l->jobs_replaced(jobs); });
+		l->post([to = l.get(), jobs] { to->jobs_replaced(jobs); });
 }
 
 void SlurmWorker::scan_jobs()
@@ -444,9 +444,9 @@ void SlurmWorker::send(Posts &&posts)
 {
 	for (auto &[cluster, calls] : posts) {
 		if (auto l = listener(cluster))
-			l->post([l, calls = std::move(calls)] {
+			l->post([to = l.get(), calls = std::move(calls)] {
 				for (const auto &call : calls)
-					call(*l);
+					call(*to);
 			});
 	}
 }

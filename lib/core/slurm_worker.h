@@ -30,7 +30,8 @@ namespace sk8::core {
 class SlurmListener {
 public:
 	virtual ~SlurmListener() = default;
-	// Runs f on the engine's thread.
+	// Runs f on the engine's thread, or drops it with the listener: f is a part of
+	// the listener then, so it must not own a share of it.
 	virtual void post(std::function<void()> f) = 0;
 	// These run on the engine's thread (through post()).
 	virtual void slurm_nodes(std::vector<SlurmNode> nodes) = 0;
