@@ -77,8 +77,14 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out)
 	else {
 		/* before: the end is sent to accounting from in there */
 		char *old = job_ptr->system_comment;
+		/* 22.05 sends accounting the comment, but not this one */
+		bool silent = !job_ptr->comment || !job_ptr->comment[0];
 
 		job_ptr->system_comment = with_comment(job_ptr, e->comment);
+		if (silent) {
+			xfree(job_ptr->comment);
+			job_ptr->comment = xstrdup(job_ptr->system_comment);
+		}
 		if (IS_JOB_PENDING(job_ptr))
 			rc = job_signal(job_ptr, SIGKILL, 0, slurm_conf.slurm_user_id, false);
 		else
@@ -86,6 +92,8 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out)
 		if (rc) {
 			xfree(job_ptr->system_comment);
 			job_ptr->system_comment = old;
+			if (silent)
+				xfree(job_ptr->comment);
 		} else
 			xfree(old);
 	}
