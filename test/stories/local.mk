@@ -5,8 +5,10 @@ EXTRA_DIST += \
 	test/stories/conftest.py \
 	test/stories/hook_clock.c \
 	test/stories/test_absent.py \
+	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \
+	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
 	test/stories/test_identity.py \
 	test/stories/test_nodes.py \
