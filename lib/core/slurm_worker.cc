@@ -151,9 +151,10 @@ bool SlurmWorker::due() const
 void SlurmWorker::run()
 {
 	for (;;) {
+		const bool active = ops_.active(); // not with mutex_ held: hooks take that under Slurm's locks
 		{
 			std::unique_lock lock(mutex_);
-			if (!due() || !ops_.active())
+			if (!due() || !active)
 				wake_.wait_for(lock, scan_interval);
 			if (stop_)
 				return;

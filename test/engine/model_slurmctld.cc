@@ -41,10 +41,7 @@ void ModelSlurmctld::start()
 
 void ModelSlurmctld::shutdown()
 {
-	{
-		std::lock_guard lock(mutex_);
-		active_ = false;
-	}
+	active_ = false;
 	sk8_on_shutdown();
 }
 
@@ -199,14 +196,8 @@ void ModelSlurmctld::end(const sk8_end &e, sk8_outcome &out)
 const sk8_slurm_ops &ModelSlurmctld::ops()
 {
 	static const sk8_slurm_ops table = {
-		.active = [] {
-			std::lock_guard lock(the->mutex_);
-			return the->active_;
-		},
-		.last_job_update = [] {
-			std::lock_guard lock(the->mutex_);
-			return the->updated_;
-		},
+		.active = [] { return the->active_.load(); },
+		.last_job_update = [] { return the->updated_.load(); },
 		.last_node_update = [] { return std::int64_t(0); },
 		.lock = [](bool) { the->mutex_.lock(); },
 		.unlock = [](bool, bool changed) {

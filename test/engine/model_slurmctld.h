@@ -6,6 +6,7 @@
 #ifndef SK8_TEST_MODEL_SLURMCTLD_H
 #define SK8_TEST_MODEL_SLURMCTLD_H
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -61,8 +62,9 @@ private:
 	std::map<std::uint32_t, ModelJob> jobs_;
 	std::map<std::string, std::vector<bool>> used_; // node -> core
 	std::uint32_t next_ = 1;
-	std::int64_t updated_ = 0;
-	bool active_ = false, stop_ = false, wake_ = false;
+	std::atomic<std::int64_t> updated_{0};
+	std::atomic<bool> active_{false};
+	bool stop_ = false, wake_ = false;
 	std::thread scheduler_;
 };
 
