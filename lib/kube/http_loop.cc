@@ -24,7 +24,12 @@ namespace sk8::kube {
 
 namespace {
 
-constexpr std::size_t max_pooled = 16; // requests on the wire at once, watches apart
+// Requests on the wire at once, watches apart. Each connection costs 5 to 20 ms of this
+// thread once (keys, certificates, handshake), in the midst of the burst that needs it:
+// more of them make the burst slower, not faster.
+constexpr std::size_t max_pooled = 6;
+// libcurl counts watches, too: with less it would close a pooled connection for each.
+constexpr long max_kept = 64;
 constexpr Millis longest_wait{3'600'000};
 constexpr Millis longest_delay = std::chrono::hours(24 * 365);
 // A replaced pool is not polled by itself, only looked at so often while it drains.
@@ -157,7 +162,7 @@ private:
 			if (!multi)
 				throw std::bad_alloc();
 			curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-			curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long(max_pooled));
+			curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, max_kept);
 		}
 		~Pool() { curl_multi_cleanup(multi); }
 		Pool(const Pool &) = delete;

@@ -301,15 +301,16 @@ TEST_CASE("http: after renew_connections nothing uses an old connection, and wha
 
 TEST_CASE("http: more requests than the pool allows wait their turn, a watch does not")
 {
+	const int pool = 6; // max_pooled of http_loop.cc
 	HttpsServer server;
 	Rig rig;
 	std::vector<std::shared_ptr<Stream>> streams;
 	int done = 0;
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < pool; i++) {
 		streams.push_back(server.push_stream());
 		rig.loop.start(request_to(server.url()), [&](HttpResponse) { done++; });
 	}
-	REQUIRE(rig.until([&] { return server.count() == 16; }));
+	REQUIRE(rig.until([&] { return server.count() == pool; }));
 	server.push(200, "watch");
 	HttpRequest watch = request_to(server.url());
 	watch.own_connection = true;
@@ -324,7 +325,7 @@ TEST_CASE("http: more requests than the pool allows wait their turn, a watch doe
 	CHECK(done == 1);
 	for (auto &s : streams)
 		s->end();
-	REQUIRE(rig.until([&] { return done == 16; }));
+	REQUIRE(rig.until([&] { return done == pool; }));
 }
 
 TEST_CASE("loop: timers run in order of time, once, and can be cancelled")
