@@ -163,6 +163,37 @@ TEST_CASE("client: another certificate authority means other connections")
 	CHECK(rig.server.count() == 3);
 }
 
+TEST_CASE("client: a watch has a connection of its own, and ends when the credentials change")
+{
+	ClientRig rig;
+	TempFolder folder;
+	rig.access.ca = {"", folder.write("ca", Pki::get().ca), Trust::owned};
+	rig.access.owner = ::geteuid();
+	Client c(rig.loop, rig.access);
+	rig.server.push(200, "{}");
+	rig.reply([&](auto d) { c.get(pod_path, d); });
+	auto stream = rig.server.push_stream();
+	stream->send("one\n");
+	int lines = 0;
+	bool ended = false;
+	c.watch("/api/v1/pods", {}, Millis(600'000),
+		{{}, [&](std::string_view, bool) { return ++lines > 0; }, [&](Reply) { ended = true; }});
+	REQUIRE(rig.until([&] { return lines == 1; }));
+	rig.server.push(200, "{}");
+	rig.reply([&](auto d) { c.get(pod_path, d); });
+	CHECK_FALSE(ended);
+	auto seen = rig.server.seen();
+	REQUIRE(seen.size() == 3);
+	CHECK(seen[1].connection != seen[0].connection);
+	CHECK(seen[2].connection == seen[0].connection);
+
+	folder.write("ca", Pki::get().ca + Pki::get().other_ca);
+	rig.clock.advance(Millis(60'000));
+	rig.server.push(200, "{}");
+	rig.reply([&](auto d) { c.get(pod_path, d); });
+	REQUIRE(rig.until([&] { return ended; }));
+}
+
 TEST_CASE("client: a client certificate is used, an unusable one is an error")
 {
 	ClientRig rig;
