@@ -8,7 +8,7 @@
 namespace sk8::core {
 
 static constexpr double tokens_per_second = 25, burst = 50;
-static constexpr int max_in_flight = 4; // the rest of the connections is for Bindings
+static constexpr int max_in_flight = 2; // most of the connections are for Bindings and DELETEs
 static constexpr std::size_t max_events = 2000;
 static constexpr Millis per_pod{15'000};
 static constexpr Millis retry{1'000};
