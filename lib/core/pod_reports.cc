@@ -17,12 +17,16 @@ void PodReports::condition(const PodKey &key, const kube::PodPtr &pod, PodCondit
 {
 	Wish &w = wishes_[key.uid];
 	w.key = key;
+	if (pod->scheduled_reason == condition.reason && pod->scheduled_message == condition.message) {
+		// Thousands may wait so: what is said already is kept in the pod only.
+		w.pod.reset();
+		w.condition = w.sent = {};
+		w.wanted = false;
+		return;
+	}
 	w.pod = pod;
 	w.condition = std::move(condition);
-	const bool said = pod->scheduled_reason == w.condition.reason &&
-			  pod->scheduled_message == w.condition.message;
-	const bool sent = w.sent.reason == w.condition.reason && w.sent.message == w.condition.message;
-	w.wanted = !said && !sent;
+	w.wanted = w.sent.reason != w.condition.reason || w.sent.message != w.condition.message;
 	if (w.wanted)
 		enqueue(key.uid, w);
 }
@@ -133,10 +137,11 @@ void PodReports::send_condition(Wish &w)
 			// 409: the pod has changed; its new version has arrived or will.
 			it->second.sent = {};
 			it->second.not_before = timer_.now() + retry;
-			it->second.wanted = r.status != 404 && r.status != 403 && r.status != 422;
+			it->second.wanted =
+				it->second.pod && r.status != 404 && r.status != 403 && r.status != 422;
 			if (it->second.wanted)
 				enqueue(uid, it->second);
-			else
+			else if (r.status != 409)
 				log_warning("condition of pod %s: %s", it->second.key.text().c_str(), r.error.c_str());
 		}
 		pump();
