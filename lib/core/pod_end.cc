@@ -48,6 +48,11 @@ bool deleted_alive(const kube::Pod &pod)
 	return false;
 }
 
+static bool terminated_by_signal(const Container &c)
+{
+	return c.reason != "OOMKilled" && (c.exit_code == exit_sigkill || c.exit_code == exit_sigterm);
+}
+
 // Did the containers end because somebody deleted the pod, or before that?
 // Both times have a resolution of one second. In the same second it tells that we
 // saw them run while it was being deleted (a server ends with 0 at SIGTERM); if we
@@ -57,6 +62,9 @@ static bool ended_by_deletion(const kube::Pod &pod, bool was_deleted_alive)
 	if (!pod.meta.deleting)
 		return false;
 	const std::int64_t asked = pod.meta.deletion_time - pod.meta.deletion_grace_seconds;
+	// The kubelet's last delete, with grace 0, overwrites the time: of who was away
+	// meanwhile only the exit code is left to tell.
+	const bool overwritten = pod.meta.deletion_grace_seconds == 0;
 	bool any = false;
 	for (const auto &c : pod.containers) {
 		if (c.state != Container::State::terminated || c.init)
@@ -64,8 +72,8 @@ static bool ended_by_deletion(const kube::Pod &pod, bool was_deleted_alive)
 		any = true;
 		if (c.finished_at > asked)
 			return true;
-		if (c.finished_at == asked && (was_deleted_alive || c.exit_code == exit_sigkill ||
-					       c.exit_code == exit_sigterm))
+		if ((c.finished_at == asked || overwritten) &&
+		    (was_deleted_alive || terminated_by_signal(c)))
 			return true;
 	}
 	return !any; // never started, or never reported

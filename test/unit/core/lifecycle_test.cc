@@ -199,6 +199,20 @@ TEST_CASE("a pod that was seen running while it was deleted was cancelled, whate
 	CHECK_FALSE(deleted_alive(pod));
 	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_CANCELLED);
 	CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_COMPLETED);
+	SECTION("the kubelet's last delete has overwritten the time")
+	{
+		pod = bound_pod(Container::State::terminated, 137);
+		pod.meta.deleting = true;
+		pod.meta.deletion_time = 203;
+		pod.meta.deletion_grace_seconds = 0;
+		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_CANCELLED);
+		pod.containers[0].reason = "OOMKilled";
+		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_OUT_OF_MEMORY);
+		pod.containers[0].reason.clear();
+		pod.containers[0].exit_code = 5;
+		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_FAILED);
+		return;
+	}
 	pod.meta.deletion_time = 231; // it had ended a second before
 	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_COMPLETED);
 }
