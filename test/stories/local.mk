@@ -12,5 +12,6 @@ EXTRA_DIST += \
 	test/stories/test_ends.py \
 	test/stories/test_identity.py \
 	test/stories/test_nodes.py \
+	test/stories/test_restarts.py \
 	test/stories/test_time.py \
 	test/stories/world.py

@@ -254,6 +254,8 @@ class Stand:
 		done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900)
 		if check and done.returncode:
 			raise StandError(f"{' '.join(argv)}:\n{done.stderr}{done.stdout}")
+		if command in ("start", "restart") and "apiserver" in words:
+			self.api = Api(self.env["KUBECONFIG"])  # the old connection is dead
 		return done
 
 	# -- Slurm

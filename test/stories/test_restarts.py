@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""slurmctld and the API server are killed, stopped and paused at any moment: nothing is lost, nothing happens twice."""
+import os
+import threading
+import time
+
+import pytest
+from stands.api import Api
+from stands.waiting import wait_for
+
+US = "slurm-k8s"
+ADOPTED = "SlurmAdopted"
+
+
+def in_every_state(stand, tag):
+	"""Pods that wait, start, run and end, on eight cores: {name: (pod, exit code)}."""
+	made = {}
+
+	def add(name, command, code, **more):
+		made[name] = stand.pod(f"{tag}-{name}", command, node="n1", **more), code
+	add("runs", "sleep 20; exit 5", 5, cpu="2")
+	add("runs2", "sleep 14", 0, cpu="2")
+	add("ends", "sleep 8; exit 7", 7, cpu="2")
+	for name in ("runs", "runs2", "ends"):
+		made[name][0].wait_running()
+	saved(stand)
+	add("starts", "sleep 14; exit 3", 3, cpu="2")
+	add("waits", "sleep 1; exit 4", 4, cpu="8")
+	add("waits2", "exit 0", 0)
+	made["waits"][0].wait_job("PENDING")
+	return made
+
+
+def saved(stand):
+	"""Slurm has saved the state of its jobs, as it does five seconds after a change: what is older survives a crash."""
+	stand.batch(seconds=0, node="n2")
+	now = time.time()
+	file = os.path.join(stand.folder, "slurm", "state", "job_state")
+	wait_for("the saved state", lambda: os.path.getmtime(file) > now, 30)
+
+
+def converge(stand, made, audit_may_lack=False, jobs_may_lack=False):
+	"""All ran once, to their own end, bound once, untouched by us; their jobs tell the truth.
+
+	audit_may_lack: the API server was killed, perhaps before it wrote down what it did. jobs_may_lack: slurmctld
+	was, and what it had not saved within five seconds it has forgotten; a pod that ended meanwhile gets no other job.
+	"""
+	for pod, code in made.values():
+		pod.wait_phase("Failed" if code else "Succeeded", seconds=120)
+	for pod, code in made.values():
+		wanted = {("FAILED", f"{code}:0")} if code else {("COMPLETED", "0:0")}
+		pod.wait("the true end of its job",
+			lambda pod=pod, wanted=wanted: {(job["JobState"], job["ExitCode"]) for job in pod.jobs()[-1:]} in
+				([wanted, set()] if jobs_may_lack else [wanted]))
+	bindings = stand.bindings()
+	for pod, code in made.values():
+		assert [run.code for run in pod.runs()] == [code]
+		assert len(bindings.get(pod.uid, [])) == 1 or audit_may_lack and pod.uid not in bindings
+	names = {pod.name for pod, _ in made.values()}
+	assert [event for event in stand.audit() if event.get("verb") == "delete" and event["user"]["username"] == US
+		and event["objectRef"].get("name") in names] == []
+
+
+def test_slurmctld_killed_and_restarted_while_pods_wait_start_run_and_end(stand):
+	made = in_every_state(stand, "ctld")
+	stand.restart_slurmctld()
+	converge(stand, made)
+
+
+def test_api_server_killed_and_restarted_while_pods_wait_start_run_and_end(stand):
+	made = in_every_state(stand, "api")
+	stand.cluster("restart", "apiserver", "--kill")
+	converge(stand, made, audit_may_lack=True)
+
+
+def test_both_killed_and_the_api_server_comes_back_last(stand):
+	made = in_every_state(stand, "both")
+	stand.cluster("stop", "apiserver", "--kill")
+	stand.restart_slurmctld()
+	stand.cluster("start", "apiserver")
+	converge(stand, made, audit_may_lack=True)
+
+
+def test_reconfigure_changes_nothing_for_pods(stand):
+	made = in_every_state(stand, "reconf")
+	before = {name: pod.job_id for name, (pod, _) in made.items()}
+	for _ in range(3):
+		stand.scontrol("reconfigure")
+	converge(stand, made)
+	assert {name: [int(job["JobId"]) for job in pod.jobs()] for name, (pod, _) in made.items()} == \
+		{name: [job] for name, job in before.items()}
+
+
+def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_api_server(stand):
+	"""Of eight cores three are a running pod's, three a pod's whose job was cancelled, two are free."""
+	runs = stand.pod("runs", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
+	leaves = stand.pod("leaves", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
+	stand.cluster("stop", "apiserver", "--kill")
+	stand.run("scancel", stand_job(stand, leaves))
+	wait_for("the cancelled job", lambda: stand.job(stand_job(stand, leaves))["JobState"] == "CANCELLED", 20)
+	saved(stand)
+	stand.restart_slurmctld()
+	# short: when pods end is not known, so a long job could delay the wide one
+	wide, narrow = stand.batch(3), stand.batch(2, seconds=20, options=["-t", "1"])
+	narrow.wait_started()
+	stand.scheduled()
+	assert wide.state == "PENDING"
+	stand.restart_slurmctld()
+	stand.scheduled()
+	assert wide.state == "PENDING"
+	stand.cluster("start", "apiserver")
+	began = wide.wait_started()
+	run, = leaves.runs()
+	assert run.stop < stand.allocated_at(wide.id) < began
+	assert runs.phase == "Running" and runs.job()["JobState"] == "RUNNING" and len(runs.runs()) == 1
+	leaves.wait_gone()
+
+
+def stand_job(stand, pod):
+	"""Id of the pod's newest job, without the API server."""
+	return [job["JobId"] for job in stand.jobs() if job.get("AdminComment", "").endswith(pod.uid)][-1]
+
+
+def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
+	runs = stand.pod("runs", "sleep 600", cpu="6", node="n1", grace=1).wait_running()
+	stand.cluster("pause", "apiserver")
+	try:
+		stand.run("scancel", stand_job(stand, runs))
+		saved(stand)
+		stand.restart_slurmctld()
+		# as above
+		wide, narrow = stand.batch(3), stand.batch(2, seconds=20, options=["-t", "1"])
+		narrow.wait_started()
+		stand.scheduled()
+		assert wide.state == "PENDING"
+	finally:
+		stand.cluster("resume", "apiserver")
+	wide.wait_started()
+	assert runs.runs()[0].stop < stand.allocated_at(wide.id)
+
+
+def test_running_pod_whose_job_slurm_has_forgotten_is_adopted_not_killed(stand):
+	"""slurmctld saves its state up to five seconds late; a job younger than that can be lost by a crash."""
+	rival = None
+	for attempt in range(6):
+		stand.batch(1, seconds=0, node="n2")  # a save now, and none in the next seconds
+		pod = stand.pod(f"young{attempt}", "sleep 600", cpu="6", node="n1", grace=1)
+		pod.wait("a node", lambda pod=pod: pod.node)
+		first = pod.seen["metadata"]["annotations"]["slurm-k8s.io/job-id"]
+		stand.cluster("stop", "slurmctld", "--kill")
+		size = stand.log_size()
+		rival = stand_rival(stand)
+		if f"Recovered JobId={first} " not in stand.log(size):
+			pod.wait_event(ADOPTED)  # as soon as the node has registered again
+			break
+		pod.delete()
+		pod.wait_gone()
+		rival.cancel()
+	else:
+		pytest.fail("slurmctld had saved each job in time; nothing was adopted")
+	pod.wait_running()
+	job = pod.wait_job("RUNNING")
+	assert job["NodeList"] == "n1" and len(stand.bindings()[pod.uid]) == 1 and len(pod.runs()) == 1
+	assert rival.state == "PENDING"
+	pod.delete()
+	rival.wait_started()
+	assert pod.runs()[0].stop < stand.allocated_at(rival.id)
+	pod.wait_job("CANCELLED")
+
+
+def stand_rival(stand):
+	stand.cluster("start", "slurmctld")
+	return stand.batch(3)
+
+
+def test_pods_created_while_slurmctld_is_down_are_placed_when_it_is_back(stand):
+	stand.cluster("stop", "slurmctld")
+	pods = [stand.pod(f"early{i}", "exit 0") for i in range(5)]
+	stand.cluster("start", "slurmctld")
+	for pod in pods:
+		pod.wait_phase("Succeeded")
+		assert len(pod.jobs()) == 1
+	bindings = stand.bindings()
+	assert [len(bindings[pod.uid]) for pod in pods] == [1] * 5
+
+
+def test_pod_that_ends_or_is_deleted_while_slurmctld_is_down_ends_its_job(stand):
+	ends, deleted = stand.pod("ends", "sleep 9; exit 6", node="n1"), stand.pod("deleted", "sleep 600", grace=1)
+	never = stand.pod("never", cpu="8", node="n1")
+	for pod in (ends, deleted):
+		pod.wait_running()
+	never.wait_job("PENDING")
+	saved(stand)
+	stand.cluster("stop", "slurmctld", "--kill")
+	deleted.delete()
+	never.delete()
+	ends.wait_phase("Failed")
+	stand.cluster("start", "slurmctld")
+	job = ends.wait_job("FAILED")
+	assert job["ExitCode"] == "6:0"
+	for pod in (deleted, never):
+		pod.wait_job("CANCELLED")
+		pod.wait_gone()
+
+
+def test_job_cancelled_while_the_api_server_is_down_deletes_its_pod_later(stand):
+	pod = stand.pod("later", "sleep 600", grace=1).wait_running()
+	stand.cluster("stop", "apiserver", "--kill")
+	stand.run("scancel", stand_job(stand, pod))
+	stand.scheduled()
+	stand.cluster("start", "apiserver")
+	pod.wait("our DELETE", lambda: "deletionTimestamp" in (pod.get() or {"metadata": {"deletionTimestamp": ""}})["metadata"], 20)
+	pod.wait_gone(seconds=180)  # a kubelet can take a minute and a half to look for a server that was killed
+	assert pod.job()["JobState"] == "CANCELLED" and len(pod.jobs()) == 1
+
+
+@pytest.mark.slow
+def test_many_kills_while_pods_flow_through(stand):
+	"""Forty short pods; slurmctld and the API server are killed in turn while they are placed."""
+	pods = []
+
+	def create():
+		api = Api(stand.env["KUBECONFIG"])
+		for i in range(40):
+			def made(i=i):
+				from world import Pod, pod_object  # pylint: disable=import-outside-toplevel
+				return Pod(stand, api.post("/api/v1/namespaces/default/pods",
+					pod_object(f"flow{i}", f"sleep {i % 3}; exit {i % 5}")))
+			pods.append(wait_for(f"pod {i}", made, 60))
+	creator = threading.Thread(target=create)
+	creator.start()
+	for victim in ("slurmctld", "apiserver", "slurmctld"):
+		stand.cluster("restart", victim, "--kill")
+	creator.join()
+	converge(stand, {pod.name: (pod, int(pod.name[4:]) % 5) for pod in pods}, audit_may_lack=True,
+		jobs_may_lack=True)
