@@ -9,7 +9,7 @@ AC_DEFUN([SK8_NEED], [
 ])
 AC_DEFUN([SK8_LIBRARIES], [
 	sk8_missing=
-	SK8_NEED([CURL], [libcurl >= 7.68], [libcurl4-openssl-dev], [libcurl-devel])
+	SK8_NEED([CURL], [libcurl >= 7.77], [libcurl4-openssl-dev], [libcurl-devel])
 	SK8_NEED([JANSSON], [jansson >= 2.14], [libjansson-dev], [jansson-devel])
 	SK8_NEED([YAML], [yaml-0.1 >= 0.2], [libyaml-dev], [libyaml-devel])
 	SK8_NEED([MICROHTTPD], [libmicrohttpd >= 0.9.59], [libmicrohttpd-dev], [libmicrohttpd-devel])

@@ -15,6 +15,7 @@ static constexpr Millis longest_shutdown{1'000};
 
 Runtime::Runtime(const sk8_host &host) : host_(host)
 {
+	kube::http_global_init(); // from a plugin's init(): before there are threads
 	metrics();
 }
 
