@@ -41,8 +41,10 @@ STORY = [
 
 def start(*options):
 	"""script/demo in a process group of its own; standard output is a pipe."""
+	def listen():  # a shell that runs us in the background has its children ignore Ctrl-C
+		signal.signal(signal.SIGINT, signal.SIG_DFL)
 	return subprocess.Popen([DEMO, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1,
-		start_new_session=True)
+		start_new_session=True, preexec_fn=listen)
 
 
 def processes_of(folder):

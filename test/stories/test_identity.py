@@ -91,11 +91,3 @@ def test_nobody_but_us_says_which_pod_a_job_stands_for(shared, pods):
 	assert running.job()["AdminComment"].endswith(running.uid)
 	assert len(pods["default"].jobs()) == 1
 	mine.cancel()
-
-
-def test_an_sbatch_that_can_set_an_admin_comment_cannot_set_ours(shared):
-	"""Up to 22.05 sbatch has no such option; scontrol update is the only way, see above."""
-	if "--admin-comment" not in shared.run("sbatch", "--help"):
-		pytest.skip("this release's sbatch has no --admin-comment")
-	refused = shared.run("sbatch", "--admin-comment=k8s:stand/a/b/c", "--wrap=true", check=False)
-	assert refused.returncode != 0 and "marks the job of a Kubernetes pod" in refused.stderr
