@@ -142,8 +142,12 @@ def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
 def test_running_pod_whose_job_slurm_has_forgotten_is_adopted_not_killed(stand):
 	"""slurmctld saves its state up to five seconds late; a job younger than that can be lost by a crash."""
 	rival = None
+	state = os.path.join(stand.folder, "slurm", "state", "job_state")
 	for attempt in range(6):
-		stand.batch(1, seconds=0, node="n2")  # a save now, and none in the next seconds
+		# Slurm saves now, with the ends of what other stories ran, and not in the next seconds
+		before = time.time()
+		stand.batch(1, seconds=0, node="n2")
+		wait_for("Slurm's saved jobs", lambda before=before: os.stat(state).st_mtime > before, 30)
 		pod = stand.pod(f"young{attempt}", "sleep 600", cpu="6", node="n1", grace=1)
 		pod.wait("a node", lambda pod=pod: pod.node)
 		first = pod.seen["metadata"]["annotations"]["slurm-k8s.io/job-id"]
