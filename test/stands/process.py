@@ -19,13 +19,23 @@ CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 
 
 def start_time(pid):
-	"""Clock ticks since boot at which pid started, None if it is gone or a zombie."""
+	"""Clock ticks since boot at which pid started, None if it is gone or a zombie.
+
+	A killed process can be a zombie while its other threads still hold its sockets.
+	"""
 	try:
 		with open(f"/proc/{pid}/stat", "rb") as file:
 			fields = file.read().rsplit(b")", 1)[1].split()
 	except OSError:
 		return None
-	return None if fields[0] in (b"Z", b"X") else int(fields[19])
+	return None if fields[0] in (b"Z", b"X") and _threads(pid) <= 1 else int(fields[19])
+
+
+def _threads(pid):
+	try:
+		return len(os.listdir(f"/proc/{pid}/task"))
+	except OSError:
+		return 0
 
 
 def descendants(pid):

@@ -39,19 +39,30 @@ def saved(stand):
 	wait_for("the saved state", lambda: os.path.getmtime(file) > now, 30)
 
 
+FORGOTTEN = set()
+
+
+def told(pod, start_may_lack):
+	"""{(state, exit code)} of its newest job."""
+	job = pod.job()
+	if not job or start_may_lack and job["JobState"] == "CANCELLED" and job["NodeList"] in ("", "(null)"):
+		return FORGOTTEN
+	return {(job["JobState"], job["ExitCode"])}
+
+
 def converge(stand, made, audit_may_lack=False, jobs_may_lack=False):
 	"""All ran once, to their own end, bound once, untouched by us; their jobs tell the truth.
 
 	audit_may_lack: the API server was killed, perhaps before it wrote down what it did. jobs_may_lack: slurmctld
-	was, and what it had not saved within five seconds it has forgotten; a pod that ended meanwhile gets no other job.
+	was, and what it had not saved within five seconds it has forgotten: the job, or that it was started; a pod that
+	ended meanwhile gets no other job.
 	"""
 	for pod, code in made.values():
 		pod.wait_phase("Failed" if code else "Succeeded", seconds=120)
 	for pod, code in made.values():
 		wanted = {("FAILED", f"{code}:0")} if code else {("COMPLETED", "0:0")}
-		pod.wait("the true end of its job",
-			lambda pod=pod, wanted=wanted: {(job["JobState"], job["ExitCode"]) for job in pod.jobs()[-1:]} in
-				([wanted, set()] if jobs_may_lack else [wanted]))
+		pod.wait("the true end of its job", lambda pod=pod, wanted=wanted: told(pod, jobs_may_lack) in
+			([wanted, FORGOTTEN] if jobs_may_lack else [wanted]))
 	bindings = stand.bindings()
 	for pod, code in made.values():
 		assert [run.code for run in pod.runs()] == [code]
