@@ -6,11 +6,6 @@
 
 namespace sk8::core {
 
-static std::string id(const PodKey &key)
-{
-	return key.cluster + '/' + key.uid;
-}
-
 bool HoldTable::masked(const std::string &id) const
 {
 	auto h = holds_.find(id);
@@ -53,45 +48,45 @@ void HoldTable::publish()
 void HoldTable::job_started(const PodKey &key, const Job &job)
 {
 	std::lock_guard lock(mutex_);
-	running_[id(key)] = {job.ref, job.node, job.cores, job.memory_mb};
-	lifted_.erase(id(key));
-	changed(id(key));
+	running_[key.id()] = {job.ref, job.node, job.cores, job.memory_mb};
+	lifted_.erase(key.id());
+	changed(key.id());
 }
 
 void HoldTable::job_ended(const PodKey &key, JobRef ref)
 {
 	std::lock_guard lock(mutex_);
-	auto it = running_.find(id(key));
+	auto it = running_.find(key.id());
 	if (it == running_.end() || it->second.ref != ref)
 		return;
 	// An adopted pod has no cores of its own until its job gave it some: they
 	// are free of other jobs, so let it keep just these.
-	if (auto h = holds_.find(id(key)); h != holds_.end() && h->second.node == it->second.node) {
+	if (auto h = holds_.find(key.id()); h != holds_.end() && h->second.node == it->second.node) {
 		h->second.cores = it->second.cores;
 		h->second.more_cores = 0;
 		h->second.memory_mb = std::max(h->second.memory_mb, it->second.memory_mb);
 	}
 	running_.erase(it);
-	changed(id(key));
+	changed(key.id());
 }
 
 std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 {
 	std::lock_guard lock(mutex_);
-	auto it = running_.find(id(key));
+	auto it = running_.find(key.id());
 	if (it == running_.end() || it->second.ref != ref)
 		return std::nullopt;
 	const Running &r = it->second;
-	Hold &h = holds_[id(key)];
+	Hold &h = holds_[key.id()];
 	h = {key, r.node, r.cores, 0, r.memory_mb};
-	changed(id(key));
+	changed(key.id());
 	return h;
 }
 
 void HoldTable::adopt(Hold hold)
 {
 	std::lock_guard lock(mutex_);
-	const std::string k = id(hold.key);
+	const std::string k = hold.key.id();
 	auto it = holds_.find(k);
 	if (it != holds_.end() && it->second.node == hold.node)
 		return; // known: its cores are better than a guess
@@ -102,23 +97,23 @@ void HoldTable::adopt(Hold hold)
 bool HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
-	if (!holds_.erase(id(key)))
+	if (!holds_.erase(key.id()))
 		return false;
-	lifted_.erase(id(key));
-	changed(id(key));
+	lifted_.erase(key.id());
+	changed(key.id());
 	return true;
 }
 
 bool HoldTable::held(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);
-	return holds_.contains(id(key));
+	return holds_.contains(key.id());
 }
 
 std::string HoldTable::node_of(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);
-	auto it = holds_.find(id(key));
+	auto it = holds_.find(key.id());
 	return it == holds_.end() ? "" : it->second.node;
 }
 
@@ -136,10 +131,10 @@ void HoldTable::lift(const PodKey &key, bool lifted)
 {
 	std::lock_guard lock(mutex_);
 	if (lifted)
-		lifted_.insert(id(key));
+		lifted_.insert(key.id());
 	else
-		lifted_.erase(id(key));
-	changed(id(key));
+		lifted_.erase(key.id());
+	changed(key.id());
 }
 
 void HoldTable::jobs_running(const std::vector<std::pair<PodKey, Job>> &running)
@@ -147,7 +142,7 @@ void HoldTable::jobs_running(const std::vector<std::pair<PodKey, Job>> &running)
 	std::lock_guard lock(mutex_);
 	running_.clear();
 	for (const auto &[key, job] : running)
-		running_[id(key)] = {job.ref, job.node, job.cores, job.memory_mb};
+		running_[key.id()] = {job.ref, job.node, job.cores, job.memory_mb};
 	all_changed();
 }
 
@@ -158,7 +153,7 @@ void HoldTable::restore(std::vector<Hold> holds)
 	running_.clear();
 	lifted_.clear();
 	for (auto &h : holds) {
-		std::string k = id(h.key);
+		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);
 	}
 	all_changed();

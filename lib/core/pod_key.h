@@ -23,6 +23,8 @@ struct PodKey {
 	std::string mark() const;
 	// Anything that mark() cannot have written is nullopt.
 	static std::optional<PodKey> from_mark(std::string_view mark);
+	// "<cluster>/<uid>": what maps are keyed by.
+	std::string id() const { return cluster + '/' + uid; }
 	// For log lines: "<namespace>/<name> (<uid>)".
 	std::string text() const;
 };

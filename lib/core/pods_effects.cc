@@ -383,9 +383,9 @@ void PodsController::tell_loss(Entry &e)
 	reports_.event(e.key, {true, std::string(names::event_unproven), text});
 }
 
+// sync() has freed the hold already.
 void PodsController::release(Entry &e)
 {
-	free_hold(e);
 	if (e.absent)
 		return forget(e.key.uid);
 	if (!has_finalizer(*e.pod))

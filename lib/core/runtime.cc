@@ -120,7 +120,6 @@ void Runtime::reload()
 			if (it == engines_.end() || it->second->settings() != c)
 				start.push_back(c);
 		}
-		settings_ = std::move(*wanted);
 	}
 	for (const auto &name : stop)
 		stop_engine(name);

@@ -51,7 +51,6 @@ private:
 	std::shared_ptr<SlurmWorker> worker_;
 	Thread worker_thread_;
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines_;
-	Settings settings_;
 };
 
 } // namespace sk8::core

@@ -20,11 +20,6 @@ bool submitting_now()
 	return submitting;
 }
 
-static std::string id(const PodKey &key)
-{
-	return key.cluster + '/' + key.uid;
-}
-
 // slurmctld's locks for a scope; counts how long others had to wait for us.
 class SlurmLock {
 public:
@@ -248,7 +243,7 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 {
 	const JobRequest &r = s.request;
 	// A submit that was repeated after a lost answer finds its first job.
-	if (auto it = ids_.find(id(r.key)); it != ids_.end()) {
+	if (auto it = ids_.find(r.key.id()); it != ids_.end()) {
 		sk8_job job{};
 		if (ops_.find(it->second, &job) && r.key.mark() == job.mark && job.state < SK8_JOB_COMPLETED) {
 			reply.ok = true;
@@ -327,7 +322,7 @@ void SlurmWorker::run(const Exclude &e, SlurmReply &reply)
 
 void SlurmWorker::remember(const PodKey &key, const Job &job)
 {
-	auto known = ids_.find(id(key));
+	auto known = ids_.find(key.id());
 	if (job.ended()) {
 		live_.erase(job.ref.id);
 		if (known != ids_.end() && known->second == job.ref.id)
@@ -335,7 +330,7 @@ void SlurmWorker::remember(const PodKey &key, const Job &job)
 		return;
 	}
 	live_[job.ref.id] = {key, job};
-	ids_[id(key)] = job.ref.id;
+	ids_[key.id()] = job.ref.id;
 }
 
 // A start, a takeover, a reconfigure, or a new engine: everything, from scratch.
@@ -398,7 +393,7 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 	sk8_job found{};
 	if (!ops_.find(job_id, &found) || found.submit_time != known.job.ref.submit_time) {
 		live_.erase(job_id);
-		ids_.erase(id(known.key));
+		ids_.erase(known.key.id());
 		posts[known.key.cluster].push_back(
 			[key = known.key, ref = known.job.ref](SlurmListener &l) { l.job_purged(key, ref); });
 		return;
