@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/lifecycle.h"
 
+#include <algorithm>
+
+#include "lib/core/names.h"
+
 namespace sk8::core {
 
 using enum Effect;
@@ -12,7 +16,7 @@ static constexpr Effect table[pod_states][job_states] = {
 	/* gated   */ {nothing, nothing,    end_job,  end_job,  nothing},
 	/* refused */ {refuse,  nothing,    end_job,  end_job,  refuse},
 	/* waiting */ {submit,  nothing,    mirror,   bind,     again},
-	/* bound   */ {adopt,   nothing,    adopt,    nothing,  delete_pod},
+	/* bound   */ {adopt,   nothing,    adopt,    protect,  delete_pod},
 	/* stray   */ {adopt,   nothing,    adopt,    end_job,  adopt},
 	/* leaving */ {nothing, nothing,    end_job,  nothing,  delete_pod},
 	/* over    */ {release, nothing,    end_job,  end_job,  release},
@@ -50,6 +54,11 @@ bool kubelet_reports_over(const kube::Pod &pod)
 		if (c.state != kube::ContainerStatus::State::terminated)
 			return false;
 	return true;
+}
+
+bool has_finalizer(const kube::Pod &pod)
+{
+	return std::ranges::find(pod.meta.finalizers, names::finalizer) != pod.meta.finalizers.end();
 }
 
 PodState classify(const PodFacts &f)
@@ -112,9 +121,9 @@ const char *name(JobState s)
 
 const char *name(Effect e)
 {
-	static const char *const names[] = {"nothing", "look",    "refuse",     "submit",
-					    "mirror",  "bind",    "adopt",      "end_job",
-					    "delete_pod", "again", "release",   "forget"};
+	static const char *const names[] = {"nothing", "look",  "refuse",  "submit",     "mirror",
+					    "bind",    "protect", "adopt", "end_job",    "delete_pod",
+					    "again",   "release", "forget"};
 	return names[static_cast<int>(e)];
 }
 

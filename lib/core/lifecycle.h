@@ -46,7 +46,8 @@ enum class Effect {
 	refuse,      // tell why, in condition and event
 	submit,      // make the job
 	mirror,      // tell in the condition what the job waits for; keep its excluded nodes right
-	bind,        // finalizer, then Binding
+	bind,        // hold on disk, then finalizer and Binding
+	protect,     // our finalizer, if it is not there yet
 	adopt,       // mask what it holds and make it a job on the node where it is
 	end_job,     // with the pod's own end as the job's
 	delete_pod,  // the job ended first
@@ -71,6 +72,9 @@ JobState classify(const Job *job, bool submitting);
 
 // Has the kubelet reported that no container of this pod runs or will run?
 bool kubelet_reports_over(const kube::Pod &pod);
+
+// Does it carry the finalizer that keeps its object until then?
+bool has_finalizer(const kube::Pod &pod);
 
 const char *name(PodState s);
 const char *name(JobState s);

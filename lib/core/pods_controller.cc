@@ -279,7 +279,8 @@ void PodsController::sync(const std::string &uid)
 
 void PodsController::perform(Effect effect, PodState state, Entry &e)
 {
-	if (effect != Effect::nothing && effect != Effect::mirror && effect != Effect::refuse)
+	if (effect != Effect::nothing && effect != Effect::mirror && effect != Effect::refuse &&
+	    effect != Effect::protect)
 		log_debug("pod %s: %s, job %u: %s", e.key.text().c_str(), name(state),
 			  e.job ? e.job->ref.id : 0, name(effect));
 	switch (effect) {
@@ -301,6 +302,9 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		break;
 	case Effect::bind:
 		bind(e);
+		break;
+	case Effect::protect:
+		protect(e);
 		break;
 	case Effect::adopt:
 		adopt(e);
@@ -342,10 +346,14 @@ std::uint64_t PodsController::elapsed_ms(Millis since) const
 
 static constexpr Millis first_delay{500}, longest_delay{30'000};
 
+Millis PodsController::retry_delay(int failures)
+{
+	return std::min(longest_delay, first_delay * (1 << std::min(failures, 10)));
+}
+
 void PodsController::back_off(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
-	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(e.failures, 10)));
-	e.failures++;
+	const Millis delay = retry_delay(e.failures++);
 	e.trouble = why;
 	e.retry_at = ports_.timer.now() + std::max(delay, at_least.value_or(Millis(0)));
 	log_verbose("pod %s: %s", e.key.text().c_str(), why.c_str());

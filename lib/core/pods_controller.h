@@ -94,6 +94,8 @@ private:
 		std::vector<std::vector<kube::NodeTerm>> volumes;
 		std::string excluded;     // what the job was made or updated with
 		bool adopting = false;
+		bool protecting = false;  // our finalizer is on its way, or waits for its next try
+		int protect_failures = 0;
 		Millis binding_since{0};  // of the first try for this job
 		bool delete_sent = false;
 		bool delete_latency_told = false;
@@ -138,6 +140,8 @@ private:
 
 	void bind(Entry &e);
 	void place_and_bind();
+	void protect(Entry &e);
+	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
 	void binding_failed(Entry &e, const std::string &why);
@@ -150,10 +154,10 @@ private:
 	void submitted(Entry &e, const SlurmReply &r);
 	void ended(Entry &e, const SlurmReply &r);
 	void deleted(Entry &e, const KubeReply &r);
-	void finalizer_set(Entry &e, const KubeReply &r);
 	void finalizer_removed(Entry &e, const KubeReply &r);
 
 	std::uint64_t elapsed_ms(Millis since) const;
+	static Millis retry_delay(int failures);
 	void back_off(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
 	void succeeded(Entry &e);
 	void plan_retry(Entry &e);
@@ -167,7 +171,7 @@ private:
 	std::set<std::string> lists_;                    // scheduler names listed once
 	bool jobs_synced_ = false, started_ = false;
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
-	std::vector<std::string> to_place_; // uids whose finalizer is set: hold, then Binding
+	std::vector<std::string> to_place_; // uids whose job runs: hold, then Binding
 };
 
 } // namespace sk8::core

@@ -13,12 +13,6 @@
 
 namespace sk8::core {
 
-static bool has_finalizer(const kube::Pod &pod)
-{
-	const auto &f = pod.meta.finalizers;
-	return std::find(f.begin(), f.end(), names::finalizer) != f.end();
-}
-
 // ---- look ----
 
 void PodsController::look(Entry &e)

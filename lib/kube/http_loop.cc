@@ -24,10 +24,6 @@ namespace sk8::kube {
 
 namespace {
 
-// Requests on the wire at once, watches apart. A new connection (keys, certificates,
-// handshake) is made by this thread in the midst of the burst that needs it: perf saw a
-// third of its time go there. 6 and 16 were not compared in otherwise equal runs.
-constexpr std::size_t max_pooled = 6;
 // libcurl counts watches, too: with less it would close a pooled connection for each.
 constexpr long max_kept = 64;
 constexpr Millis longest_wait{3'600'000};

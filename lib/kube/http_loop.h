@@ -72,6 +72,11 @@ public:
 	using TimerId = std::uint64_t;
 	using Done = std::function<void(HttpResponse)>;
 
+	// Requests on the wire at once, watches apart. Slurm starts jobs in bursts (a cycle of
+	// its backfill), and what waits here for a connection waits for several answers of the
+	// server. Connections are made when a burst first needs them, then kept.
+	static constexpr std::size_t max_pooled = 32;
+
 	// clock must outlive the loop and drives timers, timeout and idle_timeout.
 	// Throws std::bad_alloc if libcurl cannot be set up.
 	explicit HttpLoop(const Clock &clock);

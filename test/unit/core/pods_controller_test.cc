@@ -128,6 +128,53 @@ TEST_CASE("the job of a deleted pod ends only when its containers are gone")
 	CHECK_FALSE(w.masked("n1"));
 }
 
+TEST_CASE("finalizer and Binding are sent together, the finalizer ahead")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.slurm_starts("p");
+	w.fail["finalizer"] = {0}; // never answered
+	w.fail["bind"] = {0};
+	w.run();
+	REQUIRE(w.count("finalizer") == 1);
+	REQUIRE(w.count("bind") == 1);
+	CHECK(std::find(w.calls.begin(), w.calls.end(), "finalizer") <
+	      std::find(w.calls.begin(), w.calls.end(), "bind"));
+}
+
+TEST_CASE("a bound pod whose finalizer could not be set gets it later")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["finalizer"] = {500, 403};
+	w.slurm_starts("p");
+	w.run();
+	REQUIRE(w.pod("p").node_name == "n1");
+	CHECK(w.pod("p").meta.finalizers.empty());
+	w.run(Millis(2'000));
+	CHECK(w.pod("p").meta.finalizers.size() == 1);
+	w.run(Millis(600'000));
+	CHECK(w.count("finalizer") == 3);
+}
+
+TEST_CASE("a finalizer that cannot be set delays no DELETE")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["finalizer"] = std::deque<int>(20, 403);
+	w.slurm_starts("p");
+	w.run();
+	w.kubelet_starts("p");
+	w.run(Millis(60'000));
+	CHECK(w.count("finalizer") < 10);
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+	w.run();
+	CHECK(w.count("delete") == 1);
+}
+
 TEST_CASE("what vanished without proof stays masked")
 {
 	World w;
@@ -301,6 +348,7 @@ TEST_CASE("a pod that somebody else bound is adopted where it is")
 	CHECK_FALSE(w.pod("p").meta.deleting);
 	CHECK(w.job_of("p")->node == "n2");
 	CHECK(w.jobs[0].job.ended());
+	CHECK(w.pod("p").meta.finalizers.size() == 1);
 }
 
 TEST_CASE("a pod of an unmapped namespace gets an event and no job")
@@ -437,7 +485,7 @@ TEST_CASE("late news that a started job is pending are not believed")
 	w.create_pod("p");
 	w.run();
 	const Job pending = *w.job_of("p");
-	w.fail["finalizer"] = {500};
+	w.fail["bind"] = {500};
 	w.slurm_starts("p");
 	w.run();
 	w.controller->job_changed(w.jobs[0].key, pending, Millis(0)); // a scan that a hook overtook

@@ -301,7 +301,7 @@ TEST_CASE("http: after renew_connections nothing uses an old connection, and wha
 
 TEST_CASE("http: more requests than the pool allows wait their turn, a watch does not")
 {
-	const int pool = 6; // max_pooled of http_loop.cc
+	const int pool = HttpLoop::max_pooled;
 	HttpsServer server;
 	Rig rig;
 	std::vector<std::shared_ptr<Stream>> streams;
