@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A case: everything that comes from outside (people, users' programs, faults), as a
+// short text that can be kept and replayed:
+//
+//   seed 17
+//   nodes 2
+//   1.500 create pod=a cpu=2 life=20 exit=3
+//   9.000 crash after=4 down=2
+//
+// Times are seconds of virtual time. What the models add by chance (delays, the order
+// of things) comes from the seed.
+#ifndef SK8_SIM_CASE_H
+#define SK8_SIM_CASE_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "test/sim/schedule.h"
+
+namespace sk8::sim {
+
+struct Action {
+	Micros at = 0;
+	std::string verb;
+	std::map<std::string, std::string> with;
+
+	bool has(const std::string &key) const { return with.contains(key); }
+	std::string text(const std::string &key) const;
+	// otherwise: if it has no such key
+	std::int64_t number(const std::string &key, std::int64_t otherwise = 0) const;
+	Micros seconds(const std::string &key, std::int64_t otherwise = 0) const { return number(key, otherwise) * second; }
+	std::string line() const;
+};
+
+struct Case {
+	std::uint64_t seed = 1;
+	int nodes = 2, cores = 4;
+	std::int64_t memory = 4000;      // MB of a node
+	int job_ids = 10'000;            // then Slurm begins again with the first one
+	int faults = 0;                  // permille of the requests to Kubernetes that go wrong
+	std::string mutant;              // empty: the product as it is
+	std::vector<Action> actions;     // by time
+
+	std::string text() const;
+};
+
+Result<Case> parse_case(const std::string &text);
+// One of infinitely many: the same seed gives the same case.
+Case make_case(std::uint64_t seed);
+
+} // namespace sk8::sim
+
+#endif

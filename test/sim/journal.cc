@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/journal.h"
+
+#include <algorithm>
+
+namespace sk8::sim {
+
+static constexpr char header[] = "{\"v\":1}\n";
+
+bool Disk::holds(const std::string &uid, const std::string &node) const
+{
+	auto parsed = core::parse_journal(ledger);
+	return parsed && std::any_of(parsed->begin(), parsed->end(), [&](const core::Hold &h) {
+		       return h.key.uid == uid && h.node == node;
+	       });
+}
+
+Journal::Journal(Disk &disk, const std::vector<core::Hold> &holds, std::function<bool()> may,
+		 std::function<std::size_t(std::size_t)> torn)
+	: disk_(disk), may_(std::move(may)), torn_(std::move(torn))
+{
+	for (const auto &h : holds)
+		live_[h.key.mark()] = core::journal_line(h);
+}
+
+void Journal::hold(const core::Hold &h)
+{
+	pending_ += core::journal_line(h);
+	live_[h.key.mark()] = core::journal_line(h);
+}
+
+void Journal::free(const core::PodKey &key)
+{
+	live_.erase(key.mark());
+	pending_ += core::journal_line(key);
+}
+
+Result<void> Journal::flush()
+{
+	if (open_ && pending_.empty())
+		return {};
+	if (!may_()) {
+		if (open_) // a rewrite is atomic
+			disk_.ledger += pending_.substr(0, torn_(pending_.size()));
+		return {};
+	}
+	if (disk_.full) {
+		if (open_)
+			disk_.ledger += pending_.substr(0, pending_.size() / 2);
+		open_ = false; // written anew next time
+		return Error{"No space left on device"};
+	}
+	if (!open_) {
+		disk_.ledger = header;
+		for (const auto &[mark, line] : live_)
+			disk_.ledger += line;
+		disk_.found = open_ = true;
+	} else {
+		disk_.ledger += pending_;
+	}
+	pending_.clear();
+	return {};
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/judge.h"
+
+#include <algorithm>
+
+#include "lib/core/hold_journal.h"
+#include "lib/core/names.h"
+#include "lib/core/pod_key.h"
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+void Judge::violation(const std::string &what)
+{
+	if (verdict_.empty())
+		verdict_ = what;
+}
+
+Judge::PodTruth *Judge::truth_of(const std::string &mark)
+{
+	auto key = core::PodKey::from_mark(mark);
+	auto it = key ? pods_.find(key->uid) : pods_.end();
+	return it == pods_.end() ? nullptr : &it->second;
+}
+
+// ---- what people did ----
+
+void Judge::created(const kube::Pod &pod, const Program &program)
+{
+	PodTruth &t = pods_[pod.meta.uid];
+	t.name = pod.meta.name;
+	t.program = program;
+}
+
+void Judge::deleted_by_people(const std::string &uid)
+{
+	PodTruth &t = pods_.at(uid);
+	t.innocent = false;
+	if (t.deleted < 0)
+		t.deleted = time_.now();
+}
+
+void Judge::finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present)
+{
+	auto &list = pods_.at(uid).finalizers;
+	if (present)
+		list.insert(finalizer);
+	else
+		list.erase(finalizer);
+}
+
+void Judge::etcd_restored()
+{
+	for (auto &[uid, t] : pods_) {
+		t.restored = true;
+		t.innocent = false;
+		t.finalizers.clear();
+	}
+}
+
+// ---- I1 ----
+
+// but_pod: a pod that does not count, since the job that is looked at is its own.
+void Judge::check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more)
+{
+	std::uint64_t cores = 0, memory = 0;
+	std::string who;
+	auto add = [&](std::uint64_t c, std::uint64_t m, const std::string &name) {
+		cores += c;
+		memory += m;
+		who += (who.empty() ? "" : ", ") + name + " " + std::to_string(c) + " cores " + std::to_string(m) + " MB";
+	};
+	for (const auto &p : slurm_->processes())
+		if (p.node == node)
+			add(static_cast<std::uint64_t>(p.cores), p.memory, "batch job " + std::to_string(p.job_id));
+	for (const auto &[key, c] : kubelet_->containers())
+		if (c.node == node && c.state == State::running && c.uid != but_pod)
+			add(static_cast<std::uint64_t>(c.program.cores), static_cast<std::uint64_t>(c.program.memory), "pod " + c.pod);
+	if (more)
+		add(more->cpus, more->memory_mb, "job " + std::to_string(more->id) + " that starts");
+	const auto have = static_cast<std::uint64_t>(slurm_->select().cores);
+	if (cores > have || memory > slurm_->select().memory)
+		violation("I1: node " + node + " has " + std::to_string(have) + " cores and " +
+			  std::to_string(slurm_->select().memory) + " MB, used by: " + who);
+}
+
+void Judge::container_started(const Container &c)
+{
+	check_use(c.node, "", nullptr);
+	PodTruth &t = pods_.at(c.uid);
+	if (++t.started > 1 && !t.restored)
+		violation("I3: pod " + c.pod + " (" + c.uid + ") is started a second time, on " + c.node);
+	if (t.restored)
+		for (const auto &[key, other] : kubelet_->containers())
+			if (other.uid == c.uid && other.node != c.node && other.state == State::running)
+				violation("I3: pod " + c.pod + " (" + c.uid + ") runs on " + c.node + " and " + other.node);
+}
+
+void Judge::container_ended(const Container &c)
+{
+	PodTruth &t = pods_.at(c.uid);
+	t.ended_by_itself |= c.by_itself;
+	if (!c.by_itself && c.reason == "Unknown")
+		t.innocent = false; // its node died
+}
+
+void Judge::job_started(const SlurmJob &job)
+{
+	auto key = core::PodKey::from_mark(job.mark);
+	check_use(job.node, key ? key->uid : "", job.batch() ? nullptr : &job);
+}
+
+// ---- I2 ----
+
+void Judge::submitted_by_us(const SlurmJob &job)
+{
+	for (const auto &[id, other] : slurm_->jobs())
+		if (other.live() && other.mark == job.mark && ref(other) != ref(job))
+			violation("I2: job " + std::to_string(job.id) + " is made for " + job.mark + ", which has job " +
+				  std::to_string(id));
+}
+
+void Judge::job_ended(const SlurmJob &job)
+{
+	if (PodTruth *t = truth_of(job.mark); t && !job.by_us)
+		t->innocent = false; // somebody, or a limit, or its node
+}
+
+void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end)
+{
+	const Container *c = kubelet_->find(job.node, uid);
+	if (!c || c->state != State::ended || !c->by_itself || t.phase_set || t.restored)
+		return;
+	kube::PodPtr pod = api_.pod(t.name);
+	if (!pod || pod->meta.uid != uid)
+		return; // nobody is left who knows
+	// times of Kubernetes have a resolution of a second: within that both are true
+	const bool deleted = t.deleted >= 0 && t.deleted <= c->ended_at + second;
+	if (deleted && end.state == SK8_JOB_CANCELLED)
+		return;
+	const Program &p = c->program;
+	const sk8_job_state state = p.out_of_memory ? SK8_JOB_OUT_OF_MEMORY : p.exit_code ? SK8_JOB_FAILED : SK8_JOB_COMPLETED;
+	const std::uint32_t status = static_cast<std::uint32_t>(p.out_of_memory ? 137 : p.exit_code) << 8;
+	if (end.state != state || end.exit_code != status)
+		violation("I2: pod " + t.name + " ended with " + std::to_string(c->exit_code) + ", its job " +
+			  std::to_string(job.id) + " is ended with state " + std::to_string(end.state) + ", status " +
+			  std::to_string(end.exit_code));
+	t.job_told = true;
+}
+
+void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
+{
+	const std::string who = "job " + std::to_string(job.id) + " (" + job.name + ")";
+	auto key = core::PodKey::from_mark(job.mark);
+	if (!key)
+		return violation("I3: " + who + " is ended by us and was never ours");
+	PodTruth *t = truth_of(job.mark);
+	if (!t || !job.running())
+		return;
+	const Container *c = kubelet_->find(job.node, key->uid);
+	if (c && c->state == State::running && !t->restored)
+		return violation("I2: " + who + " is ended by us while its pod runs on " + job.node);
+	check_truth(*t, key->uid, job, end);
+}
+
+// ---- I3 ----
+
+void Judge::bound(const kube::Pod &pod)
+{
+	PodTruth &t = pods_.at(pod.meta.uid);
+	if (++t.bound > 1 && !t.restored)
+		violation("I3: pod " + pod.meta.name + " (" + pod.meta.uid + ") is bound a second time");
+}
+
+void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
+{
+	if (grace < 1)
+		violation("I3: pod " + key.name + " is deleted with grace " + std::to_string(grace));
+	kube::PodPtr pod = api_.pod(key.name);
+	if (!pod || pod->meta.uid != key.uid)
+		return; // the server refuses
+	if (pods_.at(key.uid).innocent)
+		violation("I3: pod " + key.name + " (" + key.uid + ") is deleted by us although nobody ended its job");
+}
+
+void Judge::started_without_being_woken(const SlurmJob &job)
+{
+	violation("I3: job " + std::to_string(job.id) + " (" + job.name +
+		  ") could have started before: Slurm was not told that a mask went away");
+}
+
+// Before our finalizer is on it, people can make a pod's object vanish while it runs.
+void Judge::pod_event(const ApiEvent &event)
+{
+	if (event.removed && kubelet_->runs_anywhere(event.pod->meta.uid))
+		pods_.at(event.pod->meta.uid).lost = true;
+}
+
+// ---- I5, and I1 again, after every step ----
+
+void Judge::check()
+{
+	for (const auto &[r, excluded] : exclusions_) {
+		auto it = slurm_->jobs().find(r.first);
+		if (it != slurm_->jobs().end() && ref(it->second) == r && it->second.pending() &&
+		    it->second.excluded != excluded)
+			violation("I5: an administrator excluded \"" + excluded + "\" for job " + std::to_string(r.first) +
+				  ", now it is \"" + it->second.excluded + "\"");
+	}
+	for (const auto &[r, priority] : priorities_) {
+		auto it = slurm_->jobs().find(r.first);
+		if (it != slurm_->jobs().end() && ref(it->second) == r && it->second.pending() &&
+		    it->second.priority != priority)
+			violation("I5: an administrator set priority " + std::to_string(priority) + " for job " +
+				  std::to_string(r.first) + ", now it is " + std::to_string(it->second.priority));
+	}
+	for (const auto &[uid, t] : pods_) {
+		for (const auto &f : t.finalizers) {
+			kube::PodPtr pod = api_.pod(t.name);
+			const bool there = pod && pod->meta.uid == uid &&
+					   std::count(pod->meta.finalizers.begin(), pod->meta.finalizers.end(), f);
+			if (!there)
+				violation("I5: finalizer " + f + " of pod " + t.name + " was taken off by us");
+		}
+	}
+}
+
+// ---- the end ----
+
+static std::string name_of(const std::string &what, const std::string &name, const std::string &uid)
+{
+	return what + " " + name + " (" + uid + ")";
+}
+
+std::string Judge::unfinished(bool masked, std::size_t entries, const std::string &ledger) const
+{
+	for (const auto &[key, c] : kubelet_->containers())
+		if (c.state == State::running)
+			return name_of("pod", c.pod, c.uid) + " still runs on " + c.node;
+	for (const auto &[id, job] : slurm_->jobs())
+		if (job.live())
+			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
+	for (const auto &[name, pod] : api_.pods()) {
+		const std::string who = name_of("pod", name, pod->meta.uid);
+		if (pod->meta.deleting)
+			return who + " is deleted and does not go";
+		if (pod->phase != "Succeeded" && pod->phase != "Failed")
+			return who + " is still " + pod->phase;
+		if (std::count(pod->meta.finalizers.begin(), pod->meta.finalizers.end(), core::names::finalizer))
+			return who + " still has our finalizer";
+	}
+	std::size_t lost = 0;
+	auto holds = core::parse_journal(ledger);
+	if (!holds)
+		return "the saved ledger cannot be read: " + holds.error().message;
+	for (const auto &h : *holds) {
+		if (!pods_.at(h.key.uid).lost)
+			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
+		lost++;
+	}
+	if (masked && lost == 0)
+		return "something is still masked";
+	if (entries > api_.pods().size() + lost)
+		return "the engine keeps " + std::to_string(entries) + " pods, there are " + std::to_string(api_.pods().size());
+	return "";
+}
+
+void Judge::final_check()
+{
+	for (const auto &[uid, t] : pods_) {
+		if (!t.innocent || t.restored)
+			continue;
+		const std::string who = name_of("pod", t.name, uid);
+		if (!t.program.refused && !t.ended_by_itself)
+			violation("I3: " + who + " did not run to its end, and nobody wanted that");
+		if (t.ended_by_itself && !t.job_told && crashes_ == 0 && !t.phase_set)
+			violation("I2: Slurm was never told how " + who + " ended");
+	}
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// KubePort over the model of the API server: what the engine asks for travels, and on
+// the way it is late, refused, lost before or after it took effect.
+#ifndef SK8_SIM_KUBE_REQUESTS_H
+#define SK8_SIM_KUBE_REQUESTS_H
+
+#include <functional>
+#include <string>
+
+#include "lib/core/kube_port.h"
+#include "test/sim/dice.h"
+#include "test/sim/model_api.h"
+
+namespace sk8::sim {
+
+// For those who look on: what the engine asked for, at the moment when it takes effect.
+class RequestWatcher {
+public:
+	virtual ~RequestWatcher() = default;
+	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
+	virtual void condition_by_us(const core::PodKey &key) = 0;
+};
+
+class KubeRequests final : public core::KubePort {
+public:
+	KubeRequests(Schedule &time, Dice &dice, Story &story, ModelApi &api, RequestWatcher &watcher,
+		     std::function<void(std::function<void()>)> turn)
+		: time_(time), dice_(dice), story_(story), api_(api), watcher_(watcher), turn_(std::move(turn))
+	{
+	}
+	// The process died: what is under way may arrive, the answers do not.
+	void die() { alive_ = false; }
+
+	int faults = 0;               // permille of the requests that go wrong
+	bool strips_finalizers = false; // mutant: all of them, others' too
+
+	void get_pod(const core::PodKey &key, Done done) override;
+	void set_finalizer(const core::PodKey &key, bool present, Done done) override;
+	void bind(const core::PodKey &key, const std::string &node,
+		  const std::map<std::string, std::string> &annotations, Done done) override;
+	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, Done done) override;
+	void set_condition(const core::PodKey &key, const std::string &resource_version,
+			   const core::PodCondition &condition, Done done) override;
+	void create_event(const core::PodKey &key, const core::PodEvent &event, Done done) override;
+	void get_volumes(const core::PodKey &key, const std::vector<std::string> &claims,
+			 std::function<void(const Volumes &)> done) override;
+
+private:
+	using Effect = std::function<core::KubeReply()>;
+	struct Request;
+	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, Done done);
+	void arrive(const std::shared_ptr<Request> &r);
+	bool goes_wrong(const std::shared_ptr<Request> &r);
+	void give_up_later(const std::shared_ptr<Request> &r);
+	void answer(const std::shared_ptr<Request> &r, core::KubeReply reply, Micros delay);
+
+	Schedule &time_;
+	Dice &dice_;
+	Story &story_;
+	ModelApi &api_;
+	RequestWatcher &watcher_;
+	std::function<void(std::function<void()>)> turn_; // runs f on the engine's thread
+	bool alive_ = true;
+};
+
+} // namespace sk8::sim
+
+#endif

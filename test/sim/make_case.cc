@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A seed as a case. Each seed has its own mixture: a random half of the kinds of
+// faults, so that rare combinations come up in few steps.
+#include <algorithm>
+
+#include "test/sim/case.h"
+#include "test/sim/dice.h"
+
+namespace sk8::sim {
+
+namespace {
+
+class Maker {
+public:
+	explicit Maker(std::uint64_t seed) : dice_(seed * 0x2545f4914f6cdd1d + 7) { case_.seed = seed; }
+
+	Case make()
+	{
+		case_.nodes = number(1, 3);
+		case_.cores = number(2, 6);
+		case_.job_ids = chance(300) ? 60 : 10'000;
+		case_.faults = chance(400) ? number(10, 150) : 0;
+		length_ = number(20, 90) * second;
+		const int pods = number(2, 12);
+		for (int i = 0; i < pods; i++)
+			pod("p" + std::to_string(i));
+		const int batch = chance(700) ? number(1, 10) : 0;
+		for (int i = 0; i < batch; i++)
+			this->batch("b" + std::to_string(i));
+		for (const Kind &kind : kinds)
+			if (chance(kind.permille))
+				for (int n = number(1, kind.most); n > 0; n--)
+					(this->*kind.make)();
+		std::stable_sort(case_.actions.begin(), case_.actions.end(),
+				 [](const Action &a, const Action &b) { return a.at < b.at; });
+		return std::move(case_);
+	}
+
+private:
+	struct Kind {
+		int permille, most;
+		void (Maker::*make)();
+	};
+	static const std::vector<Kind> kinds;
+
+	int number(int low, int high) { return static_cast<int>(dice_.between("case", low, high)); }
+	bool chance(int permille) { return dice_.chance("case", permille); }
+	std::string some_pod() { return pods_.at(static_cast<std::size_t>(number(0, static_cast<int>(pods_.size()) - 1))); }
+	std::string some_node() { return "n" + std::to_string(number(1, case_.nodes)); }
+	Micros some_time() { return dice_.between("case", 0, length_); }
+	Action &add(const std::string &verb, Micros at)
+	{
+		case_.actions.push_back({at, verb, {}});
+		return case_.actions.back();
+	}
+	static void set(Action &a, const std::string &key, int value) { a.with[key] = std::to_string(value); }
+
+	void create(const std::string &name, Micros at, bool again)
+	{
+		Action &a = add("create", at);
+		a.with["pod"] = name;
+		set(a, "cpu", number(1, std::min(3, case_.cores)));
+		set(a, "mem", number(1, 15) * 100);
+		if (!chance(150))
+			set(a, "life", number(0, 30));
+		if (chance(400))
+			set(a, "exit", number(1, 9));
+		if (chance(100))
+			set(a, "oom", 1);
+		if (chance(150))
+			set(a, "stubborn", 1);
+		if (chance(40))
+			set(a, "refused", 1);
+		if (chance(300))
+			set(a, "pull", number(0, 5000));
+		if (chance(300))
+			set(a, "grace", number(1, 20));
+		if (again)
+			set(a, "again", 30);
+		if (chance(30))
+			a.with["ns"] = "others";
+	}
+	void pod(const std::string &name)
+	{
+		pods_.push_back(name);
+		const Micros at = some_time();
+		create(name, at, false);
+		if (chance(250)) {
+			Action &a = add("delete", std::min(length_, at + number(0, 30'000) * ms));
+			a.with["pod"] = name;
+			const Micros then = a.at;
+			if (chance(200))
+				set(a, "force", 1);
+			if (chance(500))
+				create(name, then + number(0, 3000) * ms, true);
+		}
+	}
+	void batch(const std::string &name)
+	{
+		Action &a = add("batch", some_time());
+		a.with["job"] = name;
+		set(a, "cpu", number(1, case_.cores));
+		set(a, "mem", number(1, 20) * 100);
+		set(a, "life", number(0, 20));
+		if (chance(200))
+			set(a, "high", 1);
+		if (chance(200))
+			set(a, "requeues", 1);
+	}
+	void on_pod(const char *verb)
+	{
+		Action &a = add(verb, some_time());
+		a.with["pod"] = some_pod();
+	}
+	Action &for_a_while(const char *verb, int most)
+	{
+		Action &a = add(verb, some_time());
+		set(a, "for", number(1, most));
+		return a;
+	}
+
+	void cancel() { on_pod("cancel"); }
+	void timeout() { on_pod("timeout"); }
+	void job_fails() { on_pod("nodefail-job"); }
+	void preempt() { on_pod("preempt"); }
+	void gc() { on_pod("gc"); }
+	void annotate() { on_pod("annotate"); }
+	void finalizer()
+	{
+		on_pod("finalizer");
+		Action off = case_.actions.back();
+		off.at += number(1, 20) * second;
+		set(off, "on", 0);
+		case_.actions.push_back(off);
+	}
+	void hold()
+	{
+		on_pod("priority");
+		set(case_.actions.back(), "to", chance(500) ? 0 : 5000);
+		Action off = case_.actions.back();
+		off.at += number(1, 20) * second;
+		set(off, "to", 1000);
+		case_.actions.push_back(off);
+	}
+	void exclude()
+	{
+		on_pod("exclude");
+		case_.actions.back().with["nodes"] = some_node();
+	}
+	void cordon()
+	{
+		Action &a = add("cordon", some_time());
+		a.with["node"] = some_node();
+		Action off = a;
+		off.at += number(1, 20) * second;
+		set(off, "on", 0);
+		case_.actions.push_back(off);
+	}
+	void crash()
+	{
+		Action &a = add("crash", some_time());
+		set(a, "after", number(0, 12));
+		set(a, "down", number(10, 8000));
+	}
+	void forget()
+	{
+		crash();
+		set(case_.actions.back(), "forget", 1);
+	}
+	void shutdown() { set(add("shutdown", some_time()), "down", number(10, 8000)); }
+	void reconfigure() { add("reconfigure", some_time()); }
+	void locks() { set(for_a_while("locks", 20), "delay", number(100, 5000)); }
+	void busy() { for_a_while("busy", 20); }
+	void diskfull() { for_a_while("diskfull", 20); }
+	void clock() { set(add("clock", some_time()), "step", number(-30, 30)); }
+	void apidown() { for_a_while("apidown", 30); }
+	void apihang() { for_a_while("apihang", 50); }
+	void forbid() { for_a_while("forbid", 90); }
+	void faults() { set(for_a_while("faults", 30), "rate", number(100, 900)); }
+	void watch()
+	{
+		Action &a = for_a_while("watch", 30);
+		if (chance(500))
+			set(a, "break", 1);
+		if (chance(300))
+			set(a, "lost", 1);
+		if (chance(500))
+			set(a, "late", number(100, 10'000));
+		if (chance(500))
+			set(a, "twice", number(100, 500));
+		if (chance(300))
+			set(a, "reorders", 1);
+	}
+	void nodefail() { for_a_while("nodefail", 60).with["node"] = some_node(); }
+	void netcut() { for_a_while("netcut", 40).with["node"] = some_node(); }
+	void kubelate() { set(for_a_while("kubelate", 30), "late", number(500, 10'000)); }
+
+	Dice dice_;
+	Case case_;
+	Micros length_ = 0;
+	std::vector<std::string> pods_;
+};
+
+const std::vector<Maker::Kind> Maker::kinds = {
+	{400, 4, &Maker::cancel},    {200, 2, &Maker::timeout},  {150, 2, &Maker::job_fails}, {200, 3, &Maker::preempt},
+	{80, 1, &Maker::gc},	     {200, 5, &Maker::annotate}, {150, 3, &Maker::finalizer}, {200, 3, &Maker::hold},
+	{200, 3, &Maker::exclude},   {200, 3, &Maker::cordon},	 {400, 4, &Maker::crash},     {60, 1, &Maker::forget},
+	{150, 2, &Maker::shutdown},  {200, 3, &Maker::reconfigure}, {200, 2, &Maker::locks},  {100, 2, &Maker::busy},
+	{100, 2, &Maker::diskfull},  {100, 3, &Maker::clock},	 {200, 2, &Maker::apidown},   {150, 2, &Maker::apihang},
+	{80, 1, &Maker::forbid},     {250, 3, &Maker::faults},	 {300, 4, &Maker::watch},     {150, 2, &Maker::nodefail},
+	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate},
+};
+
+} // namespace
+
+Case make_case(std::uint64_t seed)
+{
+	return Maker(seed).make();
+}
+
+} // namespace sk8::sim

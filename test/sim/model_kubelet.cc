@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/model_kubelet.h"
+
+#include <algorithm>
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+static constexpr Micros again = 2 * second; // a kubelet that cannot reach the server
+
+const Container *ModelKubelet::find(const std::string &node, const std::string &uid) const
+{
+	auto it = containers_.find({node, uid});
+	return it == containers_.end() ? nullptr : &it->second;
+}
+
+bool ModelKubelet::runs_anywhere(const std::string &uid) const
+{
+	return std::any_of(containers_.begin(), containers_.end(), [&](const auto &c) {
+		return c.first.second == uid && c.second.state == State::running;
+	});
+}
+
+// ---- what it hears ----
+
+void ModelKubelet::pod_event(const ApiEvent &event)
+{
+	const kube::Pod &pod = *event.pod;
+	if (!pod.node_name.empty())
+		notice(pod.node_name, pod.meta.name, pod.meta.uid,
+		       dice_.between("kubelet/" + pod.meta.name, 1 * ms, 200 * ms));
+}
+
+void ModelKubelet::restored()
+{
+	// every kubelet lists again
+	for (const auto &[key, c] : containers_)
+		notice(c.node, c.pod, c.uid, second);
+	for (const auto &[name, pod] : api_.pods())
+		if (!pod->node_name.empty())
+			notice(pod->node_name, name, pod->meta.uid, second);
+}
+
+void ModelKubelet::notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay)
+{
+	time_.after(delay, [this, node, name, uid] { look(node, name, uid); });
+}
+
+void ModelKubelet::look(const std::string &node, const std::string &name, const std::string &uid)
+{
+	if (!powered(node))
+		return; // power() looks again
+	if (!reachable(node))
+		return notice(node, name, uid, again);
+	kube::PodPtr pod = api_.pod(name);
+	const bool mine = pod && pod->meta.uid == uid && pod->node_name == node;
+	auto it = containers_.find({node, uid});
+	if (it == containers_.end()) {
+		if (mine)
+			first_seen(node, *pod);
+		return;
+	}
+	Container &c = it->second;
+	if (!mine)
+		return terminate(c, 5); // its object vanished: nothing is reported any more
+	if (pod->meta.deleting)
+		terminate(c, pod->meta.deletion_grace_seconds);
+	else if (pod->phase == "Succeeded" || pod->phase == "Failed")
+		terminate(c, pod->grace_seconds); // somebody else said so
+	if (c.state == State::ended)
+		plan_report(c);
+}
+
+void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
+{
+	if (pod.phase == "Succeeded" || pod.phase == "Failed")
+		return;
+	const Key key{node, pod.meta.uid};
+	Container &c = containers_[key];
+	c.pod = pod.meta.name;
+	c.uid = pod.meta.uid;
+	c.node = node;
+	c.program = programs_[pod.meta.uid];
+	c.seen_at = epoch + time_.now() / second;
+	if (pod.meta.deleting)
+		return end(c, 0, "", false); // before it was ever started
+	if (c.program.refused)
+		return end(c, 0, "OutOfcpu", false);
+	plan_report(c);
+	time_.after(c.program.start_delay, [this, key] { start(key); });
+}
+
+// ---- containers ----
+
+void ModelKubelet::start(const Key &key)
+{
+	Container &c = containers_.at(key);
+	if (c.state != State::seen)
+		return;
+	c.state = State::running;
+	c.started_ever = true;
+	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") runs");
+	listener_.container_started(c);
+	plan_report(c);
+	if (c.program.life >= 0)
+		time_.after(c.program.life, [this, key] {
+			Container &mine = containers_.at(key);
+			if (mine.state != State::running)
+				return;
+			if (mine.program.out_of_memory)
+				end(mine, 137, "OOMKilled", true);
+			else
+				end(mine, mine.program.exit_code, mine.program.exit_code ? "Error" : "Completed", true);
+		});
+}
+
+void ModelKubelet::terminate(Container &c, std::int64_t grace)
+{
+	if (c.state == State::seen)
+		return end(c, 0, "", false);
+	if (c.state == State::ended)
+		return;
+	const Key key{c.node, c.uid};
+	const Micros kill = time_.now() + grace * second;
+	if (!c.told_to_end && !c.program.ignores_sigterm)
+		time_.after(dice_.between("sigterm/" + c.pod, 1 * ms, 300 * ms), [this, key] {
+			Container &mine = containers_.at(key);
+			if (mine.state == State::running)
+				end(mine, 143, "Error", false);
+		});
+	c.told_to_end = true;
+	if (c.kill_at >= 0 && c.kill_at <= kill)
+		return;
+	c.kill_at = kill;
+	time_.after(grace * second, [this, key] {
+		Container &mine = containers_.at(key);
+		if (mine.state == State::running && mine.kill_at <= time_.now())
+			end(mine, 137, "Error", false);
+	});
+}
+
+void ModelKubelet::end(Container &c, int exit_code, const std::string &reason, bool by_itself)
+{
+	c.state = State::ended;
+	c.exit_code = exit_code;
+	c.reason = reason;
+	c.by_itself = by_itself;
+	c.ended_at = time_.now();
+	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") ends: ", std::to_string(exit_code), " ", reason);
+	listener_.container_ended(c);
+	plan_report(c);
+}
+
+// ---- reports ----
+
+void ModelKubelet::plan_report(Container &c)
+{
+	if (c.reporting)
+		return;
+	c.reporting = true;
+	const Micros late = lateness ? dice_.between("late/" + c.pod, 0, lateness) : 0;
+	const Key key{c.node, c.uid};
+	time_.after(dice_.between("report/" + c.pod, 1 * ms, 100 * ms) + late, [this, key] { report(key); });
+}
+
+void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
+{
+	pod.started_at = c.seen_at;
+	kube::ContainerStatus status;
+	status.name = "main";
+	status.started_ever = c.started_ever;
+	status.reason = c.reason;
+	switch (c.state) {
+	case State::seen:
+		status.state = kube::ContainerStatus::State::waiting;
+		pod.phase = "Pending";
+		break;
+	case State::running:
+		status.state = kube::ContainerStatus::State::running;
+		pod.phase = "Running";
+		break;
+	case State::ended:
+		status.state = c.started_ever ? kube::ContainerStatus::State::terminated
+					      : kube::ContainerStatus::State::waiting;
+		status.exit_code = c.exit_code;
+		status.finished_at = epoch + c.ended_at / second;
+		pod.phase = c.started_ever && c.exit_code == 0 ? "Succeeded" : "Failed";
+		if (!c.started_ever)
+			pod.reason = c.reason;
+		break;
+	}
+	if (c.state == State::ended && c.program.refused)
+		pod.containers.clear();
+	else
+		pod.containers = {status};
+}
+
+void ModelKubelet::report(const Key &key)
+{
+	Container &c = containers_.at(key);
+	c.reporting = false;
+	if (!powered(c.node))
+		return; // power() reports
+	if (!reachable(c.node)) {
+		c.reporting = true;
+		time_.after(again, [this, key] { report(key); });
+		return;
+	}
+	kube::PodPtr pod = api_.pod(c.pod);
+	if (!pod || pod->meta.uid != c.uid || pod->node_name != c.node)
+		return;
+	if (pod->phase != "Succeeded" && pod->phase != "Failed") {
+		api_.change(c.pod, c.uid, [&](kube::Pod &p) { write_status(p, c); });
+	} else if (c.state == State::ended && !pod->containers.empty() &&
+		   pod->containers[0].state == kube::ContainerStatus::State::running) {
+		// somebody else set the final phase: the kubelet's word comes all the same
+		const std::string phase = pod->phase;
+		api_.change(c.pod, c.uid, [&](kube::Pod &p) {
+			write_status(p, c);
+			p.phase = phase;
+		});
+	}
+	if (c.state == State::ended)
+		time_.after(dice_.between("delete/" + c.pod, 1 * ms, 50 * ms), [this, key] { last_delete(key); });
+}
+
+// The kubelet's own, when all is cleaned up: grace 0, which overwrites the time.
+void ModelKubelet::last_delete(const Key &key)
+{
+	const Container &c = containers_.at(key);
+	if (!powered(c.node))
+		return;
+	if (!reachable(c.node)) {
+		time_.after(again, [this, key] { last_delete(key); });
+		return;
+	}
+	kube::PodPtr pod = api_.pod(c.pod);
+	if (pod && pod->meta.uid == c.uid && pod->node_name == c.node && pod->meta.deleting)
+		api_.remove(c.pod, c.uid, 0);
+}
+
+// ---- nodes ----
+
+void ModelKubelet::power(const std::string &node, bool on)
+{
+	if (!on) {
+		tell(story_, "node ", node, " dies");
+		off_.insert(node);
+		for (auto &[key, c] : containers_)
+			if (c.node == node && c.state != State::ended)
+				end(c, 255, "Unknown", false);
+		return;
+	}
+	tell(story_, "node ", node, " is back");
+	off_.erase(node);
+	for (auto &[key, c] : containers_) {
+		if (c.node != node)
+			continue;
+		c.reporting = false;
+		plan_report(c);
+	}
+	for (const auto &[name, pod] : api_.pods())
+		if (pod->node_name == node)
+			notice(node, name, pod->meta.uid, second);
+}
+
+void ModelKubelet::connect(const std::string &node, bool connected)
+{
+	if (connected)
+		cut_.erase(node);
+	else
+		cut_.insert(node);
+}
+
+} // namespace sk8::sim

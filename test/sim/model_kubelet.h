@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Kubelets and what really runs on the nodes: containers start, end by themselves,
+// for lack of memory, or after SIGTERM or SIGKILL; what the API server hears of it
+// comes late, or not while the node is cut off.
+#ifndef SK8_SIM_MODEL_KUBELET_H
+#define SK8_SIM_MODEL_KUBELET_H
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "test/sim/dice.h"
+#include "test/sim/model_api.h"
+
+namespace sk8::sim {
+
+// What the pod's program will do, if nothing comes in between.
+struct Program {
+	Micros start_delay = second;  // pulling its image
+	Micros life = -1;             // -1: until it is ended
+	int exit_code = 0;
+	bool out_of_memory = false;
+	bool ignores_sigterm = false;
+	bool refused = false;         // the kubelet does not admit it
+	int cores = 1;
+	std::int64_t memory = 0;      // MB
+};
+
+// The truth about one pod on one node.
+struct Container {
+	std::string pod, uid, node;
+	Program program;
+	enum class State { seen, running, ended } state = State::seen;
+	int exit_code = 0;
+	std::string reason;
+	bool by_itself = false;   // ended by its own program
+	bool told_to_end = false; // SIGTERM was sent
+	bool started_ever = false;
+	Micros ended_at = 0, kill_at = -1;
+	std::int64_t seen_at = 0; // wall seconds: status.startTime
+	bool reporting = false;   // a report is on its way
+};
+
+class ContainerListener {
+public:
+	virtual ~ContainerListener() = default;
+	virtual void container_started(const Container &c) = 0;
+	virtual void container_ended(const Container &c) = 0;
+};
+
+class ModelKubelet final : public ApiListener {
+public:
+	ModelKubelet(Schedule &time, Dice &dice, Story &story, ModelApi &api, ContainerListener &listener)
+		: time_(time), dice_(dice), story_(story), api_(api), listener_(listener)
+	{
+	}
+	void set_program(const std::string &uid, const Program &program) { programs_[uid] = program; }
+	const Program &program(const std::string &uid) const { return programs_.at(uid); }
+
+	// ---- nodes ----
+	void power(const std::string &node, bool on); // off: all of it dies
+	void connect(const std::string &node, bool connected);
+	bool powered(const std::string &node) const { return !off_.contains(node); }
+	Micros lateness = 0; // of reports, at most, beside the usual
+
+	// Everything that was ever started, by node and uid.
+	const std::map<std::pair<std::string, std::string>, Container> &containers() const { return containers_; }
+	const Container *find(const std::string &node, const std::string &uid) const;
+	bool runs_anywhere(const std::string &uid) const;
+
+	void pod_event(const ApiEvent &event) override;
+	void restored() override;
+
+private:
+	using Key = std::pair<std::string, std::string>;
+	bool reachable(const std::string &node) const
+	{
+		return !off_.contains(node) && !cut_.contains(node) && !api_.down && !api_.hung;
+	}
+	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
+	void look(const std::string &node, const std::string &name, const std::string &uid);
+	void first_seen(const std::string &node, const kube::Pod &pod);
+	void start(const Key &key);
+	void terminate(Container &c, std::int64_t grace);
+	void end(Container &c, int exit_code, const std::string &reason, bool by_itself);
+	void plan_report(Container &c);
+	void report(const Key &key);
+	void last_delete(const Key &key);
+	void write_status(kube::Pod &pod, const Container &c) const;
+
+	Schedule &time_;
+	Dice &dice_;
+	Story &story_;
+	ModelApi &api_;
+	ContainerListener &listener_;
+	std::map<std::string, Program> programs_; // by uid
+	std::map<Key, Container> containers_;
+	std::set<std::string> off_, cut_;
+};
+
+} // namespace sk8::sim
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/model_select.h"
+
+#include <algorithm>
+
+namespace sk8::sim {
+
+ModelSelect::ModelSelect(int count, int cores_, std::uint64_t memory_) : cores(cores_), memory(memory_)
+{
+	for (int i = 1; i <= count; i++)
+		nodes["n" + std::to_string(i)];
+	clear();
+}
+
+void ModelSelect::clear()
+{
+	for (auto &[name, n] : nodes) {
+		n.used.assign(static_cast<std::size_t>(cores), false);
+		n.memory = 0;
+		n.completing = 0;
+	}
+}
+
+void ModelSelect::take(const SlurmJob &job)
+{
+	SelectNode &n = nodes.at(job.node);
+	for (auto c : job.cores)
+		n.used[c] = true;
+	n.memory += job.memory_mb;
+}
+
+void ModelSelect::give(const SlurmJob &job)
+{
+	SelectNode &n = nodes.at(job.node);
+	for (auto c : job.cores)
+		n.used[c] = false;
+	n.memory -= std::min(n.memory, job.memory_mb);
+}
+
+static bool in_list(const std::string &list, const std::string &word)
+{
+	return !list.empty() && ("," + list + ",").find("," + word + ",") != std::string::npos;
+}
+
+// masks.c hide_more(): from the last one down.
+static std::uint32_t hide_more(std::vector<bool> &hidden, const std::vector<bool> *avoid, std::uint32_t more)
+{
+	for (std::size_t k = hidden.size(); more > 0 && k-- > 0;) {
+		if (hidden[k] || (avoid && (*avoid)[k]))
+			continue;
+		hidden[k] = true;
+		more--;
+	}
+	return more;
+}
+
+// masks.c choose_cores()
+static std::vector<bool> hidden_cores(const core::NodeMask &mask, const std::vector<bool> &used)
+{
+	std::vector<bool> hidden(used.size(), mask.whole);
+	for (auto c : mask.cores)
+		if (c < hidden.size())
+			hidden[c] = true;
+	if (const std::uint32_t left = hide_more(hidden, &used, mask.more_cores))
+		hide_more(hidden, nullptr, left);
+	return hidden;
+}
+
+std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const std::string &node, const Masks *masks,
+						    const std::vector<const SlurmJob *> &without) const
+{
+	const SelectNode &n = nodes.at(node);
+	if (!n.usable || n.completing || in_list(job.excluded, node) || (!job.required.empty() && job.required != node))
+		return std::nullopt;
+	std::vector<bool> busy = n.used;
+	std::uint64_t counted = n.memory;
+	for (const SlurmJob *j : without) {
+		if (j->node != node)
+			continue;
+		for (auto c : j->cores)
+			busy[c] = false;
+		counted -= std::min(counted, j->memory_mb);
+	}
+	if (masks) {
+		for (const auto &mask : masks->masks) {
+			if (mask.node != node)
+				continue;
+			const auto hidden = hidden_cores(mask, n.used);
+			for (std::size_t k = 0; k < busy.size(); k++)
+				busy[k] = busy[k] || hidden[k];
+			const std::uint64_t left = memory - std::min(memory, counted);
+			counted += mask.whole ? left : std::min(mask.memory_mb, left);
+		}
+	}
+	if (counted + job.memory_mb > memory)
+		return std::nullopt;
+	Cores take;
+	for (std::size_t k = 0; k < busy.size() && take.size() < job.cpus; k++)
+		if (!busy[k])
+			take.push_back(static_cast<std::uint16_t>(k));
+	if (take.size() < job.cpus)
+		return std::nullopt;
+	return take;
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// select/cons_tres with lib/slurm/masks.c in front of it: which cores a job would get
+// on a node, beside running jobs and what pods hold.
+#ifndef SK8_SIM_MODEL_SELECT_H
+#define SK8_SIM_MODEL_SELECT_H
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/hold_table.h"
+#include "test/sim/slurm_job.h"
+
+namespace sk8::sim {
+
+struct SelectNode {
+	std::vector<bool> used;   // by running jobs
+	std::uint64_t memory = 0; // MB, the same
+	bool usable = true;       // it has registered and is not down
+	int completing = 0;       // ended jobs whose processes are still there
+};
+
+class ModelSelect {
+public:
+	using Cores = std::vector<std::uint16_t>;
+	using Masks = core::MaskSnapshot; // may be null
+
+	ModelSelect(int nodes, int cores, std::uint64_t memory);
+
+	// The cores it would get there, the first ones first; nullopt: not now.
+	// without: running jobs that are thought away (preemption).
+	std::optional<Cores> test(const SlurmJob &job, const std::string &node, const Masks *masks,
+				  const std::vector<const SlurmJob *> &without = {}) const;
+	void take(const SlurmJob &job);
+	void give(const SlurmJob &job);
+	void clear(); // no job runs
+
+	std::map<std::string, SelectNode> nodes; // n1, n2 ...
+	const int cores;
+	const std::uint64_t memory;
+};
+
+} // namespace sk8::sim
+
+#endif

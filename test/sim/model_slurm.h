@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurmctld behind struct sk8_slurm_ops: a queue, a scheduler, ends, purges, ids that
+// come again, and a saved state that is up to five seconds old when it is killed.
+// Hooks are called where lib/slurm/module.c has them. The processes of batch jobs are
+// real: they survive slurmctld.
+#ifndef SK8_SIM_MODEL_SLURM_H
+#define SK8_SIM_MODEL_SLURM_H
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/sim/dice.h"
+#include "test/sim/model_select.h"
+#include "test/sim/story.h"
+
+namespace sk8::sim {
+
+inline constexpr std::int64_t slurm_epoch = 1'000'000; // wall seconds at the virtual time 0
+
+// Our plugins, as slurmctld calls them.
+class SlurmHooks {
+public:
+	virtual ~SlurmHooks() = default;
+	virtual void node_init() = 0; // before jobs are loaded
+	virtual void job_start(const sk8_job &job) = 0;
+	virtual void job_fini(const sk8_job &job) = 0;  // before its cores are free
+	virtual void reconfigure() = 0;
+	virtual std::shared_ptr<const core::MaskSnapshot> masks() = 0;
+};
+
+// For those who look on.
+class SlurmWatcher {
+public:
+	virtual ~SlurmWatcher() = default;
+	virtual void slurm_changed() = 0; // a scan would find something new
+	virtual void job_started(const SlurmJob &job) = 0;
+	virtual void job_ended(const SlurmJob &job) = 0;
+	virtual void job_ended_by_us(const SlurmJob &before, const sk8_end &end) = 0;
+	virtual void submitted_by_us(const SlurmJob &job) = 0;
+	virtual void started_without_being_woken(const SlurmJob &job) = 0;
+};
+
+// What a batch job runs on its node.
+struct BatchProcess {
+	std::uint32_t job_id;
+	std::int64_t submit_time;
+	std::string node;
+	int cores;
+	std::uint64_t memory;
+};
+
+class ModelSlurm {
+public:
+	ModelSlurm(Schedule &time, Dice &dice, Story &story, SlurmWatcher &watcher, int nodes, int cores,
+		   std::int64_t memory, int job_ids);
+	~ModelSlurm();
+	ModelSlurm(const ModelSlurm &) = delete;
+	ModelSlurm &operator=(const ModelSlurm &) = delete;
+
+	// C has no context: of the one model of this thread.
+	static const sk8_slurm_ops &ops();
+
+	// ---- the daemon ----
+	void boot(SlurmHooks &hooks); // node_init, jobs, reconfigure
+	void kill();                  // what was not saved is lost
+	void shut_down();             // saves first
+	bool up() const { return hooks_ != nullptr; }
+	std::int64_t clock_step = 0;  // seconds that its clock is ahead
+	std::int64_t wall() const { return slurm_epoch + clock_step + time_.now() / second; }
+
+	// ---- people; nothing happens while it is down ----
+	void sbatch(SlurmJob job);
+	// The newest live job with that name, of sbatch or of a pod; null: none.
+	SlurmJob *live_job(const std::string &name);
+	void finish(SlurmJob &job, sk8_job_state state, std::uint32_t exit_code, std::uint32_t by);
+	void updated(); // after somebody changed a job
+	void reconfigure(); // scontrol reconfigure
+	// One pass of the scheduler on a thread of its own, in the middle of what ours do.
+	void schedule_now();
+	void lose_state() { saved_ = {}; } // of StateSaveLocation
+
+	// ---- nodes ----
+	void node_dies(const std::string &node);
+	void node_returns(const std::string &node);
+	int busy = 0; // permille of our submits that it does not take now
+
+	const std::map<std::uint32_t, SlurmJob> &jobs() const { return jobs_; }
+	const std::vector<BatchProcess> &processes() const { return processes_; }
+	const ModelSelect &select() const { return select_; }
+	std::size_t pending() const;
+
+private:
+	friend struct Ops;
+	sk8_job view(const SlurmJob &job) const;
+	std::uint32_t next_id();
+	void submit(const sk8_submit &s, sk8_outcome &out);
+	void end(const sk8_end &e, sk8_outcome &out);
+	void exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes, sk8_outcome &out);
+	SlurmJob *find(std::uint32_t id);
+
+	void changed(); // save soon; the stamp moves
+	void save();
+	void load();
+	void registered();
+	void kick();
+	void pass(bool woken);
+	bool try_start(SlurmJob &job);
+	void start(SlurmJob &job, const std::string &node, std::vector<std::uint16_t> cores);
+	void preempt_for(const SlurmJob &job);
+	void process_ends(const SlurmJob &job, bool by_itself);
+	void plan_purge(const SlurmJob &job);
+	void fail_jobs_on(const std::string &node);
+	// Runs f later, unless the daemon died meanwhile.
+	void later(Micros delay, std::function<void()> f);
+
+	Schedule &time_;
+	Dice &dice_;
+	Story &story_;
+	SlurmWatcher &watcher_;
+	SlurmHooks *hooks_ = nullptr;
+	ModelSelect select_;
+	const std::uint32_t last_id_;
+
+	struct State {
+		std::map<std::uint32_t, SlurmJob> jobs;
+		std::uint32_t next = 1;
+	};
+	std::map<std::uint32_t, SlurmJob> jobs_;
+	std::uint32_t next_ = 1;
+	State saved_;
+	std::vector<BatchProcess> processes_;
+	std::map<std::string, bool> dead_; // nodes without power
+	int life_ = 0;                     // of the daemon
+	std::int64_t jobs_stamp_ = 0, nodes_stamp_ = 0;
+	bool save_planned_ = false, kicked_ = false, pass_planned_ = false, locked_ = false;
+};
+
+} // namespace sk8::sim
+
+#endif

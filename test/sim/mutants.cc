@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/mutants.h"
+
+#include <map>
+
+namespace sk8::sim {
+
+using core::KubeReply;
+using core::PodKey;
+
+const std::vector<MutantInfo> &mutants()
+{
+	using enum Mutant;
+	static const std::vector<MutantInfo> table = {
+		{no_uid_precondition, "no-uid-precondition", "writes go to whatever pod has the name now"},
+		{grace_zero, "grace-zero", "pods are deleted with grace 0"},
+		{no_finalizer, "no-finalizer", "the finalizer is believed to be there and is not"},
+		{ack_before_answer, "ack-before-answer", "a Binding is believed before it was answered"},
+		{silence_is_absence, "silence-is-absence", "a GET without an answer counts as a 404"},
+		{deletion_is_proof, "deletion-is-proof", "a deleted pod counts as ended"},
+		{strips_finalizers, "strips-finalizers", "others' finalizers go with ours"},
+		{relist_ignored, "relist-ignored", "only the first list of pods is believed"},
+		{exit_code_lost, "exit-code-lost", "each job ends with COMPLETED 0"},
+		{pod_end_not_told, "pod-end-not-told", "a job is believed to be ended and is not"},
+		{job_end_not_forwarded, "job-end-not-forwarded", "the engine does not hear of ends of jobs"},
+		{scheduler_not_woken, "scheduler-not-woken", "Slurm does not hear that masks went away"},
+		{timers_lost, "timers-lost", "each fifth timer is forgotten"},
+		{second_job, "second-job", "a submit is now and then done twice"},
+		{stale_job_ref, "stale-job-ref", "a job is ended by its bare id, whoever has it now"},
+		{exclusion_overwritten, "exclusion-overwritten", "what an administrator excluded is not noticed"},
+		{hold_not_flushed, "hold-not-flushed", "the ledger is said to be on disk and is not yet"},
+		{ledger_not_loaded, "ledger-not-loaded", "the saved ledger is not read at start"},
+		{no_leaving_mask, "no-leaving-mask", "job_fini does not mask what the pod holds"},
+		{late_leaving_mask, "late-leaving-mask", "it does, but after the cores were freed"},
+		{mask_without_memory, "mask-without-memory", "masks hide cores only"},
+		{adoption_masks_nothing, "adoption-masks-nothing", "cores without a number are not hidden"},
+		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
+	};
+	return table;
+}
+
+std::optional<Mutant> mutant_named(const std::string &name)
+{
+	if (name.empty())
+		return Mutant::none;
+	for (const auto &m : mutants())
+		if (name == m.name)
+			return m.id;
+	return std::nullopt;
+}
+
+// ---- Kubernetes ----
+
+namespace {
+
+class MutantKube final : public core::KubePort {
+public:
+	MutantKube(Mutant m, core::KubePort &inner, ModelApi &api) : m_(m), inner_(inner), api_(api) {}
+
+	void get_pod(const PodKey &key, Done done) override
+	{
+		if (m_ != Mutant::silence_is_absence)
+			return inner_.get_pod(key, std::move(done));
+		inner_.get_pod(key, [done = std::move(done)](KubeReply r) {
+			if (r.status == 0 || r.status >= 500)
+				r.status = 404;
+			done(r);
+		});
+	}
+	void set_finalizer(const PodKey &key, bool present, Done done) override
+	{
+		if (m_ == Mutant::no_finalizer && present)
+			return answer(key, 200, std::move(done));
+		inner_.set_finalizer(fix(key), present, std::move(done));
+	}
+	void bind(const PodKey &key, const std::string &node, const std::map<std::string, std::string> &annotations,
+		  Done done) override
+	{
+		if (m_ == Mutant::ack_before_answer) {
+			inner_.bind(key, node, annotations, [](const KubeReply &) {});
+			return answer(key, 201, std::move(done));
+		}
+		inner_.bind(fix(key), node, annotations, std::move(done));
+	}
+	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
+	{
+		inner_.delete_pod(fix(key), m_ == Mutant::grace_zero ? 0 : grace, std::move(done));
+	}
+	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
+	{
+		inner_.set_condition(key, version, c, std::move(done));
+	}
+	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
+	{
+		inner_.create_event(key, event, std::move(done));
+	}
+	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
+			 std::function<void(const Volumes &)> done) override
+	{
+		inner_.get_volumes(key, claims, std::move(done));
+	}
+
+private:
+	// The key as a request without a uid would be understood by the server.
+	PodKey fix(PodKey key) const
+	{
+		kube::PodPtr pod = m_ == Mutant::no_uid_precondition ? api_.pod(key.name) : nullptr;
+		if (pod)
+			key.uid = pod->meta.uid;
+		return key;
+	}
+	// Later, since no port calls back at once.
+	void answer(const PodKey &key, int status, Done done)
+	{
+		inner_.get_pod(key, [done = std::move(done), status](const KubeReply &) {
+			KubeReply r;
+			r.status = status;
+			done(r);
+		});
+	}
+	Mutant m_;
+	core::KubePort &inner_;
+	ModelApi &api_;
+};
+
+// ---- Slurm ----
+
+class MutantSlurm final : public core::SlurmPort {
+public:
+	MutantSlurm(Mutant m, core::SlurmPort &inner) : m_(m), inner_(inner) {}
+
+	void submit(core::JobRequest request, Done done) override { inner_.submit(std::move(request), std::move(done)); }
+	void end(const PodKey &key, core::JobRef ref, core::JobEnd end, Done done) override
+	{
+		if (m_ == Mutant::exit_code_lost)
+			end = {SK8_JOB_COMPLETED, 0, end.comment};
+		if (m_ == Mutant::pod_end_not_told)
+			return inner_.exclude(key, ref, "", [done = std::move(done)](core::SlurmReply r) {
+				r.ok = true;
+				done(r);
+			});
+		inner_.end(key, ref, std::move(end), std::move(done));
+	}
+	void exclude(const PodKey &key, core::JobRef ref, std::string nodes, Done done) override
+	{
+		inner_.exclude(key, ref, std::move(nodes), std::move(done));
+	}
+	void wake_scheduler() override
+	{
+		if (m_ != Mutant::scheduler_not_woken)
+			inner_.wake_scheduler();
+	}
+
+private:
+	Mutant m_;
+	core::SlurmPort &inner_;
+};
+
+class MutantJournal final : public core::HoldJournal {
+public:
+	explicit MutantJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
+	void hold(const core::Hold &h) override { inner_->hold(h); }
+	void free(const PodKey &key) override { inner_->free(key); }
+	Result<void> flush() override
+	{
+		if (++calls_ % 8 != 0)
+			return {};
+		return inner_->flush();
+	}
+
+private:
+	std::unique_ptr<core::HoldJournal> inner_;
+	int calls_ = 0;
+};
+
+// ---- Slurm's functions ----
+
+struct OpsState {
+	const sk8_slurm_ops *inner = nullptr;
+	int submits = 0;
+	std::map<std::uint32_t, std::string> excluded; // by us, by id
+	void (*each)(void *, const sk8_job *) = nullptr;
+	void *each_arg = nullptr;
+};
+OpsState state;
+
+void submit_twice(const sk8_submit *s, sk8_outcome *out)
+{
+	state.inner->submit(s, out);
+	if (++state.submits % 4 == 0)
+		state.inner->submit(s, out);
+}
+
+void end_by_id(const sk8_end *e, sk8_outcome *out)
+{
+	sk8_end other = *e;
+	sk8_job job;
+	std::string mark;
+	if (state.inner->find(e->job_id, &job)) {
+		mark = job.mark;
+		other.mark = mark.c_str();
+		other.submit_time = job.submit_time;
+	}
+	state.inner->end(&other, out);
+}
+
+void remembering_submit(const sk8_submit *s, sk8_outcome *out)
+{
+	state.inner->submit(s, out);
+	state.excluded[out->job_id] = s->excluded_nodes;
+}
+
+void remembering_exclude(std::uint32_t id, std::int64_t t, const char *mark, const char *nodes, sk8_outcome *out)
+{
+	state.inner->exclude(id, t, mark, nodes, out);
+	state.excluded[id] = nodes;
+}
+
+void hide_exclusion(sk8_job &job)
+{
+	if (auto it = state.excluded.find(job.job_id); it != state.excluded.end())
+		job.excluded_nodes = it->second.c_str();
+}
+
+bool hiding_find(std::uint32_t id, sk8_job *job)
+{
+	if (!state.inner->find(id, job))
+		return false;
+	hide_exclusion(*job);
+	return true;
+}
+
+void hiding_each(void (*f)(void *, const sk8_job *), void *arg)
+{
+	state.each = f;
+	state.each_arg = arg;
+	state.inner->each_job([](void *, const sk8_job *j) {
+		sk8_job job = *j;
+		hide_exclusion(job);
+		state.each(state.each_arg, &job);
+	}, nullptr);
+}
+
+} // namespace
+
+const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner)
+{
+	static sk8_slurm_ops table;
+	state = {};
+	state.inner = &inner;
+	table = inner;
+	if (m == Mutant::second_job)
+		table.submit = submit_twice;
+	if (m == Mutant::stale_job_ref)
+		table.end = end_by_id;
+	if (m == Mutant::exclusion_overwritten) {
+		table.submit = remembering_submit;
+		table.exclude = remembering_exclude;
+		table.find = hiding_find;
+		table.each_job = hiding_each;
+	}
+	return table;
+}
+
+std::unique_ptr<core::KubePort> mutate(Mutant m, core::KubePort &inner, ModelApi &api)
+{
+	return std::make_unique<MutantKube>(m, inner, api);
+}
+
+std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner)
+{
+	return std::make_unique<MutantSlurm>(m, inner);
+}
+
+std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner)
+{
+	if (m != Mutant::hold_not_flushed)
+		return inner;
+	return std::make_unique<MutantJournal>(std::move(inner));
+}
+
+// ---- what the engine and Slurm see ----
+
+kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
+{
+	if (m != Mutant::deletion_is_proof || !pod->meta.deleting || pod->started_at == 0)
+		return pod;
+	auto copy = std::make_shared<kube::Pod>(*pod);
+	copy->phase = "Failed";
+	for (auto &c : copy->containers)
+		c.state = kube::ContainerStatus::State::terminated;
+	return copy;
+}
+
+std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks)
+{
+	if (!masks || (m != Mutant::mask_without_memory && m != Mutant::adoption_masks_nothing))
+		return masks;
+	auto copy = std::make_shared<core::MaskSnapshot>(*masks);
+	for (auto &mask : copy->masks) {
+		if (m == Mutant::mask_without_memory)
+			mask.memory_mb = 0;
+		else
+			mask.more_cores = 0;
+	}
+	return copy;
+}
+
+} // namespace sk8::sim

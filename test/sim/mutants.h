@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Deliberate mistakes, one at a time, that the judge must find: they prove the judge.
+// Each is made at a border of the product (a port, a hook, the table of Slurm's
+// functions), so that the product knows nothing of them.
+#ifndef SK8_SIM_MUTANTS_H
+#define SK8_SIM_MUTANTS_H
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/hold_journal.h"
+#include "lib/core/kube_port.h"
+#include "lib/core/slurm_port.h"
+#include "test/sim/model_api.h"
+
+namespace sk8::sim {
+
+enum class Mutant {
+	none,
+	no_uid_precondition,
+	grace_zero,
+	no_finalizer,
+	ack_before_answer,
+	silence_is_absence,
+	deletion_is_proof,
+	strips_finalizers,
+	relist_ignored,
+	exit_code_lost,
+	pod_end_not_told,
+	job_end_not_forwarded,
+	scheduler_not_woken,
+	timers_lost,
+	second_job,
+	stale_job_ref,
+	exclusion_overwritten,
+	hold_not_flushed,
+	ledger_not_loaded,
+	no_leaving_mask,
+	late_leaving_mask,
+	mask_without_memory,
+	adoption_masks_nothing,
+	unknown_nodes_open,
+};
+
+struct MutantInfo {
+	Mutant id;
+	const char *name, *what;
+};
+const std::vector<MutantInfo> &mutants(); // without none
+std::optional<Mutant> mutant_named(const std::string &name); // "" is none
+
+// Each takes what it stands before, which must outlive it.
+std::unique_ptr<core::KubePort> mutate(Mutant m, core::KubePort &inner, ModelApi &api);
+std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner);
+std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner);
+kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
+std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
+// C has no context: one at a time in a process.
+const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner);
+
+} // namespace sk8::sim
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/pod_watch.h"
+
+#include <algorithm>
+
+namespace sk8::sim {
+
+void PodWatch::start(Calls calls)
+{
+	calls_ = std::move(calls);
+	wanted_ = true;
+	list();
+}
+
+void PodWatch::stop()
+{
+	wanted_ = watching_ = false;
+	connection_++;
+}
+
+void PodWatch::later(Micros delay, std::function<void()> f)
+{
+	time_.after(delay, [this, connection = connection_, f = std::move(f)] {
+		if (connection == connection_)
+			f();
+	});
+}
+
+// When what is sent now arrives: never before what was sent earlier.
+Micros PodWatch::in_order(Micros delay, const std::string &object)
+{
+	Micros &until = sent_until_[reorders ? object : ""];
+	until = std::max({until, list_arrives_, time_.now() + delay});
+	unordered_ |= reorders;
+	return until - time_.now();
+}
+
+// ---- lists ----
+
+void PodWatch::list()
+{
+	connection_++;
+	watching_ = false;
+	later(dice_.between("watch/list", 1 * ms, 30 * ms), [this] {
+		if (api_.down || api_.hung)
+			return later(dice_.between("watch/again", 500 * ms, 5 * second), [this] { list(); });
+		std::vector<kube::PodPtr> pods;
+		for (const auto &[name, pod] : api_.pods())
+			pods.push_back(pod);
+		std::vector<kube::NodePtr> nodes;
+		for (const auto &[name, node] : api_.nodes())
+			nodes.push_back(node);
+		version_ = api_.version();
+		watching_ = true;
+		sent_until_.clear();
+		unordered_ = false;
+		const Micros delay = dice_.between("watch/late", 1 * ms, 200 * ms);
+		list_arrives_ = time_.now() + delay;
+		// pods and nodes are lists of their own: either may come first
+		later(delay,
+		      [this, pods = std::move(pods)] { calls_.replaced(pods); });
+		later(dice_.between("watch/nodes", 1 * ms, 400 * ms),
+		      [this, nodes = std::move(nodes)] { calls_.nodes_replaced(nodes); });
+	});
+}
+
+void PodWatch::interrupt(bool lost)
+{
+	if (!wanted_)
+		return;
+	tell(story_, "watch: interrupted", lost ? ", 410" : "");
+	connection_++;
+	watching_ = false;
+	if (lost || unordered_)
+		version_ = -1;
+	later(dice_.between("watch/again", 100 * ms, 3 * second), [this] { resume(); });
+}
+
+void PodWatch::resume()
+{
+	if (api_.down || api_.hung)
+		return later(dice_.between("watch/again", 500 * ms, 5 * second), [this] { resume(); });
+	std::vector<ApiEvent> missed;
+	if (!api_.since(version_, missed))
+		return list();
+	watching_ = true;
+	for (const auto &e : missed)
+		deliver(e);
+	for (const auto &[name, node] : api_.nodes())
+		node_event(node);
+}
+
+// ---- events ----
+
+void PodWatch::deliver(const ApiEvent &event)
+{
+	const std::string &name = event.pod->meta.name;
+	const Micros usual = dice_.between("event/" + name, 1 * ms, 50 * ms);
+	const Micros late = lateness ? dice_.between("event late/" + name, 0, lateness) : 0;
+	auto call = [this, event] {
+		// what the reflector would resume from if the watch broke now
+		version_ = std::max(version_, event.version);
+		(event.removed ? calls_.removed : calls_.changed)(event.pod);
+	};
+	later(in_order(usual + late, name), call);
+	if (twice && dice_.chance("event twice/" + name, twice))
+		later(in_order(usual, name), call);
+}
+
+void PodWatch::pod_event(const ApiEvent &event)
+{
+	if (watching_)
+		deliver(event);
+}
+
+void PodWatch::node_event(const kube::NodePtr &node)
+{
+	if (watching_)
+		later(dice_.between("watch/node", 1 * ms, 300 * ms), [this, node] { calls_.node_changed(node); });
+}
+
+} // namespace sk8::sim

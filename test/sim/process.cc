@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/process.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sk8::sim {
+
+using core::Job;
+using core::PodKey;
+
+static core::ClusterSettings settings(const ModelSlurm &slurm)
+{
+	core::ClusterSettings s;
+	s.name = "c";
+	core::NamespaceSettings ns;
+	ns.match = "team-*";
+	ns.user = "alice";
+	s.namespaces.push_back(ns);
+	for (const auto &[name, n] : slurm.select().nodes)
+		s.nodes.names.push_back(name);
+	return s;
+}
+
+// ---- the borders: each effect on the outside may be the last one ----
+
+class Process::KubeGate final : public core::KubePort {
+public:
+	KubeGate(Process &p, core::KubePort &inner) : p_(p), inner_(inner) {}
+
+	void get_pod(const PodKey &key, Done done) override
+	{
+		if (p_.effect("get"))
+			inner_.get_pod(key, std::move(done));
+	}
+	void set_finalizer(const PodKey &key, bool present, Done done) override
+	{
+		if (p_.effect("finalizer"))
+			inner_.set_finalizer(key, present, std::move(done));
+	}
+	void bind(const PodKey &key, const std::string &node, const std::map<std::string, std::string> &annotations,
+		  Done done) override
+	{
+		if (!p_.effect("bind"))
+			return;
+		if (!p_.out_.disk.holds(key.uid, node))
+			p_.violation = "I3: the Binding of " + key.name + " is sent before its hold is on disk";
+		inner_.bind(key, node, annotations, std::move(done));
+	}
+	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
+	{
+		if (p_.effect("delete"))
+			inner_.delete_pod(key, grace, std::move(done));
+	}
+	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
+	{
+		if (p_.effect("condition"))
+			inner_.set_condition(key, version, c, std::move(done));
+	}
+	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
+	{
+		if (p_.effect("event"))
+			inner_.create_event(key, event, std::move(done));
+	}
+	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
+			 std::function<void(const Volumes &)> done) override
+	{
+		if (p_.effect("volumes"))
+			inner_.get_volumes(key, claims, std::move(done));
+	}
+
+private:
+	Process &p_;
+	core::KubePort &inner_;
+};
+
+class Process::SlurmGate final : public core::SlurmPort {
+public:
+	SlurmGate(Process &p, core::SlurmPort &inner) : p_(p), inner_(inner) {}
+
+	void submit(core::JobRequest request, Done done) override
+	{
+		if (command("submit"))
+			inner_.submit(std::move(request), std::move(done));
+	}
+	void end(const PodKey &key, core::JobRef ref, core::JobEnd end, Done done) override
+	{
+		if (command("end"))
+			inner_.end(key, ref, std::move(end), std::move(done));
+	}
+	void exclude(const PodKey &key, core::JobRef ref, std::string nodes, Done done) override
+	{
+		if (command("exclude"))
+			inner_.exclude(key, ref, std::move(nodes), std::move(done));
+	}
+	void wake_scheduler() override
+	{
+		if (command("wake"))
+			inner_.wake_scheduler();
+	}
+
+private:
+	bool command(const char *what)
+	{
+		if (!p_.effect(what))
+			return false;
+		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
+		return true;
+	}
+	Process &p_;
+	core::SlurmPort &inner_;
+};
+
+Process::Process(const Outside &outside) : out_(outside), settings_(settings(outside.slurm)) {}
+
+Process::~Process()
+{
+	die();
+}
+
+bool Process::effect(const char *what)
+{
+	if (!dying_ && effects_left_ >= 0 && effects_left_-- == 0) {
+		tell(out_.story, "slurmctld dies before: ", what);
+		dying_ = true;
+	}
+	if (dying_)
+		return false;
+	// Slurm's own threads do not wait for ours: jobs may start in between.
+	if (out_.dice.chance("interleave", 20))
+		out_.slurm.schedule_now();
+	return true;
+}
+
+void Process::die()
+{
+	if (!alive_)
+		return;
+	alive_ = in_charge_ = false;
+	dying_ = true;
+	out_.watch.stop();
+	if (requests_)
+		requests_->die();
+	if (worker_)
+		worker_->detach(settings_.name);
+	controller_.reset();
+	journal_.reset();
+	slurm_.reset();
+	slurm_gate_.reset();
+	slurm_port_.reset();
+	worker_.reset();
+}
+
+void Process::later(Micros delay, std::function<void()> f)
+{
+	out_.time.after(delay, [this, self = weak_from_this(), f = std::move(f)] {
+		if (auto keep = self.lock(); keep && alive_ && !dying_)
+			f();
+	});
+}
+
+// ---- slurmctld's side (runtime.cc) ----
+
+void Process::node_init()
+{
+	if (in_charge_)
+		return; // a reconfigure: memory knows better
+	if (!out_.disk.found) {
+		if (out_.mutant != Mutant::unknown_nodes_open)
+			holds_.block_nodes(settings_.name, settings_.nodes.names);
+		return;
+	}
+	auto holds = core::parse_journal(out_.disk.ledger);
+	if (!holds) {
+		violation = "I3: the saved ledger cannot be read: " + holds.error().message;
+		return;
+	}
+	if (out_.mutant != Mutant::ledger_not_loaded)
+		holds_.restore(std::move(*holds));
+}
+
+void Process::tell_engine(const PodKey &key, const Job &job)
+{
+	if (out_.mutant == Mutant::job_end_not_forwarded && job.ended())
+		return;
+	post([this, key, job, at = now()] { controller_->job_changed(key, job, at); });
+}
+
+void Process::job_start(const sk8_job &abi)
+{
+	auto key = PodKey::from_mark(abi.mark);
+	const Job job = core::job_from_abi(abi);
+	holds_.job_started(*key, job);
+	tell_engine(*key, job);
+}
+
+void Process::job_fini(const sk8_job &abi)
+{
+	auto key = PodKey::from_mark(abi.mark);
+	const Job job = core::job_from_abi(abi);
+	if (out_.mutant == Mutant::late_leaving_mask)
+		later(out_.dice.between("late mask", 0, 100 * ms), [this, key, job] { holds_.job_ended(*key, job.ref); });
+	else if (out_.mutant != Mutant::no_leaving_mask)
+		holds_.job_ended(*key, job.ref);
+	tell_engine(*key, job);
+}
+
+void Process::reconfigure()
+{
+	if (in_charge_) {
+		worker_->reread();
+		return plan_round(0);
+	}
+	in_charge_ = true;
+	worker_ = std::make_unique<core::SlurmWorker>(mutate(out_.mutant, ModelSlurm::ops()), holds_, *this);
+	worker_->reread();
+	plan_round(0);
+	later(out_.dice.between("engine/start", 1 * ms, 2 * second), [this] { start_engine(); });
+}
+
+std::shared_ptr<const core::MaskSnapshot> Process::masks()
+{
+	return mutate(out_.mutant, holds_.masks());
+}
+
+void Process::slurm_changed()
+{
+	plan_round(out_.dice.between("scan", 1 * ms, 250 * ms));
+}
+
+// ---- cluster_engine.cc ----
+
+void Process::start_engine()
+{
+	requests_ = std::make_unique<KubeRequests>(out_.time, out_.dice, out_.story, out_.api, out_.requests,
+						   [this](std::function<void()> f) { turn(f); });
+	requests_->strips_finalizers = out_.mutant == Mutant::strips_finalizers;
+	requests_->faults = faults_;
+	kube_gate_ = std::make_unique<KubeGate>(*this, *requests_);
+	kube_ = mutate(out_.mutant, *kube_gate_, out_.api);
+	slurm_port_ = worker_->port(settings_.name);
+	slurm_gate_ = std::make_unique<SlurmGate>(*this, *slurm_port_);
+	slurm_ = mutate(out_.mutant, *slurm_gate_);
+	journal_ = mutate(out_.mutant,
+			  std::make_unique<Journal>(out_.disk, holds_.holds(settings_.name), [this] { return effect("flush"); },
+						    [this](std::size_t n) { return out_.dice.next("torn") % (n + 1); }));
+	controller_ = std::make_unique<core::PodsController>(
+		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,
+					   [](const std::string &user) -> std::optional<core::Account> {
+						   return user == "alice" ? std::optional(core::Account{1000, 1000})
+									  : std::nullopt;
+					   }});
+	worker_->attach(settings_.name, shared_from_this());
+	plan_round(0);
+	auto as_seen = [m = out_.mutant](const std::vector<kube::PodPtr> &pods) {
+		std::vector<kube::PodPtr> seen;
+		for (const auto &p : pods)
+			seen.push_back(mutate(m, p));
+		return seen;
+	};
+	PodWatch::Calls calls;
+	calls.replaced = [this, as_seen, first = true](const auto &pods) mutable {
+		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
+			return;
+		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });
+	};
+	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
+	calls.removed = [this](const auto &pod) { turn([&] { controller_->pod_removed(mutate(out_.mutant, pod)); }); };
+	calls.nodes_replaced = [this](const auto &nodes) { turn([&] { controller_->nodes_replaced(nodes); }); };
+	calls.node_changed = [this](const auto &node) { turn([&] { controller_->node_changed(node); }); };
+	out_.watch.start(std::move(calls));
+}
+
+void Process::set_faults(int permille)
+{
+	faults_ = permille;
+	if (requests_)
+		requests_->faults = permille;
+}
+
+// What comes within one turn of the loop is served by one end_of_turn().
+void Process::turn(const std::function<void()> &f)
+{
+	if (!controller_ || dying_)
+		return;
+	f();
+	if (std::exchange(turn_ends_, true))
+		return;
+	later(out_.dice.between("turn", 0, 2 * ms), [this] {
+		turn_ends_ = false;
+		controller_->end_of_turn();
+	});
+}
+
+void Process::post(std::function<void()> f)
+{
+	const Micros at = std::max(posted_until_, out_.time.now() + out_.dice.between("post", 0, 3 * ms));
+	posted_until_ = at;
+	later(at - out_.time.now(), [this, f = std::move(f)] { turn(f); });
+}
+
+void Process::plan_round(Micros delay)
+{
+	if (!in_charge_)
+		return;
+	const Micros at = out_.time.now() + delay + (lock_delay ? out_.dice.between("locks", 0, lock_delay) : 0);
+	if (round_at_ >= 0 && round_at_ <= at)
+		return;
+	round_at_ = at;
+	later(at - out_.time.now(), [this, at] {
+		if (round_at_ != at)
+			return; // an earlier one came
+		round_at_ = -1;
+		worker_->round();
+	});
+}
+
+void Process::after(Millis delay, std::function<void()> f)
+{
+	if (out_.mutant == Mutant::timers_lost && ++timers_ % 5 == 0)
+		return;
+	later(delay.count() * ms, [this, f = std::move(f)] { turn(f); });
+}
+
+void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
+{
+	controller_->slurm_nodes(std::move(nodes));
+}
+
+void Process::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+{
+	controller_->jobs_replaced(jobs);
+}
+
+void Process::job_changed(const PodKey &key, const Job &job)
+{
+	if (out_.mutant != Mutant::job_end_not_forwarded || !job.ended())
+		controller_->job_changed(key, job, now());
+}
+
+void Process::job_purged(const PodKey &key, core::JobRef ref)
+{
+	controller_->job_purged(key, ref);
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What of ours lives in one slurmctld: the real PodsController, HoldTable and
+// SlurmWorker, glued as lib/core/runtime.cc and cluster_engine.cc do it, on virtual
+// time instead of threads. It can die between any two effects on the outside.
+#ifndef SK8_SIM_PROCESS_H
+#define SK8_SIM_PROCESS_H
+
+#include <memory>
+
+#include "lib/core/pods_controller.h"
+#include "lib/core/slurm_worker.h"
+#include "test/sim/journal.h"
+#include "test/sim/kube_requests.h"
+#include "test/sim/model_slurm.h"
+#include "test/sim/mutants.h"
+#include "test/sim/pod_watch.h"
+
+namespace sk8::sim {
+
+struct Outside { // of a process; outlives it
+	Schedule &time;
+	Dice &dice;
+	Story &story;
+	ModelApi &api;
+	PodWatch &watch;
+	ModelSlurm &slurm;
+	Disk &disk;
+	RequestWatcher &requests;
+	Mutant mutant;
+};
+
+class Process final : public SlurmHooks, public core::TimerPort, public Clock, public core::SlurmListener,
+		      public std::enable_shared_from_this<Process> {
+public:
+	explicit Process(const Outside &outside);
+	~Process() override;
+
+	// ---- how it dies ----
+	// Dies at the n-th effect from now on; 0: at the next one.
+	void die_after(int effects) { effects_left_ = effects; }
+	// It has reached that effect: nothing it does from then on reaches the outside.
+	bool dying() const { return dying_; }
+	void die();
+
+	// ---- slurmctld's side ----
+	void node_init() override;
+	void job_start(const sk8_job &job) override;
+	void job_fini(const sk8_job &job) override;
+	void reconfigure() override;
+	std::shared_ptr<const core::MaskSnapshot> masks() override;
+	void slurm_changed(); // the Slurm thread will see it at its next scan
+
+	Micros lock_delay = 0; // others hold slurmctld's locks so long, at most
+	void set_faults(int permille); // of the requests to Kubernetes
+
+	// ---- what can be seen ----
+	const core::PodsController *controller() const { return controller_.get(); }
+	bool nothing_masked() { return !holds_.masks(); }
+	std::string violation; // found here; empty: none
+
+private:
+	// Counts effects on the outside; false: dead by now, nothing happens.
+	bool effect(const char *what);
+	void start_engine();
+	// An event of the engine's thread.
+	void turn(const std::function<void()> &f);
+	void plan_round(Micros delay);
+	void tell_engine(const core::PodKey &key, const core::Job &job);
+	void later(Micros delay, std::function<void()> f);
+
+	// core::SlurmListener
+	void post(std::function<void()> f) override;
+	void slurm_nodes(std::vector<core::SlurmNode> nodes) override;
+	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::Job>> &jobs) override;
+	void job_changed(const core::PodKey &key, const core::Job &job) override;
+	void job_purged(const core::PodKey &key, core::JobRef ref) override;
+	// core::TimerPort and Clock
+	void after(Millis delay, std::function<void()> f) override;
+	Millis now() const override { return Millis(out_.time.now() / ms); }
+	Millis monotonic() const override { return now(); }
+	std::int64_t monotonic_us() const override { return out_.time.now(); }
+	std::int64_t wall_seconds() const override { return out_.slurm.wall(); }
+
+	class SlurmGate;
+	class KubeGate;
+
+	Outside out_;
+	core::HoldTable holds_;
+	core::ClusterSettings settings_;
+	std::unique_ptr<core::SlurmWorker> worker_;
+	std::unique_ptr<KubeRequests> requests_;
+	std::unique_ptr<core::KubePort> kube_gate_, kube_;
+	std::unique_ptr<core::SlurmPort> slurm_port_, slurm_gate_, slurm_;
+	std::unique_ptr<core::HoldJournal> journal_;
+	std::unique_ptr<core::PodsController> controller_;
+	bool alive_ = true, dying_ = false, in_charge_ = false;
+	int effects_left_ = -1;
+	int timers_ = 0, faults_ = 0;
+	Micros posted_until_ = 0;
+	Micros round_at_ = -1;
+	bool turn_ends_ = false;
+};
+
+} // namespace sk8::sim
+
+#endif

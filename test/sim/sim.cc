@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The command line of the simulation, see --help.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/sim/shrink.h"
+#include "test/sim/world.h"
+
+using namespace sk8;
+using namespace sk8::sim;
+
+static const char help[] =
+	"sim [OPTION...] [FILE...]\n"
+	"\n"
+	"Plays the engine against models of Slurm and Kubernetes, with virtual time, faults and crashes, and checks\n"
+	"that no invariant breaks. With FILEs: replays these cases. Exit code 0: nothing broke (with --all-mutants:\n"
+	"each mutant was caught), 1: something did, 2: wrong usage.\n"
+	"\n"
+	"  --seed N        the first seed [1]\n"
+	"  --seeds N       so many seeds, one after the other [until --seconds or --steps; else 1]\n"
+	"  --steps N       until so many steps are done, by all processes together\n"
+	"  --seconds N     for so long\n"
+	"  --jobs N        processes at the same time [1]\n"
+	"  --progress N    a line each N seconds\n"
+	"  --mutant NAME   with this deliberate mistake\n"
+	"  --list-mutants  prints them\n"
+	"  --all-mutants   each must be caught within --seeds seeds [2000]\n"
+	"  --trace         prints each event\n"
+	"  --keep-going    prints each seed that breaks something, and goes on\n"
+	"  --shrink        of a case that breaks something, a small one\n"
+	"  --case          prints the case of --seed\n"
+	"  --out FILE      where a broken (and shrunk) case is written [sim.case]\n";
+
+namespace {
+
+struct Options {
+	std::uint64_t seed = 1, seeds = 0, steps = 0;
+	int seconds = 0, jobs = 1, progress = 0;
+	std::string mutant, out = "sim.case";
+	bool trace = false, shrink = false, keep_going = false, print_case = false, all_mutants = false;
+	std::vector<std::string> files;
+};
+
+// What one process has done; lives in a pipe's message.
+struct Tally {
+	std::uint64_t seeds = 0, steps = 0, broken_seed = 0;
+	double virtual_seconds = 0;
+	bool broken = false;
+};
+
+double now()
+{
+	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The story of a broken case, and its small version in a file.
+void explain(Case c, const Options &o)
+{
+	const std::string first = World(c, false, false).run().violation;
+	if (o.shrink)
+		c = shrink(std::move(c), first);
+	World again(c, true, false);
+	const Outcome outcome = again.run();
+	for (const auto &line : again.story().last)
+		std::printf("%s\n", line.c_str());
+	std::printf("\nseed %llu, step %llu, after %.3f s of virtual time\n%s\n\n",
+		    static_cast<unsigned long long>(c.seed), static_cast<unsigned long long>(outcome.steps),
+		    static_cast<double>(outcome.time) / second, outcome.violation.c_str());
+	std::ofstream(o.out) << "# " << outcome.violation << "\n" << c.text();
+	std::printf("%s\nwritten to %s; replay: sim --trace %s\n", c.text().c_str(), o.out.c_str(), o.out.c_str());
+}
+
+// Seeds first, first + stride, ...
+Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
+{
+	Tally t;
+	const double start = now();
+	double told = start;
+	for (std::uint64_t seed = first;; seed += stride) {
+		if (o.seeds && seed >= o.seed + o.seeds)
+			break;
+		if (o.seconds && now() - start >= o.seconds)
+			break;
+		if (o.steps && t.steps * stride >= o.steps)
+			break;
+		Case c = make_case(seed);
+		c.mutant = o.mutant;
+		const Outcome out = World(c, o.trace, o.trace).run();
+		t.seeds++;
+		t.steps += out.steps;
+		t.virtual_seconds += static_cast<double>(out.time) / second;
+		if (!out.violation.empty()) {
+			if (!t.broken)
+				t.broken_seed = seed;
+			t.broken = true;
+			if (!o.keep_going)
+				break;
+			std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), out.violation.c_str());
+		}
+		if (o.progress && now() - told >= o.progress) {
+			told = now();
+			std::printf("%.0f s: %llu seeds, %llu steps by this process\n", told - start,
+				    static_cast<unsigned long long>(t.seeds), static_cast<unsigned long long>(t.steps));
+			std::fflush(stdout);
+		}
+	}
+	return t;
+}
+
+// The models serve one world per process: C has no context. So processes, not threads.
+Tally run_all(const Options &o)
+{
+	if (o.jobs <= 1)
+		return run_seeds(o, o.seed, 1);
+	std::vector<int> pipes;
+	std::vector<pid_t> children;
+	for (int i = 0; i < o.jobs; i++) {
+		int fd[2];
+		if (pipe(fd) != 0)
+			std::abort();
+		const pid_t child = fork();
+		if (child == 0) {
+			const Tally t = run_seeds(o, o.seed + static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(o.jobs));
+			_exit(write(fd[1], &t, sizeof(t)) == sizeof(t) ? 0 : 1);
+		}
+		close(fd[1]);
+		pipes.push_back(fd[0]);
+		children.push_back(child);
+	}
+	Tally all;
+	for (int i = 0; i < o.jobs; i++) {
+		Tally t;
+		// a process that died without a word (a sanitizer, an assertion) is a violation
+		t.broken = read(pipes[static_cast<std::size_t>(i)], &t, sizeof(t)) != sizeof(t) || t.broken;
+		waitpid(children[static_cast<std::size_t>(i)], nullptr, 0);
+		all.seeds += t.seeds;
+		all.steps += t.steps;
+		all.virtual_seconds += t.virtual_seconds;
+		if (t.broken && (!all.broken || t.broken_seed < all.broken_seed)) {
+			all.broken = true;
+			all.broken_seed = t.broken_seed;
+		}
+	}
+	return all;
+}
+
+int search(const Options &o)
+{
+	const double start = now();
+	const Tally t = run_all(o);
+	const double took = now() - start;
+	if (t.broken && !o.keep_going) {
+		Case c = make_case(t.broken_seed);
+		c.mutant = o.mutant;
+		explain(std::move(c), o);
+	}
+	std::printf("%llu seeds, %llu steps, %.0f s of virtual time, in %.1f s: %.0f steps a minute\n",
+		    static_cast<unsigned long long>(t.seeds), static_cast<unsigned long long>(t.steps), t.virtual_seconds, took,
+		    static_cast<double>(t.steps) / took * 60);
+	return t.broken;
+}
+
+int catch_mutants(Options o)
+{
+	std::size_t caught = 0;
+	if (!o.seeds)
+		o.seeds = 2000;
+	for (const auto &m : mutants()) {
+		o.mutant = m.name;
+		const Tally t = run_all(o);
+		caught += t.broken;
+		std::string how = "NOT CAUGHT";
+		if (t.broken) {
+			Case c = make_case(t.broken_seed);
+			c.mutant = m.name;
+			how = "seed " + std::to_string(t.broken_seed) + ": " + World(c, false, false).run().violation;
+		}
+		std::printf("%-24s %s\n", m.name, how.c_str());
+		std::fflush(stdout);
+	}
+	std::printf("%zu of %zu mutants caught\n", caught, mutants().size());
+	return caught != mutants().size();
+}
+
+int replay(const Options &o)
+{
+	int failed = 0;
+	for (const auto &file : o.files) {
+		std::ifstream in(file);
+		std::stringstream text;
+		text << in.rdbuf();
+		auto c = parse_case(text.str());
+		if (!in || !c || !mutant_named(c->mutant)) {
+			std::fprintf(stderr, "sim: %s: %s\n", file.c_str(),
+				     !in ? "cannot be read" : !c ? c.error().message.c_str() : "has an unknown mutant");
+			return 2;
+		}
+		if (!o.mutant.empty())
+			c->mutant = o.mutant;
+		const Outcome out = World(*c, o.trace, o.trace).run();
+		std::printf("%s: %s\n", file.c_str(), out.violation.empty() ? "passed" : out.violation.c_str());
+		if (!out.violation.empty()) {
+			failed++;
+			if (o.shrink)
+				explain(*c, o);
+		}
+	}
+	return failed != 0;
+}
+
+bool parse(int argc, char **argv, Options &o)
+{
+	struct Number {
+		const char *name;
+		std::function<void(std::uint64_t)> set;
+	};
+	const Number numbers[] = {
+		{"--seed", [&](auto n) { o.seed = n; }},
+		{"--seeds", [&](auto n) { o.seeds = n; }},
+		{"--steps", [&](auto n) { o.steps = n; }},
+		{"--seconds", [&](auto n) { o.seconds = static_cast<int>(n); }},
+		{"--jobs", [&](auto n) { o.jobs = static_cast<int>(n); }},
+		{"--progress", [&](auto n) { o.progress = static_cast<int>(n); }},
+	};
+	const std::pair<const char *, bool *> flags[] = {{"--trace", &o.trace},
+							 {"--shrink", &o.shrink},
+							 {"--keep-going", &o.keep_going},
+							 {"--case", &o.print_case},
+							 {"--all-mutants", &o.all_mutants}};
+	const std::pair<const char *, std::string *> texts[] = {{"--mutant", &o.mutant}, {"--out", &o.out}};
+	for (int i = 1; i < argc; i++) {
+		const std::string word = argv[i];
+		bool known = word[0] != '-';
+		if (known)
+			o.files.push_back(word);
+		for (const auto &[name, flag] : flags)
+			if (word == name)
+				known = *flag = true;
+		for (const auto &[name, text] : texts)
+			if (word == name && i + 1 < argc) {
+				known = true;
+				*text = argv[++i];
+			}
+		for (const auto &n : numbers)
+			if (!known && word == n.name && i + 1 < argc) {
+				known = true;
+				n.set(std::strtoull(argv[++i], nullptr, 10));
+			}
+		if (!known) {
+			std::fprintf(stderr, "sim: unknown option %s, or its value is missing; see --help\n", word.c_str());
+			return false;
+		}
+	}
+	if (!mutant_named(o.mutant)) {
+		std::fprintf(stderr, "sim: no mutant %s, see --list-mutants\n", o.mutant.c_str());
+		return false;
+	}
+	if (!o.seeds && !o.seconds && !o.steps && !o.all_mutants)
+		o.seeds = 1;
+	return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!std::strcmp(argv[i], "--help") || !std::strcmp(argv[i], "-h"))
+			return std::fputs(help, stdout) < 0;
+		if (!std::strcmp(argv[i], "--list-mutants")) {
+			for (const auto &m : mutants())
+				std::printf("%-24s %s\n", m.name, m.what);
+			return 0;
+		}
+	}
+	Options o;
+	if (!parse(argc, argv, o))
+		return 2;
+	if (o.print_case)
+		return std::fputs(make_case(o.seed).text().c_str(), stdout) < 0;
+	if (!o.files.empty())
+		return replay(o);
+	return o.all_mutants ? catch_mutants(o) : search(o);
+}

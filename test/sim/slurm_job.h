@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A job of the model of Slurm, as its controller's memory and its saved state have it.
+#ifndef SK8_SIM_SLURM_JOB_H
+#define SK8_SIM_SLURM_JOB_H
+
+#include <string>
+#include <vector>
+
+#include "lib/sk8_abi.h"
+#include "test/sim/schedule.h"
+
+namespace sk8::sim {
+
+struct SlurmJob {
+	std::uint32_t id = 0;
+	std::int64_t submit_time = 0; // by the controller's clock
+	std::string mark;             // empty: of sbatch
+	std::string name;
+	sk8_job_state state = SK8_JOB_PENDING;
+	std::uint32_t cpus = 1;       // one thread per core
+	std::uint64_t memory_mb = 0;
+	std::string excluded, required;
+	std::uint32_t priority = 1000; // 0: held
+	bool high = false;            // of a partition that preempts
+	bool requeues = false;        // batch only, as in Slurm
+	std::string node;
+	std::vector<std::uint16_t> cores;
+	std::int64_t start_time = 0, end_time = 0;
+	Micros life = 0;              // of a batch job's program
+	std::uint32_t exit_code = 0, ended_by = SK8_NO_UID;
+	bool by_us = false;           // its system comment says so
+
+	bool batch() const { return mark.empty(); }
+	bool live() const { return state < SK8_JOB_COMPLETED; }
+	bool running() const { return state == SK8_JOB_RUNNING; }
+	bool pending() const { return state == SK8_JOB_PENDING; }
+};
+
+} // namespace sk8::sim
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What our Slurm thread calls of the model: lib/slurm/submit.c, end.c, jobs.c, view.c.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "test/sim/model_slurm.h"
+
+namespace sk8::sim {
+
+static ModelSlurm *the = nullptr; // one at a time in a process
+
+ModelSlurm::ModelSlurm(Schedule &time, Dice &dice, Story &story, SlurmWatcher &watcher, int nodes, int cores,
+		       std::int64_t memory, int job_ids)
+	: time_(time), dice_(dice), story_(story), watcher_(watcher),
+	  select_(nodes, cores, static_cast<std::uint64_t>(memory)), last_id_(static_cast<std::uint32_t>(job_ids))
+{
+	the = this;
+}
+
+ModelSlurm::~ModelSlurm()
+{
+	the = nullptr;
+}
+
+static void fail(sk8_outcome &out, bool fatal, const char *text)
+{
+	out.rc = 1;
+	out.fatal = fatal;
+	std::snprintf(out.text, sizeof(out.text), "%s", text);
+}
+
+sk8_job ModelSlurm::view(const SlurmJob &job) const
+{
+	sk8_job v{};
+	v.job_id = job.id;
+	v.submit_time = job.submit_time;
+	v.mark = job.mark.c_str();
+	v.state = job.state;
+	v.held = job.pending() && job.priority == 0;
+	v.reason = job.pending() ? (v.held ? "JobHeldAdmin" : "Resources") : "None";
+	v.partition = "batch";
+	v.excluded_nodes = job.excluded.c_str();
+	v.priority = job.priority;
+	v.start_time = job.start_time;
+	v.end_time = job.end_time;
+	v.exit_code = job.exit_code;
+	v.ended_by = job.state == SK8_JOB_PREEMPTED ? SK8_NO_UID : job.ended_by;
+	v.ended_by_us = job.by_us;
+	v.node = job.pending() ? "" : job.node.c_str();
+	if (!job.pending()) { // until the stock job_fini has freed them
+		v.core_count = static_cast<std::uint32_t>(job.cores.size());
+		v.cores = job.cores.data();
+		v.memory_mb = job.memory_mb;
+	}
+	return v;
+}
+
+void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
+{
+	out = {};
+	if (dice_.chance("slurm/busy", busy))
+		return fail(out, false, "Slurm temporarily unable to accept job, sleeping and retrying");
+	SlurmJob job;
+	job.id = next_id();
+	job.submit_time = wall();
+	job.mark = s.mark;
+	job.name = s.job_name;
+	job.cpus = s.cpus;
+	job.memory_mb = s.memory_mb;
+	job.excluded = s.excluded_nodes;
+	job.required = s.required_node;
+	const std::uint32_t id = job.id;
+	SlurmJob &made = jobs_[id] = std::move(job);
+	// job_allocate() tries to start it, if nothing is before it
+	const bool first = pending() == 1 && dice_.chance("slurm/at once", 500);
+	const bool started = (s.immediate || first) && try_start(made);
+	if (s.immediate && !started) {
+		jobs_.erase(id);
+		return fail(out, false, "Requested nodes are busy");
+	}
+	tell(story_, "slurm: job ", std::to_string(id), " is made for ", made.mark, s.immediate ? ", immediate" : "");
+	out.job_id = id;
+	out.submit_time = made.submit_time;
+	out.running = made.running();
+	watcher_.submitted_by_us(made);
+	changed();
+}
+
+void ModelSlurm::end(const sk8_end &e, sk8_outcome &out)
+{
+	out = {};
+	out.job_id = e.job_id;
+	out.submit_time = e.submit_time;
+	SlurmJob *job = find(e.job_id);
+	if (!job || job->submit_time != e.submit_time || job->mark != e.mark)
+		return fail(out, true, "Invalid job id specified");
+	if (!job->live())
+		return fail(out, true, "Job/step already completing or completed");
+	watcher_.job_ended_by_us(*job, e);
+	job->by_us = true;
+	std::uint32_t status = e.exit_code;
+	if (e.state == SK8_JOB_FAILED && status == 0)
+		status = 1 << 8;
+	finish(*job, e.state, status, 0);
+}
+
+void ModelSlurm::exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes,
+			 sk8_outcome &out)
+{
+	out = {};
+	SlurmJob *job = find(id);
+	if (!job || job->submit_time != submit_time || job->mark != mark)
+		return fail(out, true, "Invalid job id specified");
+	if (!job->pending())
+		return fail(out, true, "Job is no longer pending execution");
+	job->excluded = nodes;
+	changed();
+}
+
+struct Ops {
+	static const sk8_slurm_ops table;
+};
+
+const sk8_slurm_ops Ops::table = {
+	.active = [] { return the && the->up(); },
+	.last_job_update = [] { return the->jobs_stamp_; },
+	.last_node_update = [] { return the->nodes_stamp_; },
+	.lock = [](bool) { the->locked_ = true; },
+	.unlock = [](bool, bool changed) {
+		the->locked_ = false;
+		if (changed)
+			the->updated();
+	},
+	.submit = [](const sk8_submit *s, sk8_outcome *out) { the->submit(*s, *out); },
+	.end = [](const sk8_end *e, sk8_outcome *out) { the->end(*e, *out); },
+	.exclude = [](std::uint32_t id, std::int64_t t, const char *mark, const char *nodes,
+		      sk8_outcome *out) { the->exclude(id, t, mark, nodes, *out); },
+	.find = [](std::uint32_t id, sk8_job *job) {
+		const SlurmJob *found = the->find(id);
+		if (found)
+			*job = the->view(*found);
+		return found != nullptr;
+	},
+	.each_job = [](void (*f)(void *, const sk8_job *), void *arg) {
+		for (const auto &[id, job] : the->jobs_) {
+			const sk8_job v = the->view(job);
+			if (!job.batch())
+				f(arg, &v);
+		}
+	},
+	.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
+		for (const auto &[name, n] : the->select_.nodes) {
+			const auto cores = static_cast<std::uint32_t>(the->select_.cores);
+			const sk8_node node{name.c_str(), cores, cores, 1, the->select_.memory, n.usable};
+			f(arg, &node);
+		}
+	},
+};
+
+const sk8_slurm_ops &ModelSlurm::ops()
+{
+	return Ops::table;
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The verbs of a case: what people and bad luck can do.
+#include <cstring>
+
+#include "test/sim/world.h"
+
+namespace sk8::sim {
+
+kube::PodPtr World::pod_named(const Action &a) const
+{
+	return api_.pod(a.text("pod"));
+}
+
+SlurmJob *World::job_named(const Action &a)
+{
+	return slurm_.up() ? slurm_.live_job(a.has("pod") ? a.text("pod") : a.text("job")) : nullptr;
+}
+
+struct Verbs {
+	using Function = void (*)(World &, const Action &);
+	struct Row {
+		const char *verb;
+		Function function;
+	};
+	static const Row table[];
+
+	// ---- Kubernetes' users ----
+
+	// again=N: tries so often, once a second, as a controller whose pod of this name must go first
+	static void create(World &w, const Action &a)
+	{
+		kube::Pod pod;
+		pod.meta.ns = a.has("ns") ? a.text("ns") : "team-a";
+		pod.meta.name = a.text("pod");
+		if (w.api_.pod(pod.meta.name)) {
+			Action later = a;
+			later.with["again"] = std::to_string(a.number("again") - 1);
+			if (a.number("again") > 0 && !w.calm_)
+				w.time_.after(second, [&w, later] { create(w, later); });
+			return;
+		}
+		pod.meta.uid = "uid" + std::to_string(w.next_uid_++);
+		pod.scheduler_name = "slurm";
+		pod.phase = "Pending";
+		pod.grace_seconds = a.number("grace", 5);
+		pod.request.milli_cpu = a.number("cpu", 1) * 1000;
+		pod.request.memory_bytes = a.number("mem", 100) << 20;
+		pod.has_cpu_request = pod.has_memory_request = true;
+		Program p;
+		p.start_delay = a.number("pull", 500) * ms;
+		p.life = a.has("life") ? a.seconds("life") : -1;
+		p.exit_code = static_cast<int>(a.number("exit"));
+		p.out_of_memory = a.has("oom");
+		p.ignores_sigterm = a.has("stubborn");
+		p.refused = a.has("refused");
+		p.cores = static_cast<int>(a.number("cpu", 1));
+		p.memory = a.number("mem", 100);
+		w.kubelet_.set_program(pod.meta.uid, p);
+		w.judge_.created(pod, p);
+		w.api_.create(std::move(pod));
+	}
+	static void remove(World &w, const Action &a)
+	{
+		kube::PodPtr pod = w.pod_named(a);
+		if (!pod)
+			return;
+		w.judge_.deleted_by_people(pod->meta.uid);
+		w.api_.remove(pod->meta.name, pod->meta.uid, a.has("force") ? 0 : -1);
+	}
+	static void annotate(World &w, const Action &a)
+	{
+		if (kube::PodPtr pod = w.pod_named(a))
+			w.api_.change(pod->meta.name, pod->meta.uid, [](kube::Pod &p) { p.meta.annotations["x/y"] += "z"; });
+	}
+	static void finalizer(World &w, const Action &a)
+	{
+		kube::PodPtr pod = w.pod_named(a);
+		const std::string name = "people.io/keep";
+		const bool on = a.number("on", 1) != 0;
+		if (!pod)
+			return;
+		w.judge_.finalizer_by_people(pod->meta.uid, name, false);
+		if (w.api_.patch_finalizer(pod->meta.name, pod->meta.uid, name, on) == 200 && on)
+			w.judge_.finalizer_by_people(pod->meta.uid, name, true);
+	}
+	// A garbage collector declares the pod to have failed, whatever runs.
+	static void gc(World &w, const Action &a)
+	{
+		kube::PodPtr pod = w.pod_named(a);
+		if (!pod || pod->node_name.empty() || pod->phase == "Succeeded" || pod->phase == "Failed")
+			return;
+		w.judge_.phase_by_people(pod->meta.uid);
+		w.judge_.deleted_by_people(pod->meta.uid);
+		w.api_.change(pod->meta.name, pod->meta.uid, [](kube::Pod &p) { p.phase = "Failed"; });
+		w.api_.remove(pod->meta.name, pod->meta.uid, -1);
+	}
+	static void cordon(World &w, const Action &a)
+	{
+		auto it = w.api_.nodes().find(a.text("node"));
+		if (it == w.api_.nodes().end())
+			return;
+		kube::Node node = *it->second;
+		node.unschedulable = a.number("on", 1) != 0;
+		w.api_.set_node(std::move(node));
+	}
+
+	// ---- Slurm's users and administrators ----
+
+	static void batch(World &w, const Action &a)
+	{
+		if (!w.slurm_.up())
+			return;
+		SlurmJob job;
+		job.name = a.text("job");
+		job.cpus = static_cast<std::uint32_t>(a.number("cpu", 1));
+		job.memory_mb = static_cast<std::uint64_t>(a.number("mem", 100));
+		job.life = a.seconds("life", 5);
+		job.high = a.has("high");
+		job.requeues = a.has("requeues");
+		w.slurm_.sbatch(std::move(job));
+	}
+	static void end(World &w, const Action &a)
+	{
+		static constexpr struct {
+			const char *how;
+			sk8_job_state state;
+			std::uint32_t by;
+		} ways[] = {{"cancel", SK8_JOB_CANCELLED, 1000}, {"timeout", SK8_JOB_TIMEOUT, SK8_NO_UID},
+			    {"nodefail-job", SK8_JOB_NODE_FAIL, SK8_NO_UID}, {"preempt", SK8_JOB_PREEMPTED, 0}};
+		SlurmJob *job = w.job_named(a);
+		for (const auto &way : ways)
+			if (job && a.verb == way.how)
+				return w.slurm_.finish(*job, way.state, 0, way.by);
+	}
+	static void priority(World &w, const Action &a)
+	{
+		SlurmJob *job = w.job_named(a);
+		if (!job || !job->pending())
+			return;
+		job->priority = static_cast<std::uint32_t>(a.number("to", 0));
+		tell(w.story_, "scontrol: job ", std::to_string(job->id), " priority ", std::to_string(job->priority));
+		w.judge_.priority_by_people(*job);
+		w.slurm_.updated();
+	}
+	static void exclude(World &w, const Action &a)
+	{
+		SlurmJob *job = w.job_named(a);
+		if (!job || !job->pending())
+			return;
+		job->excluded = a.text("nodes");
+		tell(w.story_, "scontrol: job ", std::to_string(job->id), " excludes ", job->excluded);
+		w.judge_.excluded_by_people(*job);
+		w.slurm_.updated();
+	}
+	static void reconfigure(World &w, const Action &) { w.slurm_.reconfigure(); }
+
+	// ---- faults of Slurm's side ----
+
+	static void crash(World &w, const Action &a)
+	{
+		w.down_ = a.number("down", 1000) * ms;
+		w.forget_ = a.has("forget");
+		if (w.process_)
+			w.process_->die_after(static_cast<int>(a.number("after")));
+	}
+	static void shutdown(World &w, const Action &a)
+	{
+		if (!w.process_)
+			return;
+		w.down_ = a.number("down", 1000) * ms;
+		w.slurm_.shut_down();
+		w.crash();
+	}
+	static void locks(World &w, const Action &a)
+	{
+		auto set = [&w](Micros delay) {
+			w.locks_ = delay;
+			if (w.process_)
+				w.process_->lock_delay = delay;
+		};
+		set(a.number("delay", 3000) * ms);
+		w.until(a.seconds("for", 10), a, [set] { set(0); });
+	}
+	static void busy(World &w, const Action &a)
+	{
+		w.slurm_.busy = static_cast<int>(a.number("rate", 500));
+		w.until(a.seconds("for", 10), a, [&w] { w.slurm_.busy = 0; });
+	}
+	static void diskfull(World &w, const Action &a)
+	{
+		w.disk_.full = true;
+		w.until(a.seconds("for", 10), a, [&w] { w.disk_.full = false; });
+	}
+	static void clock(World &w, const Action &a) { w.slurm_.clock_step += a.number("step"); }
+
+	// ---- faults of Kubernetes' side ----
+
+	static void set_for(World &w, const Action &a, bool ModelApi::*what)
+	{
+		w.api_.*what = true;
+		w.until(a.seconds("for", 5), a, [&w, what] { w.api_.*what = false; });
+	}
+	static void apidown(World &w, const Action &a)
+	{
+		w.watch_.interrupt(false);
+		set_for(w, a, &ModelApi::down);
+	}
+	static void apihang(World &w, const Action &a)
+	{
+		w.watch_.interrupt(false);
+		set_for(w, a, &ModelApi::hung);
+	}
+	static void forbid(World &w, const Action &a) { set_for(w, a, &ModelApi::forbids); }
+	static void faults(World &w, const Action &a)
+	{
+		auto set = [&w](int rate) {
+			w.faults_ = rate;
+			if (w.process_)
+				w.process_->set_faults(rate);
+		};
+		set(static_cast<int>(a.number("rate", 200)));
+		w.until(a.seconds("for", 10), a, [set, &w] { set(w.case_.faults); });
+	}
+	static void backup(World &w, const Action &) { w.api_.backup(); }
+	static void restore(World &w, const Action &)
+	{
+		w.judge_.etcd_restored();
+		w.api_.restore();
+	}
+	static void watch(World &w, const Action &a)
+	{
+		if (a.has("lost"))
+			w.api_.compact();
+		if (a.has("break"))
+			w.watch_.interrupt(a.has("lost"));
+		w.watch_.lateness = a.number("late") * ms;
+		w.watch_.twice = static_cast<int>(a.number("twice"));
+		w.watch_.reorders = a.has("reorders");
+		w.until(a.seconds("for", 10), a, [&w] {
+			w.watch_.lateness = 0;
+			w.watch_.twice = 0;
+			w.watch_.reorders = false;
+		});
+	}
+
+	// ---- nodes ----
+
+	static void nodefail(World &w, const Action &a)
+	{
+		const std::string node = a.text("node");
+		if (!w.kubelet_.powered(node) || !w.slurm_.select().nodes.contains(node))
+			return;
+		w.slurm_.node_dies(node);
+		w.kubelet_.power(node, false);
+		w.until(a.seconds("for", 20), a, [&w, node] {
+			w.kubelet_.power(node, true);
+			w.slurm_.node_returns(node);
+		});
+	}
+	static void netcut(World &w, const Action &a)
+	{
+		w.kubelet_.connect(a.text("node"), false);
+		w.until(a.seconds("for", 10), a, [&w, node = a.text("node")] { w.kubelet_.connect(node, true); });
+	}
+	static void kubelate(World &w, const Action &a)
+	{
+		w.kubelet_.lateness = a.number("late", 5000) * ms;
+		w.until(a.seconds("for", 10), a, [&w] { w.kubelet_.lateness = 0; });
+	}
+};
+
+const Verbs::Row Verbs::table[] = {
+	{"create", create},	{"delete", remove},	{"annotate", annotate}, {"finalizer", finalizer},
+	{"gc", gc},		{"cordon", cordon},	{"batch", batch},	{"cancel", end},
+	{"timeout", end},	{"nodefail-job", end},	{"preempt", end},	{"priority", priority},
+	{"exclude", exclude},	{"reconfigure", reconfigure}, {"crash", crash}, {"shutdown", shutdown},
+	{"locks", locks},	{"busy", busy},		{"diskfull", diskfull}, {"clock", clock},
+	{"apidown", apidown},	{"apihang", apihang},	{"forbid", forbid},	{"faults", faults},
+	{"backup", backup},	{"restore", restore},	{"watch", watch},	{"nodefail", nodefail},
+	{"netcut", netcut},	{"kubelate", kubelate},
+};
+
+void World::act(const Action &a)
+{
+	tell(story_, "** ", a.line());
+	for (const auto &row : Verbs::table)
+		if (a.verb == row.verb)
+			return row.function(*this, a);
+	judge_.violation("the case has no verb \"" + a.verb + "\"");
+}
+
+void World::people_go()
+{
+	for (const auto &[name, pod] : std::map(api_.pods())) {
+		Action off;
+		off.with = {{"pod", name}, {"on", "0"}};
+		Verbs::finalizer(*this, off);
+	}
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a") {
+			Action gone;
+			gone.with = {{"pod", name}};
+			Verbs::remove(*this, gone);
+		}
+	for (const auto &[name, node] : std::map(api_.nodes())) {
+		Action uncordon;
+		uncordon.with = {{"node", name}, {"on", "0"}};
+		Verbs::cordon(*this, uncordon);
+	}
+	for (const auto &[id, job] : slurm_.jobs()) {
+		if (!job.pending())
+			continue;
+		Action usual;
+		usual.with = {{"job", job.name}, {"to", "1000"}, {"nodes", ""}};
+		if (job.priority == 0)
+			Verbs::priority(*this, usual);
+		if (!job.excluded.empty())
+			Verbs::exclude(*this, usual);
+	}
+	judge_.people_are_gone();
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/world.h"
+
+#include "lib/base/log.h"
+
+namespace sk8::sim {
+
+static constexpr Micros longest_calm = 30 * 60 * second; // virtual: then it does not converge
+
+static Story *log_story = nullptr;
+
+static void log_to_story(LogLevel, const char *text)
+{
+	if (log_story)
+		log_story->line(std::string("log: ") + text);
+}
+
+World::World(const Case &c, bool story, bool print)
+	: case_(c), dice_(c.seed), story_(time_), api_(time_, story_), judge_(time_, api_),
+	  kubelet_(time_, dice_, story_, api_, judge_), watch_(time_, dice_, story_, api_),
+	  slurm_(time_, dice_, story_, judge_, c.nodes, c.cores, c.memory, c.job_ids)
+{
+	story_.on = story;
+	story_.print = print;
+	log_story = story ? &story_ : nullptr;
+	set_log_sink(log_to_story, story ? LogLevel::debug : LogLevel::error);
+	judge_.look_at(kubelet_, slurm_);
+	judge_.on_slurm_changed = [this] {
+		if (process_)
+			process_->slurm_changed();
+	};
+	api_.listen(&judge_);
+	api_.listen(&kubelet_);
+	api_.listen(&watch_);
+	faults_ = c.faults;
+	for (const auto &[name, n] : slurm_.select().nodes) {
+		kube::Node node;
+		node.meta.name = name;
+		node.meta.uid = "uid-" + name;
+		api_.set_node(std::move(node));
+	}
+}
+
+void World::boot()
+{
+	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, slurm_, disk_, judge_,
+						     *mutant_named(case_.mutant)});
+	process_->lock_delay = locks_;
+	process_->set_faults(faults_);
+	slurm_.boot(*process_);
+	if (calm_) // Slurm may have gone back to a job that somebody held
+		time_.after(10 * second, [this] { people_go(); });
+}
+
+void World::crash()
+{
+	process_->die();
+	dead_.push_back(std::move(process_));
+	process_.reset();
+	slurm_.kill();
+	judge_.slurm_crashed();
+	if (std::exchange(forget_, false)) {
+		tell(story_, "StateSaveLocation is lost");
+		slurm_.lose_state();
+		disk_ = {};
+	}
+	time_.after(down_, [this] { boot(); });
+}
+
+// Undoes a fault after so long, if that is not done yet.
+void World::until(Micros delay, const Action &a, std::function<void()> f)
+{
+	time_.after(delay, [this, verb = a.verb, f = std::move(f)] {
+		if (calm_)
+			return;
+		tell(story_, "over: ", verb);
+		f();
+	});
+}
+
+void World::calm()
+{
+	tell(story_, "---- no more faults ----");
+	calm_ = true;
+	api_.down = api_.hung = api_.forbids = false;
+	faults_ = slurm_.busy = 0;
+	locks_ = kubelet_.lateness = watch_.lateness = 0;
+	watch_.twice = 0;
+	watch_.reorders = false;
+	disk_.full = false;
+	for (const auto &[name, n] : slurm_.select().nodes) {
+		kubelet_.connect(name, true);
+		if (!kubelet_.powered(name)) {
+			kubelet_.power(name, true);
+			slurm_.node_returns(name);
+		}
+	}
+	if (process_) {
+		process_->die_after(-1);
+		process_->lock_delay = 0;
+		process_->set_faults(0);
+	}
+	people_go();
+}
+
+std::string World::unfinished() const
+{
+	if (!process_ || !process_->controller())
+		return "slurmctld is down";
+	return judge_.unfinished(!process_->nothing_masked(), process_->controller()->size(), disk_.ledger);
+}
+
+Outcome World::run()
+{
+	Micros last = 0;
+	for (const auto &a : case_.actions) {
+		time_.after(a.at, [this, &a] { act(a); });
+		last = std::max(last, a.at);
+	}
+	boot();
+	const Micros calm_at = last + 20 * second;
+	time_.after(calm_at, [this] { calm(); });
+	Micros look_at = 0;
+	bool finished = false;
+	while (!time_.empty() && time_.now() < calm_at + longest_calm && judge_.verdict().empty() && !finished) {
+		time_.step();
+		if (process_ && !process_->violation.empty())
+			judge_.violation(process_->violation);
+		if (process_ && process_->dying())
+			crash();
+		judge_.check();
+		if (calm_ && time_.now() >= look_at) {
+			finished = unfinished().empty();
+			look_at = time_.now() + second;
+		}
+	}
+	if (judge_.verdict().empty()) {
+		if (const std::string what = unfinished(); !what.empty())
+			judge_.violation("I3: " + std::to_string((time_.now() - calm_at) / second) +
+					 " s after the last fault " + what);
+		judge_.final_check();
+	}
+	if (!judge_.verdict().empty())
+		tell(story_, "VIOLATION: ", judge_.verdict());
+	return {judge_.verdict(), time_.steps(), time_.now()};
+}
+
+} // namespace sk8::sim

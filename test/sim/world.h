@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// One simulation: a case is played, then all faults stop, and all must come to its
+// right end. Deterministic: the same case gives the same steps.
+#ifndef SK8_SIM_WORLD_H
+#define SK8_SIM_WORLD_H
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/sim/case.h"
+#include "test/sim/judge.h"
+#include "test/sim/process.h"
+
+namespace sk8::sim {
+
+struct Outcome {
+	std::string violation; // empty: none
+	std::uint64_t steps = 0;
+	Micros time = 0;
+};
+
+class World {
+public:
+	World(const Case &c, bool story, bool print);
+	Outcome run();
+	const Story &story() const { return story_; }
+
+private:
+	friend struct Verbs;
+	void act(const Action &a);
+	void boot();
+	void crash();
+	void calm();      // from now on nothing goes wrong any more
+	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
+	std::string unfinished() const;
+	void until(Micros delay, const Action &a, std::function<void()> f);
+	kube::PodPtr pod_named(const Action &a) const;
+	SlurmJob *job_named(const Action &a);
+
+	const Case case_;
+	Schedule time_;
+	Dice dice_;
+	Story story_;
+	ModelApi api_;
+	Judge judge_;
+	ModelKubelet kubelet_;
+	PodWatch watch_;
+	ModelSlurm slurm_;
+	Disk disk_;
+	std::shared_ptr<Process> process_;
+	std::vector<std::shared_ptr<Process>> dead_; // their requests may still arrive
+	int next_uid_ = 1;
+	Micros down_ = second; // how long slurmctld stays down when it dies next
+	bool forget_ = false;  // ... and loses its StateSaveLocation
+	bool calm_ = false;
+	Micros locks_ = 0;
+	int faults_ = 0;
+};
+
+} // namespace sk8::sim
+
+#endif
