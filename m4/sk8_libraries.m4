@@ -12,6 +12,6 @@ AC_DEFUN([SK8_LIBRARIES], [
 	SK8_NEED([CURL], [libcurl >= 7.77], [libcurl4-openssl-dev], [libcurl-devel])
 	SK8_NEED([JANSSON], [jansson >= 2.14], [libjansson-dev], [jansson-devel])
 	SK8_NEED([YAML], [yaml-0.1 >= 0.2], [libyaml-dev], [libyaml-devel])
-	SK8_NEED([MICROHTTPD], [libmicrohttpd >= 0.9.59], [libmicrohttpd-dev], [libmicrohttpd-devel])
+	SK8_NEED([MICROHTTPD], [libmicrohttpd >= 0.9.71], [libmicrohttpd-dev], [libmicrohttpd-devel])
 	SK8_NEED([GNUTLS], [gnutls >= 3.6], [libgnutls28-dev], [gnutls-devel])
 ])

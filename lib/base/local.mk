@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #
-# What every layer stands on: no network, no Slurm, no Kubernetes.
+# What every layer stands on: no Slurm, no Kubernetes, no network but the listener.
 noinst_LTLIBRARIES += lib/base/libbase.la
-lib_base_libbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS)
-lib_base_libbase_la_LIBADD = $(JANSSON_LIBS) $(YAML_LIBS) -lpthread
+lib_base_libbase_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS) $(MICROHTTPD_CFLAGS)
+lib_base_libbase_la_LIBADD = $(JANSSON_LIBS) $(YAML_LIBS) $(MICROHTTPD_LIBS) -lpthread
 lib_base_libbase_la_SOURCES = \
 	lib/base/clock.h \
 	lib/base/config.cc \
 	lib/base/config.h \
+	lib/base/exposition.cc \
+	lib/base/exposition.h \
 	lib/base/file.cc \
 	lib/base/file.h \
 	lib/base/guard.h \
+	lib/base/http_listener.cc \
+	lib/base/http_listener.h \
 	lib/base/json.cc \
 	lib/base/json.h \
 	lib/base/log.cc \
 	lib/base/log.h \
+	lib/base/log_limit.cc \
+	lib/base/log_limit.h \
 	lib/base/metrics.cc \
 	lib/base/metrics.h \
 	lib/base/quantity.cc \

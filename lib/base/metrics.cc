@@ -26,14 +26,14 @@ Registry &registry()
 	return *r;
 }
 
-template <class M>
-typename M::mapped_type::element_type &find_or_make(M &metrics, std::string_view name)
+template <class M, class... Args>
+typename M::mapped_type::element_type &find_or_make(M &metrics, std::string_view name, Args... args)
 {
 	const std::lock_guard lock(registry().mutex);
 	auto at = metrics.find(name);
 	if (at == metrics.end()) {
 		using T = typename M::mapped_type::element_type;
-		at = metrics.emplace(std::string(name), std::make_unique<T>()).first;
+		at = metrics.emplace(std::string(name), std::make_unique<T>(args...)).first;
 	}
 	return *at->second;
 }
@@ -59,8 +59,15 @@ std::uint64_t Histogram::last_of(std::size_t bucket)
 	return first + ((std::uint64_t{1} << shift) - 1);
 }
 
+Histogram::Histogram(std::span<const std::uint64_t> bounds)
+	: bounds_(bounds.first(std::min(bounds.size(), max_bounds)))
+{
+}
+
 void Histogram::record(std::uint64_t value)
 {
+	const auto step = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+	steps_[static_cast<std::size_t>(step)].fetch_add(1, std::memory_order_relaxed);
 	counts_[bucket_of(value)].fetch_add(1, std::memory_order_relaxed);
 	sum_.fetch_add(value, std::memory_order_relaxed);
 	std::uint64_t max = max_.load(std::memory_order_relaxed);
@@ -95,12 +102,45 @@ HistogramReading Histogram::read() const
 	return reading;
 }
 
+HistogramSteps Histogram::steps() const
+{
+	HistogramSteps out;
+	for (std::size_t i = 0; i <= bounds_.size(); i++) {
+		out.count += steps_[i].load(std::memory_order_relaxed);
+		if (i < bounds_.size())
+			out.cumulative.push_back(out.count);
+	}
+	out.sum = sum_.load(std::memory_order_relaxed);
+	return out;
+}
+
 void Histogram::reset()
 {
+	for (auto &step : steps_)
+		step.store(0, std::memory_order_relaxed);
 	for (auto &count : counts_)
 		count.store(0, std::memory_order_relaxed);
 	sum_.store(0, std::memory_order_relaxed);
 	max_.store(0, std::memory_order_relaxed);
+}
+
+void CounterFamily::add(Values values, std::uint64_t n)
+{
+	const std::lock_guard lock(mutex_);
+	auto at = series_.find(values);
+	if (at == series_.end()) {
+		if (series_.size() + 1 >= max_series_)
+			values.assign(values.size(), "other");
+		at = series_.try_emplace(std::move(values)).first;
+	}
+	at->second += n;
+}
+
+void CounterFamily::each(const std::function<void(const Values &, std::uint64_t)> &f) const
+{
+	const std::lock_guard lock(mutex_);
+	for (const auto &[values, n] : series_)
+		f(values, n);
 }
 
 Counter &counter(std::string_view name)
@@ -108,9 +148,9 @@ Counter &counter(std::string_view name)
 	return find_or_make(registry().counters, name);
 }
 
-Histogram &histogram(std::string_view name)
+Histogram &histogram(std::string_view name, std::span<const std::uint64_t> bounds)
 {
-	return find_or_make(registry().histograms, name);
+	return find_or_make(registry().histograms, name, bounds);
 }
 
 std::vector<std::string> metric_lines()

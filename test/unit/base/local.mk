@@ -6,8 +6,11 @@ endif
 test_unit_base_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/base/config_test.cc \
+	test/unit/base/exposition_test.cc \
 	test/unit/base/file_test.cc \
+	test/unit/base/http_listener_test.cc \
 	test/unit/base/json_test.cc \
+	test/unit/base/log_limit_test.cc \
 	test/unit/base/log_test.cc \
 	test/unit/base/metrics_test.cc \
 	test/unit/base/quantity_test.cc \
