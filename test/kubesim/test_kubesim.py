@@ -16,10 +16,11 @@ import time
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "contract"))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "contract"), os.path.dirname(HERE)]
+from stands.build import build_folder  # noqa: E402
 from kube import STRATEGIC, Kube, brief, pod  # noqa: E402
 
-PROGRAM = os.path.join(os.environ.get("SK8_BUILD", os.getcwd()), "test/kubesim/kubesim")
+PROGRAM = os.path.join(build_folder(), "test/kubesim/kubesim")
 PODS = "/api/v1/namespaces/default/pods"
 OWN = "kubesim.slurm-k8s.io/"
 

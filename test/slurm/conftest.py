@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
+from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon  # noqa: E402
 from stands.slurm import Slurm  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
@@ -28,14 +29,6 @@ PartitionName=one Nodes=n1 PriorityTier=10
 PartitionName=lowone Nodes=n1 PriorityTier=1
 PartitionName=pods RootOnly=YES
 """
-
-
-def build_folder():
-	top = os.path.dirname(TEST)
-	for folder in (os.environ.get("SK8_BUILD"), os.path.join(top, "build"), top):
-		if folder and os.path.exists(os.path.join(folder, "Makefile")):
-			return folder
-	raise StandError("no build folder; build first, or name it by SK8_BUILD")
 
 
 def words(line):

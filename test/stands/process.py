@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Daemons of a stand: started detached, found again by a record in DIR/run.
 
-A record is JSON: argv, env, log, pid, and the pid's start time, so that a pid
+A record is JSON: argv, env, log, inside, pid, and the pid's start time, so that a pid
 which the kernel gave to somebody else is never touched.
 """
 import ctypes
@@ -140,6 +140,7 @@ class Daemon:
 		try:
 			with open(self.file, encoding="utf-8") as file:
 				self.record = json.load(file)
+			self.log = self.record.get("log", self.log)
 		except (OSError, ValueError):
 			pass
 
@@ -156,7 +157,7 @@ class Daemon:
 		self._must_not_run()
 		os.makedirs(os.path.dirname(self.file), exist_ok=True)
 		os.makedirs(os.path.dirname(self.log), exist_ok=True)
-		self.record = {"argv": argv, "env": env or {}, "inside": inside.name if inside else None}
+		self.record = {"argv": argv, "env": env or {}, "log": self.log, "inside": inside.name if inside else None}
 		self._start(inside)
 		return self
 

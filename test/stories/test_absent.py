@@ -18,9 +18,10 @@ import time
 import clock
 import pytest
 from stands import pki, stand
+from stands.build import build_folder
 from stands.slurm import Slurm
 from stands.waiting import wait_for
-from world import CONFIG, build_folder
+from world import CONFIG
 
 ROUNDS = 30
 pytestmark = pytest.mark.apis("sim")  # of neither, so once is enough

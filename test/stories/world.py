@@ -17,6 +17,7 @@ from collections import namedtuple
 import clock
 from stands import stand as stands
 from stands.api import Api, ApiError
+from stands.build import build_folder
 from stands.slurm import SBIN
 from stands.waiting import StandError, wait_for
 
@@ -44,14 +45,6 @@ NAMESPACES = ("default", "team-a", "team-b", "broken", "unmapped")
 
 # One run of one container. Times in seconds since 1970; stop is None while it runs.
 Run = namedtuple("Run", "uid container id node start stop code")
-
-
-def build_folder():
-	top = os.path.dirname(TEST)
-	for folder in (os.environ.get("SK8_BUILD"), os.path.join(top, "build"), top):
-		if folder and os.path.exists(os.path.join(folder, "Makefile")):
-			return folder
-	raise StandError("no build folder; build first, or name it by SK8_BUILD")
 
 
 def seconds_of(text):
