@@ -160,6 +160,43 @@ std::string valid_utf8(std::string_view text)
 	return s;
 }
 
+namespace {
+
+// Bytes of the character at the start of text, 1 if it is invalid; misleads: it is
+// invalid, a control character, or makes a line look like another one.
+std::size_t look_at(std::string_view text, bool &misleads)
+{
+	// Unicode: line ends, marks of direction, and what has no shape at all. Joiners
+	// (U+200C, U+200D) are letters' shapes in some scripts and stay.
+	static constexpr struct {
+		std::uint32_t first, last;
+	} misleading[] = {
+		{0, 0x1f},	  {0x7f, 0x9f},	    {0x61c, 0x61c},   {0x200b, 0x200b}, {0x200e, 0x200f},
+		{0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+	};
+	const std::size_t n = utf8_length(text);
+	misleads = !n;
+	if (!n)
+		return 1;
+	const auto first = static_cast<unsigned char>(text[0]);
+	std::uint32_t code = n == 1 ? first : first & (0x7fu >> n);
+	for (std::size_t i = 1; i < n; i++)
+		code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
+	for (const auto &range : misleading)
+		misleads |= code >= range.first && code <= range.last;
+	return n;
+}
+
+} // namespace
+
+bool is_printable(std::string_view text)
+{
+	bool misleads = false;
+	while (!text.empty() && !misleads)
+		text.remove_prefix(look_at(text, misleads));
+	return !misleads;
+}
+
 std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::size_t out_size)
 {
 	constexpr char hex[] = "0123456789abcdef";
@@ -167,13 +204,9 @@ std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::siz
 	std::size_t used = 0, fits_dots = 0; // fits_dots: end of the last piece before room for dots
 	while (!text.empty()) {
 		// A piece is what must stay together: one character or its escape.
-		const auto c = static_cast<unsigned char>(text[0]);
-		std::size_t n = utf8_length(text);
-		const bool c1 = n == 2 && c == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-		const bool escape = !n || c < 0x20 || c == 0x7f || c1;
-		if (!n)
-			n = 1;
-		char piece[8];
+		bool escape = false;
+		const std::size_t n = look_at(text, escape);
+		char piece[16];
 		std::size_t length = 0;
 		for (std::size_t i = 0; i < n; i++) {
 			const auto b = static_cast<unsigned char>(text[i]);
@@ -203,6 +236,16 @@ std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::siz
 	}
 	out[used] = '\0';
 	return used;
+}
+
+std::string without_secret(std::string text, std::string_view secret)
+{
+	constexpr std::string_view instead = "[secret]";
+	if (secret.size() < 6)
+		return text;
+	for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + instead.size()))
+		text.replace(at, secret.size(), instead);
+	return text;
 }
 
 std::string one_line(std::string_view text, std::size_t max_bytes)

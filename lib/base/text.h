@@ -52,13 +52,20 @@ std::string hex_encode(std::string_view bytes); // lower case
 std::string valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 
-// text with control characters (below 0x20, 0x7f, U+0080..U+009F) as \xNN, zero
-// terminated, into out[out_size] (at least 8); what does not fit, or was_cut, ends in
-// "...", and no UTF-8 character is torn. Does not allocate. Returns the length.
+// text with what could make it look like another text as \xNN: control characters (below
+// 0x20, 0x7f, U+0080..U+009F), invalid UTF-8, and characters of Unicode that end lines,
+// turn the direction or cannot be seen. Zero terminated, into out[out_size] (at least
+// 8); what does not fit, or was_cut, ends in "...", and no UTF-8 character is torn. Does
+// not allocate. Returns the length.
 std::size_t escape_line(std::string_view text, bool was_cut, char *out, std::size_t out_size);
 // The same as a string of at most max_bytes (at least 8): for messages that carry
 // names or text of others.
 std::string one_line(std::string_view text, std::size_t max_bytes = 256);
+// text with each occurrence of secret as "[secret]": for what others send back to us. One
+// of less than 6 bytes is no secret, and would make the text unreadable.
+std::string without_secret(std::string text, std::string_view secret);
+// Is there nothing in text that one_line() would escape?
+bool is_printable(std::string_view text);
 
 } // namespace sk8
 

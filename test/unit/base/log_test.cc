@@ -48,6 +48,11 @@ TEST_CASE("log: a hostile name cannot forge a line")
 	CHECK(logged("a\x7f" "b\r\t") == "a\\x7fb\\x0d\\x09");
 	CHECK(logged("\xc2\x9b" "31m") == "\\xc2\\x9b31m"); // U+009B, a one-character escape
 	CHECK(logged("\xc2\x85") == "\\xc2\\x85");         // U+0085, a line end for some
+	CHECK(logged("\xe2\x80\xa8x") == "\\xe2\\x80\\xa8x"); // U+2028, a line end too
+	CHECK(logged("\xe2\x80\xaegnp") == "\\xe2\\x80\\xaegnp"); // U+202E, turns the direction
+	CHECK(logged("a\xe2\x80\x8b" "b") == "a\\xe2\\x80\\x8bb"); // U+200B, cannot be seen
+	CHECK(logged("\xf3\xa0\x81\x81") == "\\xf3\\xa0\\x81\\x81"); // U+E0041, so can tags
+	CHECK(logged("\xe2\x82\xac \xf0\x9f\x98\x80") == "\xe2\x82\xac \xf0\x9f\x98\x80");
 	CHECK(logged("bad \xff utf-8") == "bad \\xff utf-8");
 	CHECK(logged("gr\xc3\xbc\xc3\x9f dich") == "gr\xc3\xbc\xc3\x9f dich");
 	CHECK(logged("100%n%s") == "100%n%s");
