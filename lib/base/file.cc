@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
+#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,12 +35,54 @@ std::size_t write_all(int fd, std::string_view bytes)
 	return done;
 }
 
-Result<void> sync_folder_of(const std::string &path)
+std::string folder_of(const std::string &path)
 {
 	const std::size_t slash = path.rfind('/');
-	const std::string folder = slash == std::string::npos ? "."
-				   : slash == 0		      ? "/"
-							      : path.substr(0, slash);
+	return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The one door to a file: what is not regular, or not to be trusted, is not opened.
+// O_NONBLOCK: opening a FIFO must not wait for the other end.
+Result<Fd> open_regular(const std::string &path, int flags, Trust trust, uid_t owner,
+			struct stat &status)
+{
+	const int links = trust == Trust::state ? O_NOFOLLOW : 0;
+	Fd fd(::open(path.c_str(), flags | links | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
+	if (!fd && errno == ELOOP && links)
+		return Error{path + " is a symbolic link, it must be the file itself"};
+	if (!fd)
+		return failed("open", path);
+	if (::fstat(fd.get(), &status) != 0)
+		return failed("stat", path);
+	if (!S_ISREG(status.st_mode))
+		return Error{path + " is not a regular file"};
+	if (Result<void> trusted = check_trust(status, path, trust, owner); !trusted)
+		return trusted.error();
+	if (trust != Trust::any)
+		if (Result<void> folders = check_folders(path); !folders)
+			return folders.error();
+	return fd;
+}
+
+// folder and all above it: "/a/b" -> "/a/b", "/a", "/".
+Result<void> check_folders_above(std::string folder)
+{
+	for (;; folder = folder_of(folder)) {
+		struct stat status;
+		if (::stat(folder.c_str(), &status) == 0 && (status.st_mode & 0002) &&
+		    !(status.st_mode & S_ISVTX))
+			return Error{strprintf("the folder %s lets everybody replace what is in it "
+					       "(mode %04o), run: chmod o-w %s",
+					       folder.c_str(), static_cast<unsigned>(status.st_mode & 07777),
+					       folder.c_str())};
+		if (folder == "/" || folder == ".")
+			return {};
+	}
+}
+
+Result<void> sync_folder_of(const std::string &path)
+{
+	const std::string folder = folder_of(path);
 	const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	// EINVAL: a file system that cannot sync folders; nothing more can be done.
 	if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
@@ -77,6 +120,10 @@ Result<void> check_trust(const struct stat &status, const std::string &path, Tru
 	if (mode & 022)
 		return Error{strprintf("%s can be changed by others (mode %04o), run: chmod go-w %s",
 				       path.c_str(), mode, path.c_str())};
+	if (trust == Trust::state && (mode & 077))
+		return Error{strprintf("%s is for its owner only and can be opened by others (mode %04o), "
+				       "run: chmod 600 %s",
+				       path.c_str(), mode, path.c_str())};
 	if (trust == Trust::secret && (mode & 004))
 		return Error{strprintf("%s holds a secret and can be read by everybody (mode %04o), "
 				       "run: chmod o-rwx %s",
@@ -84,20 +131,23 @@ Result<void> check_trust(const struct stat &status, const std::string &path, Tru
 	return {};
 }
 
+Result<void> check_folders(const std::string &path)
+{
+	if (Result<void> named = check_folders_above(folder_of(path)); !named)
+		return named;
+	// where the file really is, if links lead there
+	const std::unique_ptr<char, void (*)(void *)> real(::realpath(path.c_str(), nullptr), std::free);
+	return real ? check_folders_above(folder_of(real.get())) : Result<void>();
+}
+
 Result<std::string> read_file(const std::string &path, std::size_t max_bytes, Trust trust,
 			      uid_t owner)
 {
-	// O_NONBLOCK: opening a FIFO must not wait for its writer.
-	const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-	if (!fd)
-		return failed("open", path);
 	struct stat status;
-	if (::fstat(fd.get(), &status) != 0)
-		return failed("stat", path);
-	if (!S_ISREG(status.st_mode))
-		return Error{path + " is not a regular file"};
-	if (Result<void> trusted = check_trust(status, path, trust, owner); !trusted)
-		return trusted.error();
+	const Result<Fd> opened = open_regular(path, O_RDONLY, trust, owner, status);
+	if (!opened)
+		return opened.error();
+	const Fd &fd = *opened;
 
 	// The size may be 0 (procfs) or change while we read: read until the end.
 	std::string content;
@@ -141,21 +191,17 @@ Result<void> write_file_atomic(const std::string &path, std::string_view content
 	return sync_folder_of(path);
 }
 
-Result<AppendFile> AppendFile::open(const std::string &path, mode_t mode)
+Result<AppendFile> AppendFile::open(const std::string &path)
 {
-	Fd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-		     mode));
-	if (!fd)
-		return failed("open", path);
 	struct stat status;
-	if (::fstat(fd.get(), &status) != 0)
-		return failed("stat", path);
-	if (!S_ISREG(status.st_mode))
-		return Error{path + " is not a regular file"};
+	Result<Fd> opened =
+		open_regular(path, O_WRONLY | O_APPEND | O_CREAT, Trust::state, ::geteuid(), status);
+	if (!opened)
+		return opened.error();
 	// It may be new: its name must survive too.
 	if (Result<void> synced = sync_folder_of(path); !synced)
 		return synced.error();
-	return AppendFile(std::move(fd), path, static_cast<std::uint64_t>(status.st_size));
+	return AppendFile(std::move(*opened), path, static_cast<std::uint64_t>(status.st_size));
 }
 
 Result<void> AppendFile::append(std::string_view bytes)

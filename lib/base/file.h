@@ -44,19 +44,26 @@ private:
 
 // What a file must fulfil before its content is believed.
 enum class Trust {
-	any,    // nothing
+	any,    // a regular file, nothing else
 	owned,  // belongs to root or owner, not writable by group or others
 	secret, // owned, and not readable by others
+	state,  // what we alone write: owned, for nobody else (0600), its name is no link
 };
 
 // The one sentence that says why the file does not deserve that trust, or nothing
 // (ok). status is of the opened file, path only for the message. owner: a uid that
-// is as good as root's.
+// is as good as root's. Pure.
 Result<void> check_trust(const struct stat &status, const std::string &path, Trust trust,
 			 uid_t owner);
 
+// Refuses a path if any folder of it, as it is written or where it leads in the end,
+// lets everybody replace what is in it (mode o+w without the sticky bit). What does not
+// exist is not judged. Blocks on the disk.
+Result<void> check_folders(const std::string &path);
+
 // The whole content of a regular file of at most max_bytes. Follows symbolic links
-// (projected tokens are links); owner and mode are those of what was opened.
+// (projected tokens are links) unless trust is state; owner and mode are those of what
+// was opened. Folders are judged by check_folders() unless trust is any.
 Result<std::string> read_file(const std::string &path, std::size_t max_bytes,
 			      Trust trust = Trust::any, uid_t owner = 0);
 
@@ -68,8 +75,9 @@ Result<void> write_file_atomic(const std::string &path, std::string_view content
 // A file that only grows. One writer, one thread at a time.
 class AppendFile {
 public:
-	// Creates it with mode if it is absent; does not follow a link.
-	static Result<AppendFile> open(const std::string &path, mode_t mode = 0600);
+	// Creates it, for us only, if it is absent; what is there must be worth
+	// Trust::state, with our own uid as the owner.
+	static Result<AppendFile> open(const std::string &path);
 
 	// All of bytes or nothing: a partly written record is cut off again.
 	Result<void> append(std::string_view bytes);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/ledger_file.h"
 
-#include <unistd.h>
+#include <cerrno>
+#include <sys/stat.h>
 
 #include "lib/base/json.h"
 
@@ -98,9 +99,12 @@ Result<std::vector<Hold>> parse_journal(std::string_view text)
 
 Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid)
 {
-	if (access(path.c_str(), F_OK) != 0)
+	// Only this proves that there is none: a link that leads nowhere, or a folder that
+	// cannot be looked into, hides what pods hold.
+	struct stat status;
+	if (lstat(path.c_str(), &status) != 0 && errno == ENOENT)
 		return SavedLedger{};
-	auto text = read_file(path, max_file, Trust::secret, slurm_uid);
+	auto text = read_file(path, max_file, Trust::state, slurm_uid);
 	if (!text)
 		return text.error();
 	auto holds = parse_journal(*text);

@@ -67,6 +67,88 @@ TEST_CASE("file: owner and mode are judged, the reason says what to do")
 	      "/f can be changed by others (mode 0602), run: chmod go-w /f");
 	CHECK(trust_error(0, 0644, Trust::secret, 0) ==
 	      "/f holds a secret and can be read by everybody (mode 0644), run: chmod o-rwx /f");
+	CHECK(trust_error(64030, 0600, Trust::state, 64030).empty());
+	CHECK(trust_error(64030, 0640, Trust::state, 64030) ==
+	      "/f is for its owner only and can be opened by others (mode 0640), run: chmod 600 /f");
+}
+
+TEST_CASE("file: what we alone write is refused as a link, for another owner, or if others can open it")
+{
+	const Folder folder;
+	const std::string path = folder.file("ledger"), link = folder.file("link"), fifo = folder.file("fifo");
+	REQUIRE(write_file_atomic(path, "x", 0600).ok());
+	REQUIRE(::symlink(path.c_str(), link.c_str()) == 0);
+	REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+	struct Row {
+		std::string path, reason;
+		mode_t mode;
+	};
+	const Row rows[] = {
+		{path, "", 0600},
+		{path, " is for its owner only and can be opened by others (mode 0640), run: chmod 600 " + path, 0640},
+		{path, " can be changed by others (mode 0666), run: chmod go-w " + path, 0666},
+		{link, " is a symbolic link, it must be the file itself", 0600},
+		{fifo, " is not a regular file", 0600},
+		{folder.path.string(), " is not a regular file", 0600},
+		{"/dev/null", " is not a regular file", 0600},
+	};
+	for (const Row &row : rows) {
+		REQUIRE(::chmod(path.c_str(), row.mode) == 0);
+		CAPTURE(row.path, row.mode);
+		const auto read = read_file(row.path, 10, Trust::state, ::geteuid());
+		CHECK((read ? "" : read.error().message) == (row.reason.empty() ? "" : row.path + row.reason));
+		if (row.path == folder.path.string())
+			continue; // cannot be opened for writing in the first place
+		const auto opened = AppendFile::open(row.path);
+		CHECK(opened.ok() == row.reason.empty());
+		if (!opened && row.path != fifo) // nobody reads it
+			CHECK(opened.error().message == row.path + row.reason);
+	}
+	REQUIRE(::chmod(path.c_str(), 0600) == 0);
+	if (::geteuid() != 0 || ::chown(path.c_str(), 1000, 0) != 0)
+		return; // only root can give a file away
+	CHECK(read_file(path, 10, Trust::state, 64030).error().message.find("belongs to uid 1000") != std::string::npos);
+	CHECK(read_file(path, 10, Trust::secret, 64030).error().message.find("belongs to uid 1000") != std::string::npos);
+	CHECK(read_file(path, 10, Trust::owned, 1000).ok());
+	CHECK(!AppendFile::open(path).ok());
+}
+
+TEST_CASE("file: a folder in which everybody may replace files makes the file worth nothing")
+{
+	const Folder folder;
+	const fs::path open = folder.path / "open", inner = open / "inner", safe = folder.path / "safe";
+	fs::create_directories(inner);
+	fs::create_directory(safe);
+	const std::string file = inner / "f", link = safe / "link";
+	REQUIRE(write_file_atomic(file, "x", 0600).ok());
+	REQUIRE(::symlink(file.c_str(), link.c_str()) == 0);
+	struct Row {
+		mode_t mode;
+		bool trusted;
+	};
+	for (const Row row : {Row{0755, true}, Row{0777, false}, Row{01777, true}, Row{0703, false}, Row{0775, true}}) {
+		REQUIRE(::chmod(open.c_str(), row.mode) == 0);
+		CAPTURE(row.mode);
+		for (const std::string &path : {file, link}) { // by its name, and by a link from elsewhere
+			const auto read = read_file(path, 10, Trust::owned, ::geteuid());
+			CHECK(read.ok() == row.trusted);
+			if (!read)
+				CHECK(read.error().message.find("run: chmod o-w " + open.string()) != std::string::npos);
+			CHECK(read_file(path, 10).ok());
+		}
+		CHECK(AppendFile::open(file).ok() == row.trusted);
+	}
+}
+
+TEST_CASE("file: a token in a projected volume is read through Kubernetes' links")
+{
+	const Folder folder;
+	REQUIRE(::chmod(folder.path.c_str(), 01777) == 0); // as the kubelet mounts it
+	fs::create_directory(folder.path / "..2026_11_21");
+	REQUIRE(write_file_atomic(folder.file("..2026_11_21/token"), "t", 0600).ok());
+	REQUIRE(::symlink("..2026_11_21", folder.file("..data").c_str()) == 0);
+	REQUIRE(::symlink("..data/token", folder.file("token").c_str()) == 0);
+	CHECK(read_file(folder.file("token"), 10, Trust::secret, ::geteuid()).value_or("?") == "t");
 }
 
 TEST_CASE("file: only regular files up to the limit are read, the opened file is judged")
