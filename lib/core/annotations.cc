@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "lib/base/quantity.h"
+#include "lib/base/text.h"
 
 namespace sk8::core {
 
@@ -14,7 +15,7 @@ constexpr std::string_view own = "slurm-k8s.io/";
 constexpr std::string_view bridge = "slurmjob.slinky.slurm.net/";
 constexpr std::string_view sunk = "sunk.coreweave.com/";
 
-constexpr std::size_t max_value = 1024;
+constexpr std::size_t max_value = 1000; // Slurm takes less than 1024
 
 using Setter = Result<void> (*)(Wishes &, const std::string &value);
 
@@ -25,12 +26,25 @@ Result<void> text(Wishes &w, const std::string &value)
 	return {};
 }
 
+// A text that squeue, scontrol and sacct print as it is: it must not look like a
+// further field ("x UserId=root(0)") or a further column of sacct -P there.
+template <auto Member>
+Result<void> job_text(Wishes &w, const std::string &value)
+{
+	if (value.find('|') != value.npos)
+		return Error{"leave out the character |, it separates columns of sacct"};
+	if (const std::size_t blank = value.find(' '); value.find('=', blank) != value.npos)
+		return Error{"write no = behind a blank, it would look like another field of scontrol show job"};
+	w.*Member = value;
+	return {};
+}
+
 Result<std::uint32_t> number(const std::string &value)
 {
 	std::uint32_t n = 0;
 	auto [end, err] = std::from_chars(value.data(), value.data() + value.size(), n);
 	if (err != std::errc() || end != value.data() + value.size() || n == 0)
-		return Error{"\"" + value + "\" is not a positive number"};
+		return Error{"\"" + one_line(value, 64) + "\" is not a positive number"};
 	return n;
 }
 
@@ -113,7 +127,7 @@ constexpr Row rows[] = {
 	{sunk, "reservation", text<&Wishes::reservation>},
 	{sunk, "user-id", text<&Wishes::user_id>},
 	{sunk, "group-id", text<&Wishes::group_id>},
-	{sunk, "comment", text<&Wishes::comment>},
+	{sunk, "comment", job_text<&Wishes::comment>},
 	{sunk, "timeout", seconds},
 	{sunk, "exclusive", sunk_exclusive},
 
@@ -124,8 +138,8 @@ constexpr Row rows[] = {
 	{bridge, "licenses", text<&Wishes::licenses>},
 	{bridge, "user-id", text<&Wishes::user_id>},
 	{bridge, "group-id", text<&Wishes::group_id>},
-	{bridge, "job-name", text<&Wishes::job_name>},
-	{bridge, "wckey", text<&Wishes::wckey>},
+	{bridge, "job-name", job_text<&Wishes::job_name>},
+	{bridge, "wckey", job_text<&Wishes::wckey>},
 	{bridge, "constraints", text<&Wishes::features>},
 	{bridge, "timelimit", minutes},
 	{bridge, "cpu-per-task", cpus},
@@ -143,9 +157,9 @@ constexpr Row rows[] = {
 	{own, "licenses", text<&Wishes::licenses>},
 	{own, "user-id", text<&Wishes::user_id>},
 	{own, "group-id", text<&Wishes::group_id>},
-	{own, "job-name", text<&Wishes::job_name>},
-	{own, "comment", text<&Wishes::comment>},
-	{own, "wckey", text<&Wishes::wckey>},
+	{own, "job-name", job_text<&Wishes::job_name>},
+	{own, "comment", job_text<&Wishes::comment>},
+	{own, "wckey", job_text<&Wishes::wckey>},
 	{own, "constraints", text<&Wishes::features>},
 	{own, "time-limit", minutes},
 	{own, "cpus", cpus},
@@ -153,11 +167,6 @@ constexpr Row rows[] = {
 	{own, "priority", unsupported},
 	{own, "gres", unsupported},
 };
-
-bool printable(const std::string &s)
-{
-	return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-}
 
 } // namespace
 
@@ -169,8 +178,11 @@ Result<Wishes> read_wishes(const kube::Pod &pod)
 		auto it = pod.meta.annotations.find(key);
 		if (it == pod.meta.annotations.end())
 			continue;
-		if (it->second.size() > max_value || !printable(it->second))
-			return Error{"annotation " + key + ": longer than 1024 bytes or not printable"};
+		if (it->second.size() > max_value)
+			return Error{"annotation " + key + ": longer than 1000 bytes"};
+		if (!is_printable(it->second))
+			return Error{"annotation " + key + ": it has line ends, control or invisible characters: \"" +
+				     one_line(it->second, 64) + "\""};
 		if (auto r = row.set(out, it->second); !r)
 			return Error{"annotation " + key + ": " + r.error().message};
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/pod_end.h"
 
+#include "lib/base/text.h"
+
 namespace sk8::core {
 
 using Container = kube::ContainerStatus;
@@ -79,6 +81,9 @@ static bool ended_by_deletion(const kube::Pod &pod, bool was_deleted_alive)
 	return !any; // never started, or never reported
 }
 
+static constexpr std::size_t max_comment = 512;
+
+// For the job's comment, which scontrol prints as it is: one line.
 static std::string detail(const kube::Pod &pod, const Container *c)
 {
 	std::string text = pod.reason;
@@ -88,7 +93,7 @@ static std::string detail(const kube::Pod &pod, const Container *c)
 		text = "container " + c->name + ": " + (c->reason.empty() ? "Error" : c->reason);
 		text += ", exit code " + std::to_string(c->exit_code);
 	}
-	return text;
+	return one_line(text, max_comment);
 }
 
 static JobEnd end_of_failed(const kube::Pod &pod)

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/quantity.h"
+#include "lib/base/text.h"
 
 namespace sk8::kube {
 
@@ -42,11 +43,11 @@ Amounts read_list(const Json &list, std::string &problem)
 		std::string_view text = value.is_integer() ? number : value.str();
 		Result<std::int64_t> amount = cpu ? parse_milli(text) : parse_whole(text);
 		if (!amount.ok())
-			return complain(problem, "the amount of " + std::string(name) +
+			return complain(problem, "the amount of " + one_line(name, 128) +
 							 " is not a quantity: " + amount.error().message);
 		std::int64_t most = cpu ? max_milli_cpu : max_amount;
 		if (*amount < 0 || *amount > most) {
-			complain(problem, "the amount of " + std::string(name) +
+			complain(problem, "the amount of " + one_line(name, 128) +
 						  " is more than any node has");
 			*amount = std::clamp<std::int64_t>(*amount, 0, most);
 		}

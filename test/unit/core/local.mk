@@ -6,6 +6,7 @@ endif
 test_unit_core_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/core/hold_table_test.cc \
+	test/unit/core/hostile_test.cc \
 	test/unit/core/ledger_file_test.cc \
 	test/unit/core/lifecycle_test.cc \
 	test/unit/core/pods_controller_test.cc \

@@ -164,7 +164,7 @@ TEST_CASE("what cannot be honoured is refused with a sentence, not ignored")
 		{[](kube::Pod &p) { p.meta.annotations["slurmjob.slinky.slurm.net/exclusive"] = "true"; }, "share nodes"},
 		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/time-limit"] = "-1"; }, "not a positive number"},
 		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/time-limit"] = "9e9"; }, "not a positive number"},
-		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/comment"] = "a\nb"; }, "not printable"},
+		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/comment"] = "a\nb"; }, "line ends"},
 		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/cpus"] = "500m"; }, "fewer CPUs"},
 	};
 	for (const Row &row : rows) {
