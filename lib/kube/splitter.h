@@ -295,13 +295,22 @@ private:
 	bool skipping_ = false, stopped_ = false;
 };
 
+// The first "managedFields":[ that is a key: a quote behind a backslash is inside one.
+inline std::size_t find_managed_fields(std::string_view object, std::string_view key)
+{
+	std::size_t at = object.find(key);
+	while (at != object.npos && at > 0 && object[at - 1] == '\\')
+		at = object.find(key, at + 1);
+	return at;
+}
+
 // Cuts "managedFields":[...] out of one object (about a third of a typical pod),
 // into buf if there is something to cut; the result points into object or buf.
 // The raw search is safe: inside a JSON string the quotes would be escaped.
 inline std::string_view without_managed_fields(std::string_view object, std::string &buf)
 {
-	static constexpr std::string_view key = "\"managedFields\":[";
-	std::size_t p = object.find(key);
+	static constexpr std::string_view key = "\"managedFields\":[", space = " \t\r\n";
+	const std::size_t p = find_managed_fields(object, key);
 	if (p == object.npos)
 		return object;
 	std::size_t q = p + key.size();
@@ -321,13 +330,14 @@ inline std::string_view without_managed_fields(std::string_view object, std::str
 			--depth;
 		}
 	}
-	if (q >= object.size())
+	q = object.find_first_not_of(space, q);
+	if (q == object.npos)
 		return object; // malformed: let the parser say so
 	buf.assign(object.substr(0, p));
 	if (object[q] == ',')
 		++q; // "managedFields":[...],"name":...
-	else if (!buf.empty() && buf.back() == ',')
-		buf.pop_back(); // ...,"managedFields":[...]}
+	else if (std::size_t last = buf.find_last_not_of(space); last != buf.npos && buf[last] == ',')
+		buf.resize(last); // ...,"managedFields":[...]}
 	return buf.append(object.substr(q));
 }
 

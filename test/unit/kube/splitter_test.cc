@@ -168,6 +168,12 @@ TEST_CASE("managed fields are cut out of an object and nothing else")
 		{R"({"a":"\"managedFields\":[","b":1})", R"({"a":"\"managedFields\":[","b":1})"},
 		{R"({"managedFields":[{"a":)", R"({"managedFields":[{"a":)"},
 		{R"({"managedFields":["\)", R"({"managedFields":["\)"},
+		// a key that ends in a quote is another key
+		{R"({"\"managedFields":["]"],"b":1})", R"({"\"managedFields":["]"],"b":1})"},
+		{R"({"\"managedFields":[],"managedFields":[1],"b":1})", R"({"\"managedFields":[],"b":1})"},
+		// white space, which API servers do not send
+		{R"({"a":1, "managedFields":[] })", R"({"a":1})"},
+		{R"({"managedFields":[] ,"b":1})", R"({"b":1})"},
 	};
 	for (const auto &[in, want] : rows) {
 		std::string buf;
