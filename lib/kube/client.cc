@@ -235,7 +235,7 @@ private:
 		std::string why = "the API server answered " + std::to_string(response.status) + " (" +
 				  reason_phrase(response.status) + ")";
 		if (std::string_view text = reply.body["message"].str(); !text.empty())
-			why += ": " + one_line(text, 512);
+			why += ": " + one_line(without_secret(std::string(text), call.request.bearer_token), 512);
 		if (response.status == 401)
 			why += "; check the credentials in " + access_.source;
 		if (response.status == 403) {

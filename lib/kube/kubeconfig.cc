@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::size_t max_data = 1u << 20; // one inline certificate or key
 
+// "http://user:password@host" -> "http://...@host": errors never hold a secret.
+std::string without_password(const std::string &url)
+{
+	const std::size_t scheme = url.find("://"), at = url.rfind('@');
+	const std::size_t from = scheme == url.npos ? 0 : scheme + 3;
+	return at == url.npos || at < from ? url : url.substr(0, from) + "..." + url.substr(at);
+}
+
 // A list of {name: ..., <inner>: {...}}: the inner mapping of that name.
 const YamlNode *named(const YamlNode &doc, std::string_view list, std::string_view inner,
 		      std::string_view name)
@@ -118,7 +126,7 @@ private:
 		if (url.empty())
 			return wrong("the cluster has no server; give https://host:port");
 		if (!url.starts_with("https://"))
-			return wrong("server " + one_line(url, 128) +
+			return wrong("server " + one_line(without_password(url), 128) +
 				     " is refused: only https:// keeps credentials secret");
 		while (url.ends_with('/'))
 			url.pop_back();

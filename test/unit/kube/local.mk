@@ -18,6 +18,7 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/requests_test.cc \
 	test/unit/kube/rescue_test.cc \
 	test/unit/kube/rig.h \
+	test/unit/kube/secrets_test.cc \
 	test/unit/kube/splitter_test.cc \
 	test/unit/kube/store_test.cc \
 	test/unit/kube/temp_folder.h \
