@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A kubeconfig is accepted with an https server and complete credentials, or refused
+// with one sentence that repeats no secret of it.
+#include <cstdio>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "lib/base/text.h"
+#include "lib/base/yaml.h"
+#include "lib/kube/kubeconfig.h"
+#include "test/fuzz/fuzz.h"
+
+using namespace sk8;
+using namespace sk8::fuzz;
+using namespace sk8::kube;
+
+namespace {
+
+// A file in memory only, one for the whole run.
+class MemoryFile {
+public:
+	MemoryFile() : fd_(memfd_create("kubeconfig", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_))
+	{
+		if (fd_ < 0 || fchmod(fd_, 0600) != 0) {
+			std::perror("memfd");
+			std::exit(1);
+		}
+	}
+	const std::string &with(std::string_view content)
+	{
+		if (ftruncate(fd_, 0) != 0 ||
+		    pwrite(fd_, content.data(), content.size(), 0) != static_cast<ssize_t>(content.size())) {
+			std::perror("memfd");
+			std::exit(1);
+		}
+		return path_;
+	}
+
+private:
+	int fd_;
+	std::string path_;
+};
+
+bool holds_secret(std::string_view key)
+{
+	return key == "token" || key == "password" || key == "client-key-data" || key == "client-certificate-data" ||
+	       key == "certificate-authority-data" || key == "id-token" || key == "refresh-token";
+}
+
+// Sorts every scalar: secrets, and what stands in a place that may be shown.
+void collect(const YamlNode &node, bool secret, std::vector<std::string> &secrets, std::string &open)
+{
+	if (node.is_scalar())
+		(secret ? secrets.emplace_back(node.text) : open.append(node.text).append("\n"));
+	for (const YamlNode &item : node.items)
+		collect(item, secret, secrets, open);
+	for (const YamlMember &member : node.members) {
+		open += member.key + "\n";
+		collect(member.value, secret || holds_secret(member.key), secrets, open);
+	}
+}
+
+// What the password of "https://user:password@host" is, if there is one.
+void collect_passwords(const std::string &open, std::vector<std::string> &secrets)
+{
+	for (std::string_view line : split(open, '\n')) {
+		const std::size_t scheme = line.find("://"), at = line.find('@');
+		if (scheme == line.npos || at == line.npos || at < scheme)
+			continue;
+		const std::string_view user = line.substr(scheme + 3, at - scheme - 3);
+		if (const std::size_t colon = user.find(':'); colon != user.npos)
+			secrets.emplace_back(user.substr(colon + 1));
+	}
+}
+
+void check_refusal(std::string_view text, const std::string &sentence)
+{
+	for (std::string_view line : split(sentence, '\n'))
+		expect_sentence(line, 64 * 1024);
+	const Result<YamlNode> doc = parse_yaml(text, "f");
+	if (!doc)
+		return;
+	std::vector<std::string> secrets;
+	std::string open;
+	collect(*doc, false, secrets, open);
+	for (const std::string &secret : secrets)
+		if (secret.size() >= 8 && open.find(secret) == open.npos)
+			expect(sentence.find(secret) == sentence.npos, "no secret is repeated", sentence);
+	secrets.clear();
+	collect_passwords(open, secrets);
+	for (const std::string &secret : secrets)
+		if (secret.size() >= 8)
+			expect(sentence.find(secret) == sentence.npos, "no password of a URL is repeated", sentence);
+}
+
+void check_material(const Material &m)
+{
+	expect(m.data.empty() || m.file.empty(), "material is inline or a file");
+	expect(m.file.empty() || m.file.starts_with('/'), "a file has an absolute path", m.file);
+}
+
+void check_access(const ClusterAccess &a)
+{
+	expect(a.server.starts_with("https://") && a.server.size() > 8, "only https", a.server);
+	expect(a.server.find_first_of(" \r\n\t@?#") == a.server.npos, "a server is scheme, host and path", a.server);
+	expect(one_line(a.source, 8192) == a.source, "the source can be logged", a.source);
+	expect(a.client_certificate.given() == a.client_key.given(), "certificate and key come together");
+	expect(a.token.given() || a.client_key.given(), "there are credentials");
+	expect(a.client_key.trust == Trust::secret && a.token.trust == Trust::secret, "secrets are read as such");
+	for (const Material *m : {&a.ca, &a.client_certificate, &a.client_key, &a.token})
+		check_material(*m);
+}
+
+} // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	static MemoryFile &file = *new MemoryFile;
+	const std::string_view text(reinterpret_cast<const char *>(data), size);
+	for (const char *context : {"", "prod"}) {
+		const Result<ClusterAccess> access = load_kubeconfig(file.with(text), context, geteuid());
+		if (access)
+			check_access(*access);
+		else
+			check_refusal(text, access.error().message);
+	}
+	return 0;
+}
