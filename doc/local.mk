@@ -3,13 +3,20 @@ dist_man_MANS += doc/slurm-k8s.7
 EXTRA_DIST += CHANGELOG.md CONTRIBUTING.md doc/architecture.md doc/benchmarks.md doc/reliability.md
 
 # Printed from the table of settings, never edited, so not in the tarball either.
-nodist_man_MANS = doc/slurm-k8s.yaml.5
-CLEANFILES += doc/slurm-k8s.yaml.5
-noinst_PROGRAMS += doc/print_settings_man
-doc_print_settings_man_SOURCES = doc/print_settings_man.cc
+nodist_man_MANS = doc/slurm-k8s.yaml.5 doc/slurm-k8s-metrics.7
+CLEANFILES += doc/slurm-k8s.yaml.5 doc/slurm-k8s-metrics.7
+noinst_PROGRAMS += doc/print_settings_man doc/print_metrics_man
+doc_print_settings_man_SOURCES = doc/print_settings_man.cc doc/roff.h
 doc_print_settings_man_LDADD = lib/core/libcore.la
 
 doc/slurm-k8s.yaml.5: doc/print_settings_man$(EXEEXT)
 	$(AM_V_GEN)doc/print_settings_man$(EXEEXT) > $@.new && mv -f $@.new $@
+
+# The same from the table of metrics.
+doc_print_metrics_man_SOURCES = doc/print_metrics_man.cc doc/roff.h
+doc_print_metrics_man_LDADD = lib/core/libcore.la
+
+doc/slurm-k8s-metrics.7: doc/print_metrics_man$(EXEEXT)
+	$(AM_V_GEN)doc/print_metrics_man$(EXEEXT) > $@.new && mv -f $@.new $@
 
 include test/doc/local.mk

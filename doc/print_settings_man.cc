@@ -9,26 +9,10 @@
 #include <cstring>
 #include <string>
 
+#include "doc/roff.h"
 #include "lib/core/settings.h"
 
 using sk8::FieldDoc;
-
-// Text for roff: nothing in it is a request or an escape.
-static std::string roff(const std::string &text)
-{
-	std::string out;
-	for (char c : text) {
-		if (c == '\\')
-			out += "\\e";
-		else if (c == '-')
-			out += "\\-";
-		else if (c == '\'' && !out.empty())
-			out += "\\(aq";
-		else
-			out += c;
-	}
-	return !out.empty() && (out[0] == '.' || out[0] == '\'') ? "\\&" + out : out;
-}
 
 static const char *const head =
 	R"(.\" SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception

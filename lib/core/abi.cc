@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "lib/base/guard.h"
+#include "lib/core/metrics.h"
 #include "lib/core/runtime.h"
 
 namespace sk8::core {
@@ -72,10 +73,12 @@ const sk8_masks *get_masks(Runtime &r)
 
 // Runs f(runtime) behind the barrier, if there is a runtime.
 template <class F>
-void with_runtime(const char *where, F f)
+void with_runtime(const char *where, Hook hook, F f)
 {
-	if (Runtime *r = get())
+	if (Runtime *r = get()) {
+		const HookTimer timer(hook);
 		guard(where, [&] { f(*r); });
+	}
 }
 
 } // namespace
@@ -104,39 +107,42 @@ void sk8_runtime_release(void)
 {
 	std::lock_guard lock(mutex);
 	if (users > 0 && --users == 0)
-		with_runtime("sk8_runtime_release", [](Runtime &r) { r.shutdown(); });
+		with_runtime("sk8_runtime_release", Hook::shutdown, [](Runtime &r) { r.shutdown(); });
 }
 
 void sk8_on_node_init(void)
 {
-	with_runtime("sk8_on_node_init", [](Runtime &r) { r.node_init(); });
+	with_runtime("sk8_on_node_init", Hook::node_init, [](Runtime &r) { r.node_init(); });
 }
 
 void sk8_on_reconfigure(void)
 {
-	with_runtime("sk8_on_reconfigure", [](Runtime &r) { r.reconfigure(); });
+	with_runtime("sk8_on_reconfigure", Hook::reconfigure, [](Runtime &r) { r.reconfigure(); });
 }
 
 void sk8_on_shutdown(void)
 {
-	with_runtime("sk8_on_shutdown", [](Runtime &r) { r.shutdown(); });
+	with_runtime("sk8_on_shutdown", Hook::shutdown, [](Runtime &r) { r.shutdown(); });
 }
 
 void sk8_on_job_start(const sk8_job *job)
 {
-	with_runtime("sk8_on_job_start", [&](Runtime &r) { r.job_start(*job); });
+	with_runtime("sk8_on_job_start", Hook::job_start, [&](Runtime &r) { r.job_start(*job); });
 }
 
 void sk8_on_job_fini(const sk8_job *job)
 {
-	with_runtime("sk8_on_job_fini", [&](Runtime &r) { r.job_fini(*job); });
+	with_runtime("sk8_on_job_fini", Hook::job_fini, [&](Runtime &r) { r.job_fini(*job); });
 }
 
 const sk8_masks *sk8_masks_get(void)
 {
 	Runtime *r = get();
 	const sk8_masks *none = nullptr;
-	return r ? guard("sk8_masks_get", none, [&] { return get_masks(*r); }) : none;
+	if (!r)
+		return none;
+	const HookTimer timer(Hook::masks);
+	return guard("sk8_masks_get", none, [&] { return get_masks(*r); });
 }
 
 void sk8_masks_put(const sk8_masks *m)

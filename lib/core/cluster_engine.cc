@@ -2,8 +2,9 @@
 #include "lib/core/cluster_engine.h"
 
 #include "lib/base/guard.h"
-#include "lib/base/log.h"
+#include "lib/base/log_limit.h"
 #include "lib/core/kube_link.h"
+#include "lib/core/metrics.h"
 
 namespace sk8::core {
 
@@ -55,10 +56,59 @@ void ClusterEngine::job_seen(const PodKey &key, const Job &job, Millis seen_at)
 
 void ClusterEngine::post(std::function<void()> f)
 {
-	loop_.post(std::move(f));
+	posted_.fetch_add(1, std::memory_order_relaxed);
+	loop_.post([this, f = std::move(f)] {
+		posted_.fetch_sub(1, std::memory_order_relaxed);
+		f();
+	});
+}
+
+std::shared_ptr<Counting> ClusterEngine::count()
+{
+	ClusterNumbers known;
+	known.cluster = settings_.name;
+	known.events_waiting = posted_.load(std::memory_order_relaxed);
+	auto counting = std::make_shared<Counting>(std::move(known));
+	loop_.post([this, counting] { counting->answer(numbers()); });
+	return counting;
 }
 
 // ---- engine thread ----
+
+template <class T>
+static std::int64_t last_event(const kube::Reflector<T> &reflector, const Clock &clock)
+{
+	if (reflector.heard_at() == Millis(0))
+		return 0;
+	return clock.wall_seconds() - (clock.monotonic() - reflector.heard_at()).count() / 1000;
+}
+
+ClusterNumbers ClusterEngine::numbers() const
+{
+	ClusterNumbers out;
+	out.cluster = settings_.name;
+	out.answered = true;
+	out.requests_in_flight = loop_.in_flight();
+	out.events_waiting = posted_.load(std::memory_order_relaxed);
+	out.masks = holds_.mask_numbers(settings_.name);
+	if (!pods_ || !node_reflector_)
+		return out;
+	out.pods = pods_->numbers();
+	out.connected = node_reflector_->healthy();
+	std::int64_t oldest = INT64_MAX;
+	for (const auto &r : pod_reflectors_) {
+		out.connected &= r->healthy();
+		oldest = std::min(oldest, last_event(*r, clock_));
+	}
+	out.watches = {{"pods", oldest}, {"nodes", last_event(*node_reflector_, clock_)}};
+	return out;
+}
+
+void ClusterEngine::listed(const char *resource, bool first)
+{
+	if (!first)
+		metrics().relists.add({settings_.name, resource});
+}
 
 void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 {
@@ -113,6 +163,7 @@ void ClusterEngine::run()
 			loop_.run_once(longest_wait);
 			if (pods_ && !stop_.load(std::memory_order_acquire))
 				pods_->end_of_turn();
+			log_limiter().tell();
 		});
 	}
 	// Answers that would still come belong to nobody. The rest is destroyed here,
@@ -131,13 +182,24 @@ void ClusterEngine::connect()
 			      : kube::load_kubeconfig(settings_.kubeconfig, settings_.context, host_.slurm_uid);
 	if (access)
 		return build(*access);
-	log_error("cluster %s: %s", settings_.name.c_str(), access.error().message.c_str());
+	log_limited(LogLevel::error, settings_.name, "cluster %s: %s", settings_.name.c_str(),
+		    access.error().message.c_str());
 	loop_.after(connect_again, [this] { connect(); });
+}
+
+static void count_answer(const std::string &cluster, const kube::Answer &a)
+{
+	metrics().api_requests.add({cluster, a.verb, std::string(a.resource), code_label(a.status)});
+	for (std::size_t i = 0; i < timed_verbs.size(); i++)
+		if (timed_verbs[i] == std::string_view(a.verb))
+			metrics().api_ms[i]->record(static_cast<std::uint64_t>(a.took.count()));
 }
 
 void ClusterEngine::build(const kube::ClusterAccess &access)
 {
-	client_ = std::make_unique<kube::Client>(loop_, access);
+	kube::ClientOptions options;
+	options.answered = [this](const kube::Answer &a) { count_answer(settings_.name, a); };
+	client_ = std::make_unique<kube::Client>(loop_, access, options);
 	kube_ = std::make_unique<KubeLink>(*client_);
 	slurm_ = worker_->port(settings_.name);
 	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
@@ -157,14 +219,12 @@ void ClusterEngine::watch_pods(const std::string &scheduler_name)
 	options.path = resource_path(kube::pods_resource);
 	options.field_selector = "spec.schedulerName=" + scheduler_name;
 	kube::Reflector<kube::Pod>::Callbacks call;
-	call.on_replace = [this, scheduler_name](std::vector<kube::PodPtr> pods) {
+	call.on_replace = [this, scheduler_name, first = true](std::vector<kube::PodPtr> pods) mutable {
+		listed("pods", std::exchange(first, false));
 		pods_->pods_replaced(scheduler_name, pods);
 	};
 	call.on_upsert = [this](kube::PodPtr pod) { pods_->pod_changed(pod); };
 	call.on_delete = [this](kube::PodPtr last) { pods_->pod_removed(last); };
-	call.on_lost = [this](std::string why) {
-		log_error("cluster %s: pods: %s", settings_.name.c_str(), why.c_str());
-	};
 	pod_reflectors_.push_back(std::make_unique<kube::Reflector<kube::Pod>>(
 		*client_, options, kube::decode_pod, call, [this] { return random(); }));
 	pod_reflectors_.back()->start();
@@ -176,12 +236,12 @@ void ClusterEngine::watch_nodes()
 	options.name = "nodes of cluster " + settings_.name;
 	options.path = resource_path(kube::nodes_resource);
 	kube::Reflector<kube::Node>::Callbacks call;
-	call.on_replace = [this](std::vector<kube::NodePtr> nodes) { pods_->nodes_replaced(nodes); };
+	call.on_replace = [this, first = true](std::vector<kube::NodePtr> nodes) mutable {
+		listed("nodes", std::exchange(first, false));
+		pods_->nodes_replaced(nodes);
+	};
 	call.on_upsert = [this](kube::NodePtr node) { pods_->node_changed(node); };
 	call.on_delete = [this](kube::NodePtr last) { pods_->node_removed(last); };
-	call.on_lost = [this](std::string why) {
-		log_error("cluster %s: nodes: %s", settings_.name.c_str(), why.c_str());
-	};
 	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(
 		*client_, options, kube::decode_node, call, [this] { return random(); });
 	node_reflector_->start();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/base/thread.h"
+#include "lib/core/cluster_numbers.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/pods_controller.h"
@@ -41,6 +42,8 @@ public:
 	bool join(Millis timeout);
 	// From a hook: returns at once.
 	void job_seen(const PodKey &key, const Job &job, Millis seen_at);
+	// Asks the engine's thread for its numbers; returns at once.
+	std::shared_ptr<Counting> count();
 
 	// SlurmListener
 	void post(std::function<void()> f) override;
@@ -60,6 +63,8 @@ private:
 	void build(const kube::ClusterAccess &access);
 	void watch_pods(const std::string &scheduler_name);
 	void watch_nodes();
+	ClusterNumbers numbers() const;
+	void listed(const char *resource, bool first);
 	double random();
 
 	const ClusterSettings settings_;
@@ -69,6 +74,7 @@ private:
 	SystemClock clock_;
 	kube::HttpLoop loop_;
 	std::atomic<bool> stop_{false};
+	std::atomic<std::size_t> posted_{0}; // and not run yet
 	Thread thread_;
 
 	// Engine thread only, in the order of construction.

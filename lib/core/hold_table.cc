@@ -127,6 +127,37 @@ std::vector<Hold> HoldTable::holds(const std::string &cluster) const
 	return out;
 }
 
+HoldTable::Cover HoldTable::cover(const PodKey &key) const
+{
+	std::lock_guard lock(mutex_);
+	const std::string id = key.id();
+	if (!holds_.contains(id))
+		return Cover::none;
+	return masked_.contains(id) ? Cover::masked : Cover::covered;
+}
+
+// Only what is masked is looked at: hooks wait for the mutex.
+MaskNumbers HoldTable::mask_numbers(const std::string &cluster) const
+{
+	std::lock_guard lock(mutex_);
+	MaskNumbers out;
+	std::unordered_set<std::string_view> nodes;
+	for (const auto &id : masked_) {
+		const Hold &h = holds_.at(id);
+		if (h.key.cluster != cluster)
+			continue;
+		nodes.insert(h.node);
+		out.cores += h.cores.size() + h.more_cores;
+		out.memory_mb += h.memory_mb;
+	}
+	if (auto it = blocked_.find(cluster); it != blocked_.end()) {
+		nodes.insert(it->second.begin(), it->second.end());
+		out.whole_nodes = it->second.size();
+	}
+	out.nodes = nodes.size();
+	return out;
+}
+
 void HoldTable::lift(const PodKey &key, bool lifted)
 {
 	std::lock_guard lock(mutex_);

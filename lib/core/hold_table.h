@@ -26,6 +26,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lib/core/cluster_numbers.h"
 #include "lib/core/job.h"
 #include "lib/core/pod_key.h"
 
@@ -79,6 +80,9 @@ public:
 	bool held(const PodKey &key) const;
 	std::string node_of(const PodKey &key) const; // where it holds something, or empty
 	std::vector<Hold> holds(const std::string &cluster) const;
+	enum class Cover { none, covered, masked };
+	Cover cover(const PodKey &key) const; // none: it holds nothing
+	MaskNumbers mask_numbers(const std::string &cluster) const;
 
 	// ---- Slurm thread, under slurmctld's locks ----
 

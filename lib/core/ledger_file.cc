@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/json.h"
+#include "lib/core/metrics.h"
 
 namespace sk8::core {
 
@@ -152,10 +153,16 @@ Result<void> LedgerFile::rewrite()
 
 Result<void> LedgerFile::flush()
 {
-	if (!file_ || (lines_ > min_lines_for_rewrite && lines_ > 2 * live_.size()))
-		return rewrite();
-	if (pending_.empty())
+	const bool old = !file_ || (lines_ > min_lines_for_rewrite && lines_ > 2 * live_.size());
+	if (!old && pending_.empty())
 		return {};
+	auto r = old ? rewrite() : write();
+	(r ? metrics().ledger_writes : metrics().ledger_write_errors).add();
+	return r;
+}
+
+Result<void> LedgerFile::write()
+{
 	for (char c : pending_)
 		lines_ += c == '\n';
 	auto r = file_->append(pending_);

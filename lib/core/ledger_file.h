@@ -33,6 +33,7 @@ public:
 	Result<void> flush() override;
 
 private:
+	Result<void> write();
 	Result<void> rewrite();
 
 	std::string path_;

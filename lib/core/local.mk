@@ -9,6 +9,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/annotations.h \
 	lib/core/cluster_engine.cc \
 	lib/core/cluster_engine.h \
+	lib/core/cluster_numbers.h \
 	lib/core/hold_journal.h \
 	lib/core/hold_table.cc \
 	lib/core/hold_table.h \
@@ -27,6 +28,10 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/lifecycle.h \
 	lib/core/metrics.cc \
 	lib/core/metrics.h \
+	lib/core/metrics_server.cc \
+	lib/core/metrics_server.h \
+	lib/core/metrics_table.cc \
+	lib/core/metrics_table.h \
 	lib/core/names.h \
 	lib/core/node_use.cc \
 	lib/core/node_use.h \
@@ -38,6 +43,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pod_end.h \
 	lib/core/pod_key.cc \
 	lib/core/pod_key.h \
+	lib/core/pod_log.cc \
+	lib/core/pod_log.h \
 	lib/core/pod_reports.cc \
 	lib/core/pod_reports.h \
 	lib/core/pods_binding.cc \

@@ -37,9 +37,4 @@ std::optional<PodKey> PodKey::from_mark(std::string_view mark)
 		      std::string(part[3])};
 }
 
-std::string PodKey::text() const
-{
-	return ns + '/' + name + " (" + uid + ')';
-}
-
 } // namespace sk8::core

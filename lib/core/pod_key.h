@@ -25,8 +25,6 @@ struct PodKey {
 	static std::optional<PodKey> from_mark(std::string_view mark);
 	// "<cluster>/<uid>": what maps are keyed by.
 	std::string id() const { return cluster + '/' + uid; }
-	// For log lines: "<namespace>/<name> (<uid>)".
-	std::string text() const;
 };
 
 } // namespace sk8::core

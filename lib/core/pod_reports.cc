@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/base/log.h"
+#include "lib/core/pod_log.h"
 
 namespace sk8::core {
 
@@ -106,7 +107,7 @@ bool PodReports::send_next()
 		kube_.create_event(key, event, [this, key](const KubeReply &r) {
 			in_flight_--;
 			if (!r.ok())
-				log_verbose("event for pod %s: %s", key.text().c_str(), r.error.c_str());
+				log_pod(verbose, key, job_of_(key.uid), "event: %s", r.error.c_str());
 			pump();
 		});
 		return true;
@@ -142,7 +143,7 @@ void PodReports::send_condition(Wish &w)
 			if (it->second.wanted)
 				enqueue(uid, it->second);
 			else if (r.status != 409)
-				log_warning("condition of pod %s: %s", it->second.key.text().c_str(), r.error.c_str());
+				log_pod(warning, it->second.key, job_of_(uid), "condition: %s", r.error.c_str());
 		}
 		pump();
 	});

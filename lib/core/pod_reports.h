@@ -17,7 +17,11 @@ namespace sk8::core {
 
 class PodReports {
 public:
-	PodReports(KubePort &kube, TimerPort &timer) : kube_(kube), timer_(timer) {}
+	// job_of: the id of a pod's job by the pod's uid, 0 if there is none; for log lines.
+	PodReports(KubePort &kube, TimerPort &timer, std::function<std::uint32_t(const std::string &)> job_of)
+		: kube_(kube), timer_(timer), job_of_(std::move(job_of))
+	{
+	}
 
 	// Wants the condition to say this; only the latest wish per pod is sent, at
 	// most one patch per pod and 15 s. Nothing happens if the pod says so already.
@@ -25,6 +29,7 @@ public:
 	// The pod is being bound or gone: no condition is sent any more.
 	void stop(const PodKey &key);
 	void event(const PodKey &key, PodEvent event);
+	std::size_t waiting() const { return queue_.size() + events_.size(); }
 
 private:
 	struct Wish {
@@ -42,6 +47,7 @@ private:
 
 	KubePort &kube_;
 	TimerPort &timer_;
+	const std::function<std::uint32_t(const std::string &)> job_of_;
 	std::unordered_map<std::string, Wish> wishes_; // by uid
 	std::deque<std::string> queue_;                // uids whose condition is to be sent
 	std::deque<std::pair<PodKey, PodEvent>> events_;

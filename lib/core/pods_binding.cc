@@ -14,9 +14,10 @@
 
 #include <algorithm>
 
-#include "lib/base/log.h"
+#include "lib/base/log_limit.h"
 #include "lib/core/metrics.h"
 #include "lib/core/names.h"
+#include "lib/core/pod_log.h"
 
 namespace sk8::core {
 
@@ -51,7 +52,7 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 		return;
 	Entry &e = it->second;
 	if (!r.ok()) {
-		log_verbose("pod %s: finalizer could not be set: %s", e.key.text().c_str(), r.error.c_str());
+		log_pod(verbose, e.key, job_id(e), "finalizer could not be set: %s", r.error.c_str());
 		ports_.timer.after(retry_delay(e.protect_failures++), [this, uid] {
 			if (auto again = entries_.find(uid); again != entries_.end())
 				again->second.protecting = false;
@@ -77,7 +78,8 @@ void PodsController::end_of_turn()
 		sync_unbound();
 	place_and_bind();
 	if (auto r = ports_.journal.flush(); !r)
-		log_error("saved ledger: %s", r.error().message.c_str());
+		log_limited(LogLevel::error, settings_.name, "cluster %s: saved ledger: %s", settings_.name.c_str(),
+			    r.error().message.c_str());
 }
 
 void PodsController::place_and_bind()
@@ -161,8 +163,7 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 		e.bound_node = node;
 		metrics().pods_bound.add();
 		metrics().created_to_bound_ms.record(elapsed_ms(e.seen_at));
-		log_info("pod %s: bound to node %s, job %u", e.key.text().c_str(), node.c_str(),
-			 e.job ? e.job->ref.id : 0);
+		log_pod(info, e.key, job_id(e), "bound to node %s", node.c_str());
 		reports_.event(e.key, {false, std::string(names::event_scheduled),
 				       "Successfully assigned " + e.key.ns + "/" + e.key.name + " to " + node +
 					       (e.job ? " by Slurm job " + std::to_string(e.job->ref.id) : "")});
@@ -179,8 +180,7 @@ void PodsController::binding_failed(Entry &e, const std::string &why)
 {
 	back_off(e, "cannot be bound: " + why);
 	if (e.job && e.job->running() && ports_.timer.now() - e.binding_since > settings_.pods.bind_timeout) {
-		log_error("pod %s: %s; job %u ends after bind_timeout", e.key.text().c_str(),
-			  e.trouble.c_str(), e.job->ref.id);
+		log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
 		reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
 		end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
 	}

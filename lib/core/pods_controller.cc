@@ -8,11 +8,16 @@
 
 #include "lib/base/log.h"
 #include "lib/core/names.h"
+#include "lib/core/pod_log.h"
 
 namespace sk8::core {
 
 PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
-	: settings_(settings), ports_(ports), reports_(ports.kube, ports.timer),
+	: settings_(settings), ports_(ports), reports_(ports.kube, ports.timer,
+		   [this](const std::string &uid) {
+			   auto it = entries_.find(uid);
+			   return it == entries_.end() ? 0 : job_id(it->second);
+		   }),
 	  nodes_(settings.nodes.selector)
 {
 	// Pods that a former slurmctld bound: they are looked for even if no list
@@ -156,9 +161,12 @@ void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
 		e.excluded = job.excluded_nodes;
 	// A job that has ended keeps the node it had.
 	const std::string node = !other && e.job ? e.job->node : "";
+	const bool starts = started_ && job.running() && (!e.job || other || !e.job->running());
 	e.job = job;
 	if (job.ended() && job.node.empty())
 		e.job->node = node;
+	if (starts)
+		log_pod(info, e.key, job_id(e), "started on node %s", job.node.c_str());
 }
 
 void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
@@ -251,6 +259,24 @@ PodFacts PodsController::facts(const Entry &e) const
 		.job = relevant_job(e)};
 }
 
+PodNumbers PodsController::numbers() const
+{
+	PodNumbers out;
+	out.reports_waiting = reports_.waiting();
+	for (const auto &[uid, e] : entries_) {
+		const PodState pod = classify(facts(e));
+		const JobState job = classify(relevant_job(e), e.op == Op::submitting);
+		out.pods[static_cast<std::size_t>(pod)]++;
+		out.jobs[static_cast<std::size_t>(job)]++;
+		const HoldTable::Cover cover = ports_.holds.cover(e.key);
+		if (cover == HoldTable::Cover::covered)
+			out.placed++;
+		else if (cover == HoldTable::Cover::masked)
+			(pod == PodState::lost ? out.lost : out.leaving)++;
+	}
+	return out;
+}
+
 void PodsController::sync(const std::string &uid)
 {
 	auto it = entries_.find(uid);
@@ -281,8 +307,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 {
 	if (effect != Effect::nothing && effect != Effect::mirror && effect != Effect::refuse &&
 	    effect != Effect::protect)
-		log_debug("pod %s: %s, job %u: %s", e.key.text().c_str(), name(state),
-			  e.job ? e.job->ref.id : 0, name(effect));
+		log_pod(debug, e.key, job_id(e), "%s: %s", name(state), name(effect));
 	switch (effect) {
 	case Effect::nothing:
 		if (state == PodState::lost)
@@ -356,7 +381,11 @@ void PodsController::back_off(Entry &e, const std::string &why, std::optional<Mi
 	const Millis delay = retry_delay(e.failures++);
 	e.trouble = why;
 	e.retry_at = ports_.timer.now() + std::max(delay, at_least.value_or(Millis(0)));
-	log_verbose("pod %s: %s", e.key.text().c_str(), why.c_str());
+	// What fails again and again is no passing conflict.
+	if (e.failures > 3)
+		log_pod(warning, e.key, job_id(e), "%s; tried again", why.c_str());
+	else
+		log_pod(verbose, e.key, job_id(e), "%s", why.c_str());
 }
 
 void PodsController::succeeded(Entry &e)

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/core/cluster_numbers.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/kube_port.h"
@@ -66,6 +67,7 @@ public:
 
 	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
 	std::size_t size() const { return entries_.size(); }
+	PodNumbers numbers() const; // looks at every pod
 
 private:
 	enum class Op { none, looking, volumes, submitting, binding, ending, deleting, releasing };
@@ -117,6 +119,7 @@ private:
 	void sync(const std::string &uid);
 	PodFacts facts(const Entry &e) const;
 	const Job *relevant_job(const Entry &e) const;
+	static std::uint32_t job_id(const Entry &e) { return e.job ? e.job->ref.id : 0; } // for log lines
 	void perform(Effect effect, PodState state, Entry &e);
 
 	// Effects (pods_effects.cc, pods_binding.cc).

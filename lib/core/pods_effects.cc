@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <pwd.h>
 
-#include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/names.h"
+#include "lib/core/pod_log.h"
 
 namespace sk8::core {
 
@@ -67,7 +67,7 @@ void PodsController::refuse(Entry &e)
 	if (e.told == e.refusal)
 		return;
 	e.told = e.refusal;
-	log_info("pod %s: refused: %s", e.key.text().c_str(), e.refusal.c_str());
+	log_pod(info, e.key, job_id(e), "refused: %s", e.refusal.c_str());
 	reports_.event(e.key, {true, std::string(names::event_refused), e.refusal});
 }
 
@@ -144,6 +144,7 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 		else
 			reports_.event(e.key, {false, std::string(names::event_queued),
 					       "queued as Slurm job " + std::to_string(r.job.ref.id)});
+		log_pod(info, e.key, r.job.ref.id, "%s", e.adopting ? "adopted" : "queued");
 		set_job(e, r.job, ports_.timer.now());
 		return;
 	}
@@ -235,8 +236,8 @@ void PodsController::adopt(Entry &e)
 	h.memory_mb = request ? request->memory_mb
 			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
 	if (!ports_.holds.held(e.key)) {
-		log_info("pod %s runs on node %s without a Slurm job: masked", e.key.text().c_str(),
-			 e.bound_node.c_str());
+		log_pod(warning, e.key, job_id(e), "runs on node %s without a Slurm job: masked",
+			e.bound_node.c_str());
 		ports_.journal.hold(h);
 	}
 	ports_.holds.adopt(h);
@@ -256,6 +257,9 @@ void PodsController::end_job(Entry &e, JobEnd end)
 {
 	e.op = Op::ending;
 	reports_.stop(e.key);
+	log_pod(info, e.key, job_id(e), "its job is ended as %s, exit code %u:%u%s%s", job_state_name(end.state),
+		end.exit_code >> 8 & 0xff, end.exit_code & 0x7f, end.comment.empty() ? "" : ": ",
+		end.comment.c_str());
 	ports_.slurm.end(e.key, e.job->ref, std::move(end),
 			 then<SlurmReply>(e, Op::ending, &PodsController::ended));
 }
@@ -296,14 +300,19 @@ static std::string user_name(std::uint32_t uid)
 	return text;
 }
 
-static std::string end_text(const Job &job)
+static std::string how_ended(const Job &job)
 {
-	std::string text = "Slurm job " + std::to_string(job.ref.id) + " ended: " + job_state_name(job.state);
+	std::string text = job_state_name(job.state);
 	if (job.state == SK8_JOB_CANCELLED && job.ended_by != SK8_NO_UID)
 		text += " by " + user_name(job.ended_by);
 	if (!job.reason.empty() && job.reason != "None")
 		text += ", reason " + one_line(job.reason, 128);
 	return text;
+}
+
+static std::string end_text(const Job &job)
+{
+	return "Slurm job " + std::to_string(job.ref.id) + " ended: " + how_ended(job);
 }
 
 void PodsController::delete_pod(Entry &e)
@@ -320,7 +329,7 @@ void PodsController::delete_pod(Entry &e)
 		return;
 	e.delete_latency_told = true;
 	metrics().fini_to_delete_ms.record(elapsed_ms(e.job_seen_at));
-	log_info("pod %s: deleted because %s", e.key.text().c_str(), end_text(*e.job).c_str());
+	log_pod(info, e.key, job_id(e), "deleted because its job ended: %s", how_ended(*e.job).c_str());
 	reports_.event(e.key, {e.job->state != SK8_JOB_COMPLETED, std::string(names::event_job_ended),
 			       end_text(*e.job) + "; the pod is deleted"});
 }
@@ -346,6 +355,7 @@ void PodsController::again(Entry &e)
 		// Nobody wanted the pod to end: it never ran, so it simply queues again.
 		reports_.event(e.key, {true, std::string(names::event_job_ended),
 				       end_text(*e.job) + "; the pod is queued again"});
+		log_pod(info, e.key, job_id(e), "queued again because its job ended: %s", how_ended(*e.job).c_str());
 		drop_job(e);
 		back_off(e, "queued again");
 		return plan_retry(e);
@@ -362,6 +372,7 @@ void PodsController::free_hold(Entry &e)
 	if (!ports_.holds.release(e.key))
 		return;
 	ports_.journal.free(e.key);
+	log_pod(info, e.key, job_id(e), "nothing of it runs any more, what it held is free");
 	// If its job is gone the mask was all that kept the resources.
 	if (!e.job || e.job->ended())
 		ports_.slurm.wake_scheduler();
@@ -373,7 +384,7 @@ void PodsController::tell_loss(Entry &e)
 		return;
 	const std::string text = "the object vanished before the kubelet had reported its containers gone; what it "
 				 "holds on node " + ports_.holds.node_of(e.key) + " stays masked";
-	log_error("pod %s: %s", e.key.text().c_str(), text.c_str());
+	log_pod(error, e.key, job_id(e), "%s", text.c_str());
 	reports_.event(e.key, {true, std::string(names::event_unproven), text});
 }
 

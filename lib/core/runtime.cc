@@ -7,7 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/ledger_file.h"
-#include "lib/core/metrics.h"
+#include "lib/core/metrics_table.h"
 
 namespace sk8::core {
 
@@ -105,6 +105,7 @@ void Runtime::reload()
 			  engines_.empty() ? "no pod is placed" : "the former settings stay in force");
 		return;
 	}
+	listen_for_metrics(wanted->metrics);
 	std::vector<std::string> stop;
 	std::vector<ClusterSettings> start;
 	{
@@ -153,16 +154,61 @@ void Runtime::stop_engine(const std::string &cluster)
 	engine->join(Millis(5'000));
 }
 
+// ---- metrics ----
+
+// Slurm thread.
+void Runtime::listen_for_metrics(const MetricsSettings &settings)
+{
+	std::lock_guard lock(mutex_);
+	if (parked_ || (!metrics_server_ && settings.listen.empty()))
+		return;
+	if (!metrics_server_) {
+		auto server = std::make_shared<MetricsServer>([this] { return metrics_page(); });
+		if (auto r = server->start(); !r) {
+			log_error("metrics: %s", r.error().message.c_str());
+			return;
+		}
+		metrics_server_ = std::move(server);
+	}
+	metrics_server_->listen(settings.listen);
+}
+
+static constexpr Millis longest_count{1'000};
+
+// The server's thread. All engines count at the same time; who does not answer in time
+// is left out.
+std::string Runtime::metrics_page()
+{
+	Scrape scrape{metrics(), {}, 0, host_.slurm_version};
+	std::vector<std::shared_ptr<ClusterEngine>> engines;
+	{
+		std::lock_guard lock(mutex_);
+		for (const auto &[name, engine] : engines_)
+			engines.push_back(engine);
+		if (worker_)
+			scrape.slurm_commands_waiting = worker_->waiting();
+	}
+	std::vector<std::shared_ptr<Counting>> counts;
+	for (const auto &engine : engines)
+		counts.push_back(engine->count());
+	const Millis until = clock_.monotonic() + longest_count;
+	for (const auto &c : counts)
+		scrape.clusters.push_back(c->wait(std::max(Millis(0), until - clock_.monotonic())));
+	return expose(scrape);
+}
+
 // ---- shutdown ----
 
 void Runtime::shutdown()
 {
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines;
 	std::shared_ptr<SlurmWorker> worker;
+	std::shared_ptr<MetricsServer> metrics_server;
 	Thread thread;
 	{
 		std::lock_guard lock(mutex_);
 		parked_ = true;
+		metrics_server.swap(metrics_server_);
 		engines.swap(engines_);
 		worker.swap(worker_);
 		std::swap(thread, worker_thread_);
@@ -171,12 +217,16 @@ void Runtime::shutdown()
 		engine->stop();
 	if (worker)
 		worker->stop();
+	if (metrics_server)
+		metrics_server->stop();
 	const Millis until = clock_.monotonic() + longest_shutdown;
 	auto left = [&] { return std::max(Millis(0), until - clock_.monotonic()); };
 	for (auto &[name, engine] : engines)
 		engine->join(left());
 	if (worker && !thread.join(left()))
 		new Thread(std::move(thread)); // it ends when it gets slurmctld's locks
+	if (metrics_server)
+		metrics_server->join(left());
 	for (const auto &line : metric_lines())
 		log_verbose("%s", line.c_str());
 }

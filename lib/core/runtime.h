@@ -15,6 +15,7 @@
 #include "lib/base/thread.h"
 #include "lib/core/cluster_engine.h"
 #include "lib/core/hold_table.h"
+#include "lib/core/metrics_server.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
 #include "lib/sk8_abi.h"
@@ -40,6 +41,8 @@ private:
 	void start_engine(const ClusterSettings &settings);
 	void stop_engine(const std::string &cluster);
 	void tell_engine(const PodKey &key, const Job &job);
+	void listen_for_metrics(const MetricsSettings &settings);
+	std::string metrics_page();
 
 	const sk8_host host_;
 	SystemClock clock_;
@@ -51,6 +54,7 @@ private:
 	std::shared_ptr<SlurmWorker> worker_;
 	Thread worker_thread_;
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines_;
+	std::shared_ptr<MetricsServer> metrics_server_; // null: never wanted
 };
 
 } // namespace sk8::core

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "lib/base/http_listener.h"
 #include "lib/base/text.h"
 #include "lib/core/placement.h"
 
@@ -108,6 +109,22 @@ static const Schema<ClusterSettings> &cluster_schema()
 	return *schema;
 }
 
+static std::string bad_listen(const std::string &text)
+{
+	auto address = parse_loopback(text);
+	return address ? "" : address.error().message;
+}
+
+static const Schema<MetricsSettings> &metrics_schema()
+{
+	using M = MetricsSettings;
+	static const auto *schema = new Schema<M>{
+		field("listen", &M::listen, "Address and port where Prometheus finds /metrics, see slurm-k8s-metrics(7). Only addresses of this machine are accepted.")
+			.default_text("none, metrics are off").check(bad_listen),
+	};
+	return *schema;
+}
+
 static void names_differ(const Settings &s, const Place &place)
 {
 	std::set<std::string> seen;
@@ -122,6 +139,7 @@ static const Schema<Settings> &schema()
 		Schema<Settings>{
 			list("clusters", &Settings::clusters, cluster_schema(), "The Kubernetes clusters that share nodes with this Slurm.", 16)
 				.required().not_empty(),
+			object("metrics", &Settings::metrics, metrics_schema(), "Numbers for Prometheus."),
 		}
 			.check(names_differ));
 	return *table;

@@ -66,8 +66,15 @@ struct ClusterSettings {
 	bool operator==(const ClusterSettings &) const = default;
 };
 
+struct MetricsSettings {
+	std::string listen; // "127.0.0.1:9410", see parse_loopback(); empty: off
+
+	bool operator==(const MetricsSettings &) const = default;
+};
+
 struct Settings {
 	std::vector<ClusterSettings> clusters;
+	MetricsSettings metrics;
 
 	bool operator==(const Settings &) const = default;
 };

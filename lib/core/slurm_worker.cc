@@ -129,6 +129,12 @@ void SlurmWorker::reread()
 	wake_.notify_one();
 }
 
+std::size_t SlurmWorker::waiting() const
+{
+	std::lock_guard lock(mutex_);
+	return ends_.size() + others_.size();
+}
+
 void SlurmWorker::stop()
 {
 	std::lock_guard lock(mutex_);

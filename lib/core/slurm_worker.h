@@ -55,6 +55,8 @@ public:
 	// Any thread: Slurm has read its configuration, jobs and nodes are other records.
 	void reread();
 
+	std::size_t waiting() const; // any thread: commands that have not run
+
 	// The thread's body: returns after stop().
 	void run();
 	void stop();

@@ -76,8 +76,8 @@ Target target_of(std::string_view path)
 class Client::Impl {
 public:
 	Impl(HttpLoop &loop, ClusterAccess access, ClientOptions options)
-		: loop_(loop), access_(std::move(access)), options_(options),
-		  credentials_(access_, loop.clock(), options.credentials_cache)
+		: loop_(loop), access_(std::move(access)), options_(std::move(options)),
+		  credentials_(access_, loop.clock(), options_.credentials_cache)
 	{
 	}
 
@@ -97,6 +97,7 @@ public:
 		bool ends_early = false; // a watch: an answer that breaks off is a plain end
 		bool tried_again = false;
 		HttpLoop::RequestId sent = 0;
+		Millis sent_at{0};
 		HttpLoop::TimerId failing = 0;
 	};
 
@@ -174,6 +175,7 @@ private:
 		call.request.bearer_token = who->token;
 		call.request.proxy_url = access_.proxy_url;
 		call.request.connect_timeout = options_.connect_timeout;
+		call.sent_at = loop_.clock().monotonic();
 		call.sent = loop_.start(call.request, [this, id](HttpResponse response) {
 			answered(id, std::move(response));
 		});
@@ -185,6 +187,9 @@ private:
 		if (at == calls_.end())
 			return;
 		Call &call = at->second;
+		if (options_.answered)
+			options_.answered({call.verb, target_of(call.path).resource, response.status,
+					   loop_.clock().monotonic() - call.sent_at});
 		if (response.certificate_problem)
 			credentials_.doubt(); // certificate and key may be of two generations
 		if (response.status == 401 && !call.tried_again && new_token(call)) {
@@ -260,7 +265,7 @@ private:
 };
 
 Client::Client(HttpLoop &loop, ClusterAccess access, ClientOptions options)
-	: impl_(std::make_unique<Impl>(loop, std::move(access), options))
+	: impl_(std::make_unique<Impl>(loop, std::move(access), std::move(options)))
 {
 }
 

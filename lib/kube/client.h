@@ -32,6 +32,14 @@ struct Reply {
 
 enum class PatchType { merge, strategic, json };
 
+// One request and how it was answered.
+struct Answer {
+	const char *verb;          // "get"
+	std::string_view resource; // "pods/binding"
+	int status;                // HTTP; 0: none came
+	Millis took;               // until its end; of a watch that is its length
+};
+
 struct ClientOptions {
 	Millis timeout{30'000};         // of get, create, patch, replace, delete
 	Millis connect_timeout{10'000}; // of all
@@ -39,6 +47,8 @@ struct ClientOptions {
 	Millis list_timeout{600'000};   // a list that takes so long is given up
 	std::size_t max_item = 16u << 20; // one object of a list or line of a watch, bytes
 	Millis credentials_cache{60'000}; // files are looked at again after that
+	// For those who count: called on the loop's thread, also for what is sent again.
+	std::function<void(const Answer &)> answered;
 };
 
 class Client {

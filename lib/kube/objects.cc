@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-#include "lib/base/log.h"
+#include "lib/base/log_limit.h"
 #include "lib/base/text.h"
 #include "lib/kube/requests.h"
 
@@ -419,7 +419,8 @@ Result<NodePtr> decode_node(const Json &object)
 		node->allocatable.extended.erase(pods);
 	}
 	if (!problem.empty())
-		log_warning("kube: node=%s: %s", node->meta.name.c_str(), problem.c_str());
+		log_limited(LogLevel::warning, node->meta.name, "kube: node=%s: %s", node->meta.name.c_str(),
+			    problem.c_str());
 	return NodePtr(std::move(node));
 }
 

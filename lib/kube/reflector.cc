@@ -84,6 +84,7 @@ public:
 
 	bool synced() const { return synced_; }
 	bool healthy() const { return synced_ && !lost_; }
+	Millis heard_at() const { return heard_at_; }
 	const std::string &version() const { return version_; }
 
 private:
@@ -130,6 +131,7 @@ private:
 			return again(Next::list, "the list of " + options_.name + " is not complete", {});
 		synced_ = true;
 		lost_ = false;
+		heard_at_ = now();
 		int run = run_;
 		sink_.list_complete();
 		if (run == run_) // not stopped by that
@@ -197,6 +199,7 @@ private:
 			return false;
 		}
 		int run = run_;
+		heard_at_ = now();
 		works();
 		if (run != run_)
 			return false;
@@ -329,7 +332,7 @@ private:
 	Backoff backoff_;
 	int run_ = 0; // changes at stop()
 	bool synced_ = false, lost_ = false, complained_ = false;
-	Millis complained_at_{0};
+	Millis complained_at_{0}, heard_at_{0};
 	std::string version_, watch_from_, broken_, buffer_;
 	Json error_event_;
 	Millis watch_began_{0};
@@ -363,6 +366,11 @@ bool ReflectorCore::synced() const
 bool ReflectorCore::healthy() const
 {
 	return impl_->healthy();
+}
+
+Millis ReflectorCore::heard_at() const
+{
+	return impl_->heard_at();
 }
 
 const std::string &ReflectorCore::resource_version() const

@@ -59,6 +59,9 @@ public:
 	void stop(); // no callback after it, from a callback too; start() lists again
 	bool synced() const;  // a complete list has been handed on since start()
 	bool healthy() const; // synced, and not lost since
+	// Monotonic time of the last list or event, bookmarks included; 0: none yet. A
+	// server sends a bookmark about every minute.
+	Millis heard_at() const;
 	const std::string &resource_version() const;
 
 private:
@@ -100,6 +103,7 @@ public:
 	void stop() { core_.stop(); }
 	bool synced() const { return core_.synced(); }
 	bool healthy() const { return core_.healthy(); }
+	Millis heard_at() const { return core_.heard_at(); }
 	const std::string &resource_version() const { return core_.resource_version(); }
 
 private:

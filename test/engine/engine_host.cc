@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// engine_host CONFIG STATE_DIR NODES CORES PODS CANCELS SEED
+// engine_host CONFIG STATE_DIR NODES CORES PODS CANCELS SEED [hold]
 //
 // Runs the engine against an API server with the miniature slurmctld until PODS pods
 // have been through, cancelling CANCELS jobs on the way, and reconfiguring once.
-// Exit 0: all of them ended. For sanitizers: all threads of the product run.
+// Exit 0: all of them ended. With hold it then goes on until the end of its input, where
+// each line "reconfigure" does that. For sanitizers: all threads of the product run.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <random>
 #include <string>
 #include <thread>
@@ -20,8 +23,9 @@ static void print_log(sk8_log_level, const char *text)
 
 int main(int argc, char **argv)
 {
-	if (argc != 8) {
-		std::fprintf(stderr, "usage: engine_host CONFIG STATE_DIR NODES CORES PODS CANCELS SEED\n");
+	const bool hold = argc == 9 && !std::strcmp(argv[8], "hold");
+	if (argc != 8 && !hold) {
+		std::fprintf(stderr, "usage: engine_host CONFIG STATE_DIR NODES CORES PODS CANCELS SEED [hold]\n");
 		return 2;
 	}
 	std::vector<std::string> nodes;
@@ -52,6 +56,10 @@ int main(int argc, char **argv)
 	}
 	const bool ok = slurmctld.wait_ended(pods, 120);
 	std::printf("%zu completed\n", slurmctld.completed());
+	std::fflush(stdout);
+	for (std::string line; hold && std::getline(std::cin, line);)
+		if (line == "reconfigure")
+			sk8_on_reconfigure();
 	slurmctld.shutdown();
 	return ok ? 0 : 1;
 }

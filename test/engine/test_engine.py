@@ -5,6 +5,7 @@ Run: /usr/bin/python3 -m pytest test/engine
 SK8_BUILD names the build folder, SK8_KUBESIM the server if it is of another build.
 """
 import collections
+import contextlib
 import json
 import os
 import random
@@ -29,14 +30,20 @@ def run(*argv, env=None, stdin=None):
 		env={**os.environ, **(env or {})})
 
 
-@pytest.fixture
-def server():
+@contextlib.contextmanager
+def api_server():
 	folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
 	run(f"{TEST}/kubesim/up", "--kubesim", KUBESIM, "--fake-nodes", str(NODES),
 		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder)
 	yield folder
 	run(f"{TEST}/kubesim/down", folder)
 	shutil.rmtree(folder)
+
+
+@pytest.fixture
+def server():
+	with api_server() as folder:
+		yield folder
 
 
 def pod(n, chance):

@@ -9,6 +9,8 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/hostile_test.cc \
 	test/unit/core/ledger_file_test.cc \
 	test/unit/core/lifecycle_test.cc \
+	test/unit/core/metrics_server_test.cc \
+	test/unit/core/metrics_table_test.cc \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/request_test.cc \
 	test/unit/core/settings_test.cc \
