@@ -51,29 +51,30 @@ bool holds_secret(std::string_view key)
 	       key == "certificate-authority-data" || key == "id-token" || key == "refresh-token";
 }
 
-// Sorts every scalar: secrets, and what stands in a place that may be shown.
-void collect(const YamlNode &node, bool secret, std::vector<std::string> &secrets, std::string &open)
+// "https://user:password@host" -> "password", or nothing.
+std::string_view password_of(std::string_view url)
 {
-	if (node.is_scalar())
-		(secret ? secrets.emplace_back(node.text) : open.append(node.text).append("\n"));
-	for (const YamlNode &item : node.items)
-		collect(item, secret, secrets, open);
-	for (const YamlMember &member : node.members) {
-		open += member.key + "\n";
-		collect(member.value, secret || holds_secret(member.key), secrets, open);
-	}
+	const std::size_t scheme = url.find("://"), at = url.find('@');
+	if (scheme == url.npos || at == url.npos || at < scheme)
+		return {};
+	const std::string_view user = url.substr(scheme + 3, at - scheme - 3);
+	const std::size_t colon = user.find(':');
+	return colon == user.npos ? std::string_view() : user.substr(colon + 1);
 }
 
-// What the password of "https://user:password@host" is, if there is one.
-void collect_passwords(const std::string &open, std::vector<std::string> &secrets)
+// Sorts every scalar: secrets, and what stands in a place that may be shown, as names do.
+void collect(const YamlNode &node, std::string_view key, bool secret, std::vector<std::string> &secrets, std::string &open)
 {
-	for (std::string_view line : split(open, '\n')) {
-		const std::size_t scheme = line.find("://"), at = line.find('@');
-		if (scheme == line.npos || at == line.npos || at < scheme)
-			continue;
-		const std::string_view user = line.substr(scheme + 3, at - scheme - 3);
-		if (const std::size_t colon = user.find(':'); colon != user.npos)
-			secrets.emplace_back(user.substr(colon + 1));
+	const bool url = key == "server" || key == "proxy-url";
+	if (node.is_scalar() && (secret || url))
+		secrets.emplace_back(secret ? std::string_view(node.text) : password_of(node.text));
+	else if (node.is_scalar())
+		open.append(node.text).append("\n");
+	for (const YamlNode &item : node.items)
+		collect(item, key, secret, secrets, open);
+	for (const YamlMember &member : node.members) {
+		open += member.key + "\n";
+		collect(member.value, member.key, secret || holds_secret(member.key), secrets, open);
 	}
 }
 
@@ -86,15 +87,10 @@ void check_refusal(std::string_view text, const std::string &sentence)
 		return;
 	std::vector<std::string> secrets;
 	std::string open;
-	collect(*doc, false, secrets, open);
+	collect(*doc, "", false, secrets, open);
 	for (const std::string &secret : secrets)
 		if (secret.size() >= 8 && open.find(secret) == open.npos)
 			expect(sentence.find(secret) == sentence.npos, "no secret is repeated", sentence);
-	secrets.clear();
-	collect_passwords(open, secrets);
-	for (const std::string &secret : secrets)
-		if (secret.size() >= 8)
-			expect(sentence.find(secret) == sentence.npos, "no password of a URL is repeated", sentence);
 }
 
 void check_material(const Material &m)
