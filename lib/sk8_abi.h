@@ -153,7 +153,8 @@ struct sk8_slurm_ops {
 /* What the process that hosts us gives. Pointers must stay valid for ever. */
 struct sk8_host {
 	void (*log)(enum sk8_log_level level, const char *text);
-	enum sk8_log_level log_level;
+	/* the most that it logs now; asked for each line, so it only reads a variable */
+	enum sk8_log_level (*log_level)(void);
 	const char *config_path;      /* slurm-k8s.yaml */
 	const char *state_dir;        /* StateSaveLocation */
 	const char *slurm_cluster;    /* ClusterName */

@@ -17,6 +17,7 @@ constexpr std::size_t max_line = 2048;
 // Constant initialised and trivially destroyed: usable at any time of the process.
 std::atomic<LogSink> sink_{nullptr};
 std::atomic<LogLevel> max_level_{LogLevel::info};
+std::atomic<LogLevel (*)()> ask_level_{nullptr}; // instead of max_level_
 
 void to_stderr(LogLevel level, const char *text)
 {
@@ -31,11 +32,19 @@ void set_log_sink(LogSink sink, LogLevel max_level)
 {
 	sink_.store(sink, std::memory_order_release);
 	max_level_.store(max_level, std::memory_order_release);
+	ask_level_.store(nullptr, std::memory_order_release);
+}
+
+void set_log_sink(LogSink sink, LogLevel (*max_level)())
+{
+	sink_.store(sink, std::memory_order_release);
+	ask_level_.store(max_level, std::memory_order_release);
 }
 
 bool log_enabled(LogLevel level)
 {
-	return level <= max_level_.load(std::memory_order_relaxed);
+	auto *ask = ask_level_.load(std::memory_order_acquire);
+	return level <= (ask ? ask() : max_level_.load(std::memory_order_relaxed));
 }
 
 void log_line(LogLevel level, const char *format, ...)

@@ -18,6 +18,9 @@ using LogSink = void (*)(LogLevel level, const char *text);
 
 // nullptr restores the default, stderr. Lines above the level are dropped early.
 void set_log_sink(LogSink sink, LogLevel max_level);
+// The same with a level that may change at any time: it is asked for each line, from
+// any thread, also under locks of the host, so it must only read a variable.
+void set_log_sink(LogSink sink, LogLevel (*max_level)());
 bool log_enabled(LogLevel level);
 
 // printf-like; lines longer than 2 KiB are cut. Bytes below 0x20 and 0x7f that

@@ -18,10 +18,16 @@ int users = 0;
 std::atomic<Runtime *> runtime{nullptr}; // leaked on purpose
 
 void (*host_log)(sk8_log_level, const char *) = nullptr;
+sk8_log_level (*host_log_level)() = nullptr;
 
 void log_to_host(LogLevel level, const char *text)
 {
 	host_log(static_cast<sk8_log_level>(level), text);
+}
+
+LogLevel level_of_host()
+{
+	return static_cast<LogLevel>(host_log_level());
 }
 
 Runtime *get()
@@ -95,7 +101,8 @@ int sk8_runtime_acquire(const sk8_host *host)
 		std::lock_guard lock(mutex);
 		if (!get()) {
 			host_log = host->log;
-			set_log_sink(log_to_host, static_cast<LogLevel>(host->log_level));
+			host_log_level = host->log_level;
+			set_log_sink(log_to_host, level_of_host);
 			runtime.store(new Runtime(*host), std::memory_order_release);
 		}
 		users++;

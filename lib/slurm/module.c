@@ -67,6 +67,7 @@ static void write_log(enum sk8_log_level level, const char *text)
 }
 
 static enum sk8_log_level log_level(void)
+/* "scontrol setdebug" and a reconfigure change it at any time */
 {
 	int level = get_log_level();
 
@@ -103,7 +104,7 @@ static bool start(void *stock)
 	if (!host.ops) {
 		host = (struct sk8_host) {
 			.log = write_log,
-			.log_level = log_level(),
+			.log_level = log_level,
 			.config_path = config_path(),
 			.state_dir = xstrdup(slurm_conf.state_save_location),
 			.slurm_cluster = xstrdup(slurm_conf.cluster_name),

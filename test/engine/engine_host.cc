@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 
 	static sk8_host host = {
 		.log = print_log,
-		.log_level = std::getenv("ENGINE_HOST_DEBUG") ? SK8_LOG_DEBUG : SK8_LOG_VERBOSE,
+		.log_level = [] { return std::getenv("ENGINE_HOST_DEBUG") ? SK8_LOG_DEBUG : SK8_LOG_VERBOSE; },
 		.config_path = argv[1],
 		.state_dir = argv[2],
 		.slurm_cluster = "model",

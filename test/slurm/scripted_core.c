@@ -385,8 +385,8 @@ static void command(FILE *io, char *line)
 	if (!a.n)
 		return;
 	if (!strcmp(a.w[0], "active"))
-		fprintf(io, "active=%d config=%s state_dir=%s cluster=%s version=%s uid=%u\n",
-			host->ops->active(), host->config_path, host->state_dir,
+		fprintf(io, "active=%d log_level=%d config=%s state_dir=%s cluster=%s version=%s uid=%u\n",
+			host->ops->active(), host->log_level(), host->config_path, host->state_dir,
 			host->slurm_cluster, host->slurm_version, host->slurm_uid);
 	else if (!host->ops->active())
 		fprintf(io, "not active\n");

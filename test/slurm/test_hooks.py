@@ -82,3 +82,12 @@ def test_missing_module_is_one_error_and_slurm_works():
 		assert len(lines) == 1, lines
 	finally:
 		cluster.down()
+
+
+def test_log_level_follows_scontrol_setdebug(cluster):
+	def level():
+		return int(cluster.ask("active")["log_level"])
+	assert level() == 3  # verbose, as the stand's slurm.conf has it
+	for name, wanted in (("debug", 4), ("debug5", 4), ("info", 2), ("quiet", 2), ("verbose", 3)):
+		cluster.run("scontrol", "setdebug", name)
+		assert level() == wanted, name

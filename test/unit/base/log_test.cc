@@ -119,3 +119,24 @@ TEST_CASE("one_line: cuts at a whole character and never exceeds the size")
 	CHECK(sk8::one_line("", 8).empty());
 	CHECK(sk8::one_line(std::string_view("a\0b", 3)) == "a\\x00b");
 }
+
+namespace {
+
+LogLevel level_now = LogLevel::info;
+
+} // namespace
+
+TEST_CASE("log: a level that is asked for changes at once, and a fixed one takes its place")
+{
+	lines.clear();
+	sk8::set_log_sink(to_lines, [] { return level_now; });
+	log_debug("no");
+	level_now = LogLevel::debug;
+	log_debug("yes");
+	level_now = LogLevel::error;
+	log_info("no");
+	sk8::set_log_sink(to_lines, LogLevel::info);
+	log_info("fixed");
+	sk8::set_log_sink(nullptr, LogLevel::info);
+	CHECK(lines == std::vector<std::string>{"4 yes", "2 fixed"});
+}
