@@ -27,6 +27,7 @@ inline constexpr std::string_view refused_reason = "SlurmRefused";
 // Reasons of events.
 inline constexpr std::string_view event_queued = "SlurmQueued";
 inline constexpr std::string_view event_refused = "SlurmRefused";
+inline constexpr std::string_view event_never_runs = "SlurmNeverRuns";
 inline constexpr std::string_view event_scheduled = "Scheduled"; // as kube-scheduler says it
 inline constexpr std::string_view event_bind_failed = "FailedScheduling";
 inline constexpr std::string_view event_job_ended = "SlurmJobEnded";

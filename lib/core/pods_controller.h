@@ -89,7 +89,7 @@ private:
 
 		std::string refusal;      // why it is refused; empty: it is not
 		bool refusal_by_nodes = false;
-		std::string told;         // the refusal that was reported
+		std::string told;         // the last Warning: a refusal, or that its job never runs
 		std::string trouble;      // why the last try failed, for the condition
 
 		bool volumes_known = false;
@@ -131,6 +131,7 @@ private:
 	void send_submit(Entry &e, JobRequest request);
 	void mirror(Entry &e);
 	void adopt(Entry &e);
+	void warn_of_waiting_for_ever(Entry &e);
 	void end_job(Entry &e, JobEnd end);
 	void delete_pod(Entry &e);
 	void again(Entry &e);

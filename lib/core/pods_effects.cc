@@ -166,8 +166,9 @@ static std::string minute(std::int64_t t)
 	return s.substr(0, 16) + "Z";
 }
 
-// Slurm's words that do not tell a Kubernetes user what is wrong.
-static const char *explanation(const std::string &reason)
+// Slurm's words for jobs that wait for ever, as long as nobody changes something:
+// what is wrong. Empty for all others.
+static const char *never_runs(const std::string &reason)
 {
 	static constexpr struct {
 		const char *reason, *text;
@@ -176,6 +177,11 @@ static const char *explanation(const std::string &reason)
 		{"PartitionNodeLimit", " (no node of it is large enough, or its limits forbid the job)"},
 		{"PartitionTimeLimit", " (the job's time limit exceeds the partition's)"},
 		{"BadConstraints", " (no node has what the job asks for)"},
+		{"MaxMemPerLimit", " (it asks for more memory than the partition allows)"},
+		{"AccountNotAllowed", " (the partition does not allow the job's account)"},
+		{"QOSNotAllowed", " (the partition does not allow the job's QOS)"},
+		{"InvalidAccount", " (its user may not use the job's account any more)"},
+		{"InvalidQOS", " (its user may not use the job's QOS any more)"},
 	};
 	for (const auto &row : table)
 		if (reason == row.reason)
@@ -189,7 +195,7 @@ static std::string waiting_text(const Job &job)
 			   one_line(job.partition, 64);
 	text += job.held ? ", held" : "";
 	text += ": " + (job.reason.empty() ? std::string("None") : one_line(job.reason, 128));
-	text += explanation(job.reason);
+	text += never_runs(job.reason);
 	if (!job.held)
 		text += ", priority " + std::to_string(job.priority);
 	if (job.start_time > 0)
@@ -197,9 +203,25 @@ static std::string waiting_text(const Job &job)
 	return text;
 }
 
+// Once for each new sentence: the condition alone is easily overlooked.
+void PodsController::warn_of_waiting_for_ever(Entry &e)
+{
+	const std::string why = never_runs(e.job->reason);
+	if (why.empty() || e.job->held)
+		return;
+	std::string text = "Slurm job " + std::to_string(e.job->ref.id) + " cannot run in partition " +
+			   one_line(e.job->partition, 64) + " as it is: " + e.job->reason + why;
+	if (e.told == text)
+		return;
+	log_info("pod %s: %s", e.key.text().c_str(), text.c_str());
+	reports_.event(e.key, {true, std::string(names::event_never_runs), text});
+	e.told = std::move(text);
+}
+
 void PodsController::mirror(Entry &e)
 {
 	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
+	warn_of_waiting_for_ever(e);
 
 	std::string excluded = excluded_nodes(e);
 	// Another list than the one that we gave is an administrator's: it stays.

@@ -450,6 +450,33 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 	w.run();
 	CHECK(w.excluded("b") == "n1,slurm-only");
 	w.kubelet_ends("a", 0);
+TEST_CASE("a pod whose job can never run gets one warning for each reason, beside its condition")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	CHECK(w.count("event") == 1); // queued
+	auto says = [&](const char *reason) {
+		w.slurm_says("p", reason);
+		w.run(Millis(20'000));
+	};
+	says("Priority");
+	CHECK(w.count("event") == 1);
+	says("PartitionConfig");
+	says("PartitionConfig");
+	CHECK(w.count("event") == 2);
+	CHECK(contains(w.events_text(), "p: SlurmNeverRuns: Slurm job 100 cannot run in partition batch as it is: "
+					"PartitionConfig (no node of it is large enough, or its limits forbid the job)"));
+	CHECK(contains(w.conditions["p"].message, "PartitionConfig (no node"));
+	w.timer.advance(Millis(600'000));
+	says("Resources");
+	CHECK(w.count("event") == 2);
+	const std::string reason = GENERATE("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount");
+	says(reason.c_str());
+	CHECK(w.count("event") == 3);
+	CHECK(contains(w.events_text(), "as it is: " + reason + " ("));
+}
+
 	w.run();
 	CHECK(w.excluded("b") == "slurm-only");
 }

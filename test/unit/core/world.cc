@@ -413,6 +413,16 @@ void World::slurm_ends(const std::string &name, sk8_job_state state, std::uint32
 		j.job.state = state;
 		j.job.ended_by = by;
 		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+void World::slurm_says(const std::string &name, const std::string &reason)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name || j.job.state != SK8_JOB_PENDING)
+			continue;
+		j.job.reason = reason;
+		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+	}
+}
+
 	}
 }
 

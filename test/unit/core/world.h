@@ -76,6 +76,7 @@ public:
 	void user_deletes(const std::string &name, std::int64_t grace = 30, bool force = false);
 	void kubelet_starts(const std::string &name);
 	void kubelet_ends(const std::string &name, int exit_code, const std::string &reason = "Completed");
+	void slurm_says(const std::string &name, const std::string &reason); // why it is pending
 	void slurm_starts(const std::string &name, const std::string &node = "n1",
 			  std::vector<std::uint16_t> cores = {0});
 	void slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by = SK8_NO_UID);
