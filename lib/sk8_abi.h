@@ -91,8 +91,7 @@ struct sk8_submit {
 	uint64_t memory_mb;           /* per node; 0: the partition's default */
 	uint32_t time_limit_minutes;  /* 0: the partition's default */
 	const char *excluded_nodes;   /* comma list, or "" */
-	const char *required_node;    /* adoption only, else "" */
-	bool immediate;               /* start now or fail: nothing stays pending */
+	const char *required_node;    /* adoption: there and now, whoever waits, or nothing is made; else "" */
 	bool held;
 	int32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */
 	int64_t begin_time;           /* or SK8_NO_TIME */
@@ -117,6 +116,8 @@ struct sk8_end {
 	enum sk8_job_state state;     /* COMPLETED, FAILED: by exit_code; TIMEOUT; OUT_OF_MEMORY; CANCELLED; NODE_FAIL */
 	uint32_t exit_code;           /* wait status: 7 << 8 is exit 7, 9 is signal 9 */
 	const char *comment;          /* added to the job's system comment after SK8_END_COMMENT ("" = none) */
+	const char *node;             /* where the pod ran, "" = do not ask: a job that Slurm has as pending is
+				       * started there first; if that fails nothing is done (fatal is false) */
 };
 
 /*
@@ -137,6 +138,10 @@ struct sk8_slurm_ops {
 	/* A site's job_submit plugins see the job as sent by its user. The caller sets what
 	 * sk8_submitting() returns around it. A job that Slurm refuses keeps no mark. */
 	void (*submit)(const struct sk8_submit *s, struct sk8_outcome *out);       /* write */
+	/* A pending job of ours whose pod runs on that node already: it starts there now, whoever
+	 * waits. It is bound to the node even if it cannot start (rc). */
+	void (*start)(uint32_t job_id, int64_t submit_time, const char *mark, const char *node,
+		      struct sk8_outcome *out);                                    /* write */
 	/* A job that never ran becomes CANCELLED, whatever state says. Also for RUNNING
 	 * and SUSPENDED ones; ESLURM_ALREADY_DONE if it has ended or is ending. */
 	void (*end)(const struct sk8_end *e, struct sk8_outcome *out);             /* write */

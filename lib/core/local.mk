@@ -47,6 +47,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pod_log.h \
 	lib/core/pod_reports.cc \
 	lib/core/pod_reports.h \
+	lib/core/pods_adoption.cc \
 	lib/core/pods_binding.cc \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \
@@ -56,6 +57,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/runtime.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
+	lib/core/slurm_commands.cc \
 	lib/core/slurm_port.h \
 	lib/core/slurm_worker.cc \
 	lib/core/slurm_worker.h \

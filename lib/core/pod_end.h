@@ -16,6 +16,7 @@ struct JobEnd {
 	sk8_job_state state = SK8_JOB_CANCELLED;
 	std::uint32_t exit_code = 0; // wait status: 7 << 8 is exit 7, 9 is signal 9
 	std::string comment;
+	std::string node = {}; // where the pod ran: a job that is still pending starts there first, or is not ended
 };
 
 // Is somebody deleting it while, as far as the kubelet has told, its containers run?

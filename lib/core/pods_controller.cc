@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What is known of pods and jobs, and when the table is asked. The effects are in
-// pods_effects.cc and pods_binding.cc.
+// pods_effects.cc, pods_binding.cc and pods_adoption.cc.
 #include "lib/core/pods_controller.h"
 
 #include <algorithm>
@@ -286,9 +286,11 @@ void PodsController::sync(const std::string &uid)
 	const PodState pod = classify(facts(e));
 	const JobState job = classify(relevant_job(e), e.op == Op::submitting);
 
-	// The proof is what counts, whatever else is going on with this pod.
+	// The proof is what counts, whatever else is going on with this pod. Only its own
+	// job may still need the room: see end_where_it_ran().
 	if (pod == PodState::over) {
-		free_hold(e);
+		if (job != JobState::queued || e.bound_node.empty())
+			free_hold(e);
 		use_changed_ |= use_.remove(uid);
 	} else if (e.pod && !e.bound_node.empty()) {
 		use_changed_ |= use_.add(uid, e.bound_node, *e.pod);
@@ -335,7 +337,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		adopt(e);
 		break;
 	case Effect::end_job:
-		end_job(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive));
+		end_job(e, end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive)));
 		break;
 	case Effect::delete_pod:
 		delete_pod(e);

@@ -99,6 +99,7 @@ private:
 		bool protecting = false;  // our finalizer is on its way, or waits for its next try
 		int protect_failures = 0;
 		Millis binding_since{0};  // of the first try for this job
+		Millis ending_since{0};   // of the first try of end_where_it_ran()
 		bool delete_sent = false;
 		bool delete_latency_told = false;
 		bool loss_told = false;
@@ -122,7 +123,7 @@ private:
 	static std::uint32_t job_id(const Entry &e) { return e.job ? e.job->ref.id : 0; } // for log lines
 	void perform(Effect effect, PodState state, Entry &e);
 
-	// Effects (pods_effects.cc, pods_binding.cc).
+	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc).
 	void look(Entry &e);
 	void refuse(Entry &e);
 	void refuse_because(Entry &e, std::string why, bool by_nodes);
@@ -130,8 +131,10 @@ private:
 	void read_volumes(Entry &e);
 	void send_submit(Entry &e, JobRequest request);
 	void mirror(Entry &e);
-	void adopt(Entry &e);
 	void warn_of_waiting_for_ever(Entry &e);
+	void adopt(Entry &e);
+	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
+	JobEnd end_where_it_ran(Entry &e, JobEnd end);
 	void end_job(Entry &e, JobEnd end);
 	void delete_pod(Entry &e);
 	void again(Entry &e);

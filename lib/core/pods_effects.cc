@@ -137,11 +137,11 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 {
 	if (r.ok) {
 		succeeded(e);
-		if (e.adopting)
+		if (e.adopting && r.job.node == e.bound_node)
 			reports_.event(e.key, {false, std::string(names::event_adopted),
 					       "found running on node " + r.job.node + "; now Slurm job " +
 						       std::to_string(r.job.ref.id)});
-		else
+		else if (!e.adopting)
 			reports_.event(e.key, {false, std::string(names::event_queued),
 					       "queued as Slurm job " + std::to_string(r.job.ref.id)});
 		log_pod(info, e.key, r.job.ref.id, "%s", e.adopting ? "adopted" : "queued");
@@ -213,7 +213,7 @@ void PodsController::warn_of_waiting_for_ever(Entry &e)
 			   one_line(e.job->partition, 64) + " as it is: " + e.job->reason + why;
 	if (e.told == text)
 		return;
-	log_info("pod %s: %s", e.key.text().c_str(), text.c_str());
+	log_pod(info, e.key, job_id(e), "%s", text.c_str());
 	reports_.event(e.key, {true, std::string(names::event_never_runs), text});
 	e.told = std::move(text);
 }
@@ -238,39 +238,6 @@ void PodsController::mirror(Entry &e)
 		else
 			it->second.excluded = it->second.job->excluded_nodes; // tried again
 	});
-}
-
-// ---- adopt ----
-
-void PodsController::adopt(Entry &e)
-{
-	if (e.job && !e.job->ended())
-		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod runs on node " + e.bound_node + " already"});
-
-	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
-	Hold h;
-	h.key = e.key;
-	h.node = e.bound_node;
-	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node);
-	const std::int64_t milli = std::max<std::int64_t>(e.pod->request.milli_cpu, 0);
-	const std::int64_t cpus = request ? request->cpus : (milli + 999) / 1000;
-	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
-	h.memory_mb = request ? request->memory_mb
-			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
-	if (!ports_.holds.held(e.key)) {
-		log_pod(warning, e.key, job_id(e), "runs on node %s without a Slurm job: masked",
-			e.bound_node.c_str());
-		ports_.journal.hold(h);
-	}
-	ports_.holds.adopt(h);
-	drop_job(e);
-
-	if (!request) {
-		back_off(e, request.error().message, Millis(30'000));
-		return plan_retry(e);
-	}
-	request->required_node = e.bound_node;
-	send_submit(e, std::move(*request));
 }
 
 // ---- ends ----
@@ -308,7 +275,7 @@ void PodsController::drop_job(Entry &e)
 		use_changed_ |= use_.remove(e.key.uid);
 	e.job.reset();
 	e.excluded.clear();
-	e.binding_since = Millis(0);
+	e.binding_since = e.ending_since = Millis(0);
 	e.delete_sent = false;
 }
 

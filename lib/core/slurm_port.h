@@ -27,8 +27,10 @@ public:
 	virtual ~SlurmPort() = default;
 	using Done = std::function<void(const SlurmReply &)>;
 
-	// One live job per pod: if there is one already, the reply has that one.
+	// One live job per pod: if there is one already, the reply has that one. With a
+	// required_node it is started there now, be it new or pending, or the reply says why not.
 	virtual void submit(JobRequest request, Done done) = 0;
+	// end.node: see there; a reply that is not ok and not fatal leaves the job as it was.
 	virtual void end(const PodKey &key, JobRef job, JobEnd end, Done done) = 0;
 	virtual void exclude(const PodKey &key, JobRef job, std::string nodes, Done done) = 0;
 	// Masks went away: let the scheduler look again.

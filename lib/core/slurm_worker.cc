@@ -13,13 +13,6 @@ static constexpr Millis max_hold{10}; // then others get slurmctld's locks
 static constexpr Millis scan_interval{250};
 static constexpr std::size_t scan_chunk = 1000; // jobs per lock
 
-static thread_local bool submitting = false;
-
-bool submitting_now()
-{
-	return submitting;
-}
-
 // slurmctld's locks for a scope; counts how long others had to wait for us.
 class SlurmLock {
 public:
@@ -236,92 +229,6 @@ void SlurmWorker::run_commands()
 void SlurmWorker::run(const Command &c, SlurmReply &reply)
 {
 	guard("Slurm command", [&] { std::visit([&](const auto &what) { run(what, reply); }, c.what); });
-}
-
-static void copy_outcome(const sk8_outcome &out, SlurmReply &reply)
-{
-	reply.ok = out.rc == 0;
-	reply.fatal = out.fatal;
-	reply.text = out.text;
-}
-
-void SlurmWorker::run(const Submit &s, SlurmReply &reply)
-{
-	const JobRequest &r = s.request;
-	// A submit that was repeated after a lost answer finds its first job.
-	if (auto it = ids_.find(r.key.id()); it != ids_.end()) {
-		sk8_job job{};
-		if (ops_.find(it->second, &job) && r.key.mark() == job.mark && job.state < SK8_JOB_COMPLETED) {
-			reply.ok = true;
-			reply.job = job_from_abi(job);
-			return;
-		}
-	}
-	const std::string mark = r.key.mark();
-	const bool adoption = !r.required_node.empty();
-	sk8_submit submit{};
-	submit.mark = mark.c_str();
-	submit.job_name = r.job_name.c_str();
-	submit.uid = r.identity.uid;
-	submit.gid = r.identity.gid;
-	submit.account = r.identity.account.c_str();
-	submit.partition = r.identity.partition.c_str();
-	submit.qos = r.identity.qos.c_str();
-	submit.reservation = r.identity.reservation.c_str();
-	submit.wckey = r.wckey.c_str();
-	submit.comment = r.comment.c_str();
-	submit.features = r.features.c_str();
-	submit.licenses = r.identity.licenses.c_str();
-	submit.tres_per_node = "";
-	submit.cpus = r.cpus;
-	submit.memory_mb = r.memory_mb;
-	submit.time_limit_minutes = r.time_limit_minutes;
-	submit.excluded_nodes = r.excluded_nodes.c_str();
-	submit.required_node = r.required_node.c_str();
-	submit.immediate = adoption;
-	submit.nice_set = r.nice.has_value();
-	submit.nice = static_cast<std::int32_t>(r.nice.value_or(0));
-
-	sk8_outcome out{};
-	if (adoption)
-		holds_.lift(r.key, true); // its own mask must not keep its job away
-	submitting = true;
-	ops_.submit(&submit, &out);
-	submitting = false;
-	if (adoption)
-		holds_.lift(r.key, false); // if the job runs it covers the hold by now
-
-	copy_outcome(out, reply);
-	sk8_job job{};
-	reply.ok = out.job_id != 0 && ops_.find(out.job_id, &job);
-	if (!reply.ok)
-		return;
-	reply.job = job_from_abi(job);
-	remember(r.key, reply.job);
-	metrics().jobs_submitted.add();
-}
-
-void SlurmWorker::run(const End &e, SlurmReply &reply)
-{
-	const std::string mark = e.key.mark();
-	sk8_end end{};
-	end.job_id = e.ref.id;
-	end.submit_time = e.ref.submit_time;
-	end.mark = mark.c_str();
-	end.state = e.end.state;
-	end.exit_code = e.end.exit_code;
-	end.comment = e.end.comment.c_str();
-	sk8_outcome out{};
-	ops_.end(&end, &out);
-	copy_outcome(out, reply);
-}
-
-void SlurmWorker::run(const Exclude &e, SlurmReply &reply)
-{
-	const std::string mark = e.key.mark();
-	sk8_outcome out{};
-	ops_.exclude(e.ref.id, e.ref.submit_time, mark.c_str(), e.nodes.c_str(), &out);
-	copy_outcome(out, reply);
 }
 
 // ---- what Slurm knows ----

@@ -97,6 +97,8 @@ private:
 	void run_commands();
 	void run(const Command &c, SlurmReply &reply);
 	void run(const Submit &s, SlurmReply &reply);
+	void start(const JobRequest &r, JobRef ref, SlurmReply &reply);
+	void started(const PodKey &key, std::uint32_t id, SlurmReply &reply);
 	void run(const End &e, SlurmReply &reply);
 	void run(const Exclude &e, SlurmReply &reply);
 	void read_all();

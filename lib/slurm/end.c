@@ -7,7 +7,9 @@
  * and OverTimeLimit have passed, else COMPLETED. NO_VAL is CANCELLED.
  *
  * A job that never started is always CANCELLED, by job_signal(): job_complete()
- * would leave the expected start in the future as its start in accounting.
+ * would leave the expected start in the future as its start in accounting. Unless
+ * its pod did run, which Slurm has forgotten in a crash: then it starts where the
+ * pod was, and ends.
  */
 #include <signal.h>
 #include "lib/slurm/slurmctld.h"
@@ -74,7 +76,12 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out)
 		rc = ESLURM_INVALID_JOB_ID;
 	else if (IS_JOB_FINISHED(job_ptr) || IS_JOB_COMPLETING(job_ptr))
 		rc = ESLURM_ALREADY_DONE;	/* and its exit code stays as it is */
-	else {
+	else if (IS_JOB_PENDING(job_ptr) && e->node && e->node[0] &&
+		 (rc = sk8_start_there(job_ptr, e->node, NULL))) {
+		sk8_outcome_error(out, rc, NULL);
+		out->fatal = false;	/* the job is there, and can be cancelled */
+		return;
+	} else {
 		/* before: the end is sent to accounting from in there */
 		char *old = job_ptr->system_comment;
 		/* 22.05 sends accounting the comment, but not this one */

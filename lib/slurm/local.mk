@@ -23,6 +23,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/nodes.c \
 	lib/slurm/release.h \
 	lib/slurm/slurmctld.h \
+	lib/slurm/start.c \
 	lib/slurm/submit.c \
 	lib/slurm/tres.c \
 	lib/slurm/tres.h \

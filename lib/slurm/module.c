@@ -38,6 +38,7 @@ static const struct sk8_slurm_ops ops = {
 	.lock = sk8_lock,
 	.unlock = sk8_unlock,
 	.submit = sk8_submit_job,
+	.start = sk8_start_job,
 	.end = sk8_end_job,
 	.exclude = sk8_exclude,
 	.find = sk8_find,
@@ -66,8 +67,8 @@ static void write_log(enum sk8_log_level level, const char *text)
 	}
 }
 
-static enum sk8_log_level log_level(void)
 /* "scontrol setdebug" and a reconfigure change it at any time */
+static enum sk8_log_level log_level(void)
 {
 	int level = get_log_level();
 

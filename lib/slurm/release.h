@@ -33,8 +33,10 @@
 #include "src/common/xmalloc.h"
 #include "src/common/xstring.h"
 #include "src/slurmctld/slurmctld.h"
+#include "src/slurmctld/acct_policy.h"
 #include "src/slurmctld/job_scheduler.h"
 #include "src/slurmctld/locks.h"
+#include "src/slurmctld/node_scheduler.h"
 #include "src/slurmctld/state_save.h"
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22,5,0)
@@ -216,6 +218,18 @@ static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,
 	return job_complete(&step_id, uid, false, node_fail, wait_status);
 #else
 	return job_complete(job_ptr->job_id, uid, false, node_fail, wait_status);
+#endif
+}
+
+/* Starts this pending job in its part_ptr now, if it can. *err_msg as select_nodes() has it. */
+static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
+{
+#ifdef SK8_SLURM_2205
+	return select_nodes(job_ptr, false, NULL, err_msg, false, SLURMDB_JOB_FLAG_SCHED);
+#else
+	job_node_select_t select = { .job_ptr = job_ptr, .err_msg = err_msg };
+
+	return select_nodes(&select, false, false, SLURMDB_JOB_FLAG_SCHED);
 #endif
 }
 

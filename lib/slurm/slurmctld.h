@@ -38,6 +38,15 @@ extern void sk8_each_job(void (*f)(void *arg, const struct sk8_job *job), void *
 extern void sk8_exclude(uint32_t job_id, int64_t submit_time, const char *mark,
 			const char *excluded_nodes, struct sk8_outcome *out);
 
+/*
+ * start.c: starts a pending job on this node now, although others wait, or says why
+ * not (Slurm's error number; *err_msg, which the caller frees with xfree(), may
+ * explain it). The job is bound to that node in any case. Job and node write locks.
+ */
+extern int sk8_start_there(job_record_t *job_ptr, const char *node, char **err_msg);
+extern void sk8_start_job(uint32_t job_id, int64_t submit_time, const char *mark,
+			  const char *node, struct sk8_outcome *out);
+
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);

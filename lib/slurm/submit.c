@@ -61,7 +61,6 @@ static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_ou
 	if (s->nice_set && ((int32_t) s->nice >= 0))
 		desc->nice = NICE_OFFSET + s->nice;
 
-	desc->immediate = s->immediate;
 	desc->kill_on_node_fail = 1;
 	desc->work_dir = xstrdup("/");
 	/* shown as AllocNode:Sid; a partition's AllocNodes may name it */
@@ -78,6 +77,11 @@ static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_ou
 	return true;
 }
 
+static bool is_adoption(const struct sk8_submit *s)
+{
+	return s->required_node && s->required_node[0];
+}
+
 static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
 {
 	xfree(desc->admin_comment);
@@ -85,18 +89,18 @@ static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
 	if (s->nice_set && ((int32_t) s->nice < 0))
 		desc->nice = NICE_OFFSET + (int32_t) s->nice;
 	/*
-	 * "Now or never" asks for cores that its pod holds already: jobs that wait
-	 * in the queue, as there always are some, could not use them anyhow.
+	 * job_allocate() would hold against an adopted pod's job that others wait:
+	 * it makes it held, and sk8_start_there() starts it.
 	 */
-	if (s->immediate)
-		desc->priority = NO_VAL - 1;
+	if (is_adoption(s))
+		desc->priority = 0;
 }
 
-/* From here on it is a job like any other: no requeue may jump the queue. */
-static void usual_priority(job_record_t *job_ptr)
+/* As if it had never been. Accounting hears of a held job only when it starts. */
+static void forget(job_record_t *job_ptr)
 {
-	job_ptr->direct_set_prio = 0;
-	set_job_prio(job_ptr);
+	acct_policy_remove_job_submit(job_ptr);
+	(void) purge_job_record(job_ptr->job_id);
 }
 
 static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
@@ -107,8 +111,8 @@ static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
 	if (rc)
 		return rc;
 	add_privileged(desc, s);
-	return job_allocate(desc, s->immediate, false, NULL, true, s->uid, false, job_ptr,
-			    err_msg, SLURM_PROTOCOL_VERSION);
+	return job_allocate(desc, false, false, NULL, true, s->uid, false, job_ptr, err_msg,
+			    SLURM_PROTOCOL_VERSION);
 }
 
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
@@ -127,6 +131,14 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 	rc = allocate(desc, s, &job_ptr, &err_msg);
 	if (job_ptr && !sk8_layout_fits(job_ptr))
 		job_ptr = NULL;
+	if (job_ptr && IS_JOB_PENDING(job_ptr) && is_adoption(s)) {
+		xfree(err_msg);
+		rc = sk8_start_there(job_ptr, s->required_node, &err_msg);
+		if (rc) {
+			forget(job_ptr);
+			job_ptr = NULL;
+		}
+	}
 	sk8_outcome_error(out, rc, err_msg);
 	if (job_ptr && IS_JOB_FINISHED(job_ptr)) {
 		/*
@@ -142,8 +154,6 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 		out->job_id = job_ptr->job_id;
 		out->submit_time = job_ptr->details->submit_time;
 		out->running = IS_JOB_RUNNING(job_ptr);
-		if (s->immediate)
-			usual_priority(job_ptr);
 	}
 	xfree(err_msg);
 	slurm_free_job_desc_msg(desc);

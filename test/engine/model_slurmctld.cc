@@ -117,7 +117,8 @@ void ModelSlurmctld::schedule()
 			if (job.state != SK8_JOB_PENDING)
 				continue;
 			for (const auto &node : nodes_)
-				if (!in_list(job.excluded, node) && try_start(job, node))
+				if ((job.pinned.empty() || job.pinned == node) &&
+				    !in_list(job.excluded, node) && try_start(job, node))
 					break;
 		}
 		changed_.wait(lock, [this] { return stop_ || wake_; });
@@ -156,6 +157,12 @@ void ModelSlurmctld::cancel_one(std::mt19937 &random)
 
 // ---- what the engine calls ----
 
+static void busy(sk8_outcome &out)
+{
+	out.rc = 1;
+	std::strcpy(out.text, "Requested nodes are busy");
+}
+
 void ModelSlurmctld::submit(const sk8_submit &s, sk8_outcome &out)
 {
 	out = {};
@@ -167,15 +174,22 @@ void ModelSlurmctld::submit(const sk8_submit &s, sk8_outcome &out)
 	job.memory_mb = s.memory_mb;
 	job.submit_time = time(nullptr);
 	job.reason = "Resources";
-	if (s.immediate && !try_start(job, s.required_node)) {
-		out.rc = 1;
-		std::strcpy(out.text, "Requested nodes are busy");
-		return;
+	if (s.required_node[0] && !try_start(job, s.required_node)) {
+		return busy(out);
 	}
 	out.job_id = job.id;
 	out.submit_time = job.submit_time;
 	out.running = job.state == SK8_JOB_RUNNING;
 	jobs_[job.id] = std::move(job);
+}
+
+void ModelSlurmctld::start_there(std::uint32_t id, const char *node, sk8_outcome &out)
+{
+	out = {};
+	ModelJob &job = jobs_.at(id);
+	job.pinned = node;
+	if (!try_start(job, node))
+		busy(out);
 }
 
 void ModelSlurmctld::end(const sk8_end &e, sk8_outcome &out)
@@ -189,6 +203,8 @@ void ModelSlurmctld::end(const sk8_end &e, sk8_outcome &out)
 		std::strcpy(out.text, "Invalid job id specified");
 		return;
 	}
+	if (it->second.state == SK8_JOB_PENDING && e.node[0] && !try_start(it->second, e.node))
+		return busy(out);
 	it->second.by_us = true;
 	finish(it->second, e.state);
 }
@@ -208,6 +224,9 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 				the->changed_.notify_all();
 		},
 		.submit = [](const sk8_submit *s, sk8_outcome *out) { the->submit(*s, *out); },
+		.start = [](std::uint32_t id, std::int64_t, const char *, const char *node, sk8_outcome *out) {
+			the->start_there(id, node, *out);
+		},
 		.end = [](const sk8_end *e, sk8_outcome *out) { the->end(*e, *out); },
 		.exclude = [](std::uint32_t id, std::int64_t, const char *, const char *nodes, sk8_outcome *out) {
 			*out = {};

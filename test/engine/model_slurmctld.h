@@ -39,7 +39,7 @@ public:
 private:
 	std::size_t ended_pods();
 	struct ModelJob {
-		std::string mark, excluded, node, reason;
+		std::string mark, excluded, pinned, node, reason;
 		std::uint32_t id = 0, cpus = 1, ended_by = SK8_NO_UID;
 		std::int64_t submit_time = 0;
 		sk8_job_state state = SK8_JOB_PENDING;
@@ -53,6 +53,7 @@ private:
 	void finish(ModelJob &job, sk8_job_state state);
 
 	void submit(const sk8_submit &s, sk8_outcome &out);
+	void start_there(std::uint32_t id, const char *node, sk8_outcome &out);
 	void end(const sk8_end &e, sk8_outcome &out);
 
 	std::mutex mutex_; // "slurmctld's locks"

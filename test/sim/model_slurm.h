@@ -98,6 +98,8 @@ private:
 	sk8_job view(const SlurmJob &job) const;
 	std::uint32_t next_id();
 	void submit(const sk8_submit &s, sk8_outcome &out);
+	void start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome &out);
+	bool start_there(SlurmJob &job, const char *node, sk8_outcome &out);
 	void end(const sk8_end &e, sk8_outcome &out);
 	void exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes, sk8_outcome &out);
 	SlurmJob *find(std::uint32_t id);

@@ -75,17 +75,40 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 	SlurmJob &made = jobs_[id] = std::move(job);
 	// job_allocate() tries to start it, if nothing is before it
 	const bool first = pending() == 1 && dice_.chance("slurm/at once", 500);
-	const bool started = (s.immediate || first) && try_start(made);
-	if (s.immediate && !started) {
+	const bool adoption = !made.required.empty();
+	const bool started = (adoption || first) && try_start(made);
+	if (adoption && !started) {
 		jobs_.erase(id);
 		return fail(out, false, "Requested nodes are busy");
 	}
-	tell(story_, "slurm: job ", std::to_string(id), " is made for ", made.mark, s.immediate ? ", immediate" : "");
+	tell(story_, "slurm: job ", std::to_string(id), " is made for ", made.mark, adoption ? ", adopted" : "");
 	out.job_id = id;
 	out.submit_time = made.submit_time;
 	out.running = made.running();
 	watcher_.submitted_by_us(made);
 	changed();
+}
+
+bool ModelSlurm::start_there(SlurmJob &job, const char *node, sk8_outcome &out)
+{
+	job.required = node;
+	job.excluded.clear();
+	if (!try_start(job))
+		fail(out, false, "Requested nodes are busy");
+	changed();
+	return out.rc == 0;
+}
+
+void ModelSlurm::start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome &out)
+{
+	out = {};
+	SlurmJob *job = find(id);
+	if (!job || job->submit_time != submit_time || job->mark != mark)
+		return fail(out, true, "Invalid job id specified");
+	if (!job->pending())
+		return fail(out, true, "Job is no longer pending execution");
+	tell(story_, "slurm: job ", std::to_string(id), " is to start on ", node);
+	out.running = start_there(*job, node, out);
 }
 
 void ModelSlurm::end(const sk8_end &e, sk8_outcome &out)
@@ -98,6 +121,8 @@ void ModelSlurm::end(const sk8_end &e, sk8_outcome &out)
 		return fail(out, true, "Invalid job id specified");
 	if (!job->live())
 		return fail(out, true, "Job/step already completing or completed");
+	if (job->pending() && e.node[0] && !start_there(*job, e.node, out))
+		return;
 	watcher_.job_ended_by_us(*job, e);
 	job->by_us = true;
 	std::uint32_t status = e.exit_code;
@@ -134,6 +159,8 @@ const sk8_slurm_ops Ops::table = {
 			the->updated();
 	},
 	.submit = [](const sk8_submit *s, sk8_outcome *out) { the->submit(*s, *out); },
+	.start = [](std::uint32_t id, std::int64_t t, const char *mark, const char *node,
+		    sk8_outcome *out) { the->start(id, t, mark, node, *out); },
 	.end = [](const sk8_end *e, sk8_outcome *out) { the->end(*e, *out); },
 	.exclude = [](std::uint32_t id, std::int64_t t, const char *mark, const char *nodes,
 		      sk8_outcome *out) { the->exclude(id, t, mark, nodes, *out); },

@@ -9,6 +9,7 @@ test_slurm_libsk8core_la_LIBADD = -lpthread
 
 EXTRA_DIST += \
 	test/slurm/conftest.py \
+	test/slurm/test_adoption.py \
 	test/slurm/test_guard.py \
 	test/slurm/test_hooks.py \
 	test/slurm/test_jobs.py \

@@ -258,7 +258,7 @@ static void cmd_submit(FILE *io, const struct words *a)
 		.cpus = number(a, "cpus", 1), .memory_mb = number(a, "mem", 0),
 		.time_limit_minutes = number(a, "minutes", 0),
 		.excluded_nodes = value(a, "exclude", ""), .required_node = value(a, "node", ""),
-		.immediate = number(a, "immediate", 0), .held = number(a, "held", 0),
+		.held = number(a, "held", 0),
 		.nice_set = value(a, "nice", NULL) != NULL, .nice = number(a, "nice", 0),
 		.begin_time = number(a, "begin", SK8_NO_TIME),
 	};
@@ -303,11 +303,11 @@ static void identify(const struct words *a, uint32_t id, int64_t *submit_time, c
 		snprintf(mark, size, "%s", j.mark);
 }
 
-/* end ID STATE [exit=STATUS] [comment=] */
+/* end ID STATE [exit=STATUS] [comment=] [node=] */
 static void cmd_end(FILE *io, const struct words *a)
 {
 	struct sk8_end e = { .job_id = atoi(a->w[1]), .exit_code = number(a, "exit", 0),
-			     .comment = value(a, "comment", "") };
+			     .comment = value(a, "comment", ""), .node = value(a, "node", "") };
 	struct sk8_outcome o;
 	char mark[512];
 
@@ -318,6 +318,21 @@ static void cmd_end(FILE *io, const struct words *a)
 	identify(a, e.job_id, &e.submit_time, mark, sizeof(mark));
 	e.mark = mark;
 	host->ops->end(&e, &o);
+	host->ops->unlock(true, true);
+	print_outcome(io, &o);
+}
+
+/* start ID NODE */
+static void cmd_start(FILE *io, const struct words *a)
+{
+	uint32_t id = atoi(a->w[1]);
+	struct sk8_outcome o;
+	int64_t submit_time;
+	char mark[512];
+
+	host->ops->lock(true);
+	identify(a, id, &submit_time, mark, sizeof(mark));
+	host->ops->start(id, submit_time, mark, a->w[2], &o);
 	host->ops->unlock(true, true);
 	print_outcome(io, &o);
 }
@@ -396,6 +411,8 @@ static void command(FILE *io, char *line)
 		cmd_submit(io, &a);
 	else if (!strcmp(a.w[0], "end") && (a.n > 2))
 		cmd_end(io, &a);
+	else if (!strcmp(a.w[0], "start") && (a.n > 2))
+		cmd_start(io, &a);
 	else if (!strcmp(a.w[0], "exclude") && (a.n > 1))
 		cmd_exclude(io, &a);
 	else if (!strcmp(a.w[0], "find") && (a.n > 1))

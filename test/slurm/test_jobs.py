@@ -48,27 +48,6 @@ def test_refusal_says_why_in_one_sentence_and_leaves_no_job_with_a_mark(cluster,
 	assert set(cluster.jobs()) == before
 
 
-def test_immediate_job_that_cannot_start_now_is_refused_for_another_try(cluster):
-	cluster.submit(cpus=8)
-	outcome = cluster.submit(cpus=1, immediate=1)
-	assert outcome["job"] == "0" and outcome["fatal"] == "0" and outcome["text"]
-
-
-def test_adopted_job_gets_the_node_that_its_pod_runs_on(cluster):
-	job = cluster.submit(partition="batch", node="n2", cpus=3)
-	assert job["running"] == "1" and cluster.show(job["job"])["NodeList"] == "n2"
-
-
-def test_adopted_job_starts_though_others_wait_and_has_a_usual_priority_then(cluster):
-	cluster.becomes(cluster.batch("-p", "batch", "-w", "n2", "-N1", "-n2"), "RUNNING")
-	waiting = cluster.batch("-p", "batch", "-w", "n2", "-N1", "-n8")
-	cluster.scheduled()
-	assert cluster.show(waiting)["JobState"] == "PENDING"
-	job = cluster.submit(partition="batch", node="n2", cpus=3, immediate=1)
-	assert job["running"] == "1"
-	assert int(cluster.show(job["job"])["Priority"]) < int(cluster.show(waiting)["Priority"])
-
-
 def test_pending_job_says_slurms_reason_and_whether_it_is_held(cluster):
 	held = cluster.submit(held=1)
 	assert (held["job"] != "0", held["fatal"], held["text"]) == (True, "0", "JobHeldUser")

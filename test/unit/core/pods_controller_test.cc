@@ -335,6 +335,84 @@ TEST_CASE("a running pod whose job Slurm lost is masked and adopted, not killed"
 	CHECK(contains(w.events_text(), "SlurmAdopted"));
 }
 
+TEST_CASE("a running pod whose job Slurm saved before it started goes on with that very job")
+{
+	World w;
+	running(w);
+	const JobRef before = w.job_of("p")->ref;
+	w.slurm_forgets_start("p");
+	w.nodes_take_jobs = false; // its node has not registered yet
+	w.restart();
+	w.run(Millis(2'000));
+	CHECK(w.masked("n1"));
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.nodes_take_jobs = true;
+	w.run(Millis(5'000));
+	CHECK(w.job_of("p")->running());
+	CHECK(w.job_of("p")->node == "n1");
+	CHECK(w.job_of("p")->ref == before);
+	CHECK_FALSE(w.masked("n1"));
+	w.kubelet_ends("p", 7, "Error");
+	w.run();
+	CHECK(w.jobs.size() == 1);
+	CHECK(w.jobs[0].end.exit_code == 7 << 8);
+	CHECK(w.count("delete") == 0);
+}
+
+TEST_CASE("the exit code of a pod that ended while slurmctld was dead is its job's, though Slurm forgot that it had started")
+{
+	World w;
+	running(w);
+	w.slurm_forgets_start("p");
+	w.kubelet_ends("p", 7, "Error");
+	w.nodes_take_jobs = false;
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.masked("n1")); // the room that its job needs
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.nodes_take_jobs = true;
+	w.run(Millis(20'000));
+	CHECK(w.job_of("p")->state == SK8_JOB_FAILED);
+	CHECK(w.job_of("p")->exit_code == 7 << 8);
+	CHECK(w.job_of("p")->node == "n1");
+	CHECK(w.jobs.size() == 1);
+	CHECK(w.pod("p").meta.finalizers.empty());
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("if its node never takes it such a job is cancelled, and its comment says how the pod ended")
+{
+	const int code = GENERATE(0, 7);
+	World w;
+	running(w);
+	w.slurm_forgets_start("p");
+	w.kubelet_ends("p", code, code ? "Error" : "Completed");
+	w.nodes_take_jobs = false;
+	w.restart();
+	w.run(Millis(120'000));
+	CHECK(w.job_of("p")->state == SK8_JOB_CANCELLED);
+	CHECK(w.jobs[0].end.comment ==
+	      (code ? "container main: Error, exit code 7" : "the pod ended with exit code 0"));
+	CHECK(w.jobs.size() == 1);
+	CHECK(w.pod("p").meta.finalizers.empty());
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("a pod that was deleted while slurmctld was dead needs no job that ran")
+{
+	World w;
+	running(w);
+	w.slurm_forgets_start("p");
+	w.user_deletes("p");
+	w.run(Millis(100));
+	w.kubelet_ends("p", 143, "Error");
+	w.nodes_take_jobs = false;
+	w.restart();
+	w.run(Millis(1'000));
+	CHECK(w.job_of("p")->state == SK8_JOB_CANCELLED);
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("a pod that somebody else bound is adopted where it is")
 {
 	World w;
@@ -370,6 +448,33 @@ TEST_CASE("a pod that claims more than its namespace may gets an event and no jo
 	w.run();
 	CHECK(w.jobs.empty());
 	CHECK(contains(w.events_text(), "namespace team-a may not use account \"physics\""));
+}
+
+TEST_CASE("a pod whose job can never run gets one warning for each reason, beside its condition")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	CHECK(w.count("event") == 1); // queued
+	auto says = [&](const char *reason) {
+		w.slurm_says("p", reason);
+		w.run(Millis(20'000));
+	};
+	says("Priority");
+	CHECK(w.count("event") == 1);
+	says("PartitionConfig");
+	says("PartitionConfig");
+	CHECK(w.count("event") == 2);
+	CHECK(contains(w.events_text(), "p: SlurmNeverRuns: Slurm job 100 cannot run in partition batch as it is: "
+					"PartitionConfig (no node of it is large enough, or its limits forbid the job)"));
+	CHECK(contains(w.conditions["p"].message, "PartitionConfig (no node"));
+	w.timer.advance(Millis(600'000));
+	says("Resources");
+	CHECK(w.count("event") == 2);
+	const std::string reason = GENERATE("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount");
+	says(reason.c_str());
+	CHECK(w.count("event") == 3);
+	CHECK(contains(w.events_text(), "as it is: " + reason + " ("));
 }
 
 TEST_CASE("scheduling gates keep a pod out of the queue")
@@ -450,33 +555,6 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 	w.run();
 	CHECK(w.excluded("b") == "n1,slurm-only");
 	w.kubelet_ends("a", 0);
-TEST_CASE("a pod whose job can never run gets one warning for each reason, beside its condition")
-{
-	World w;
-	w.create_pod("p");
-	w.run();
-	CHECK(w.count("event") == 1); // queued
-	auto says = [&](const char *reason) {
-		w.slurm_says("p", reason);
-		w.run(Millis(20'000));
-	};
-	says("Priority");
-	CHECK(w.count("event") == 1);
-	says("PartitionConfig");
-	says("PartitionConfig");
-	CHECK(w.count("event") == 2);
-	CHECK(contains(w.events_text(), "p: SlurmNeverRuns: Slurm job 100 cannot run in partition batch as it is: "
-					"PartitionConfig (no node of it is large enough, or its limits forbid the job)"));
-	CHECK(contains(w.conditions["p"].message, "PartitionConfig (no node"));
-	w.timer.advance(Millis(600'000));
-	says("Resources");
-	CHECK(w.count("event") == 2);
-	const std::string reason = GENERATE("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "InvalidAccount");
-	says(reason.c_str());
-	CHECK(w.count("event") == 3);
-	CHECK(contains(w.events_text(), "as it is: " + reason + " ("));
-}
-
 	w.run();
 	CHECK(w.excluded("b") == "slurm-only");
 }

@@ -27,7 +27,9 @@ struct FakeSlurm {
 	bool active = true, locked = false, write = false, starts_at_once = false, refuse = false;
 	std::int64_t job_update = 0, node_update = 0;
 	int locks = 0, finds = 0, wakes = 0, submits = 0;
-	bool submitting_seen = false, masked_during_submit = false;
+	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
+	bool cannot_start = false;
+	std::string started_on, end_node;
 	HoldTable *holds = nullptr;
 } fake;
 
@@ -68,7 +70,7 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 	}
 	FakeJob job;
 	job.mark = s->mark;
-	if (fake.starts_at_once || s->immediate) {
+	if (fake.starts_at_once || s->required_node[0]) {
 		job.state = SK8_JOB_RUNNING;
 		job.node = s->required_node;
 	}
@@ -76,9 +78,26 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 	*out = {.job_id = fake.next++};
 }
 
+void start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome *out)
+{
+	need_lock(true);
+	FakeJob &job = fake.jobs.at(id);
+	if (job.mark != mark || job.submit_time != submit_time || job.state != SK8_JOB_PENDING)
+		throw std::logic_error("start of another job");
+	fake.masked_during_submit = fake.holds->masks() != nullptr;
+	fake.started_on = node;
+	*out = {.rc = fake.cannot_start, .job_id = id};
+	if (fake.cannot_start)
+		return;
+	job.state = SK8_JOB_RUNNING;
+	job.node = node;
+}
+
 void end(const sk8_end *e, sk8_outcome *out)
 {
 	need_lock(true);
+	fake.end_node = e->node;
+	fake.masked_during_end = fake.holds->masks() != nullptr;
 	auto it = fake.jobs.find(e->job_id);
 	if (it == fake.jobs.end() || it->second.mark != e->mark || it->second.submit_time != e->submit_time) {
 		*out = {.rc = 1, .fatal = true};
@@ -110,6 +129,7 @@ const sk8_slurm_ops ops = {
 	.lock = lock,
 	.unlock = unlock,
 	.submit = submit,
+	.start = start,
 	.end = end,
 	.exclude = [](std::uint32_t, std::int64_t, const char *, const char *, sk8_outcome *out) { *out = {}; },
 	.find = find,
@@ -225,6 +245,38 @@ TEST_CASE("an adopted pod's own mask does not keep its job away")
 	s.submit(1, "n1");
 	CHECK_FALSE(fake.masked_during_submit);
 	CHECK(s.holds.masks()); // no hook told that the job runs: the mask is back
+}
+
+TEST_CASE("a pod that runs while its job waits gets that job started, without its own mask in the way")
+{
+	Stand s;
+	auto waiting = s.submit(1);
+	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {}, 2, 10});
+	fake.cannot_start = GENERATE(false, true);
+	auto r = s.submit(1, "n1");
+	CHECK(fake.submits == 1);
+	CHECK(fake.started_on == "n1");
+	CHECK_FALSE(fake.masked_during_submit);
+	CHECK(s.holds.masks());
+	CHECK(r.ok == !fake.cannot_start);
+	if (r.ok) {
+		CHECK(r.job.ref == waiting.job.ref);
+		CHECK(r.job.running());
+	}
+}
+
+TEST_CASE("an end that must start its job first does so without the pod's own mask")
+{
+	Stand s;
+	auto r = s.submit(1);
+	const PodKey key{"c", "ns", "p1", "u1"};
+	s.holds.adopt({key, "n1", {}, 2, 10});
+	const std::string node = GENERATE("", "n1");
+	s.port->end(key, r.job.ref, {SK8_JOB_FAILED, 7 << 8, "", node}, [](const SlurmReply &) {});
+	s.worker.round();
+	CHECK(fake.end_node == node);
+	CHECK(fake.masked_during_end == node.empty());
+	CHECK(s.holds.masks());
 }
 
 TEST_CASE("what has no hook is found by the scan, and only when Slurm says that something changed")

@@ -313,13 +313,33 @@ void World::kubelet_ends(const std::string &name, int exit_code, const std::stri
 
 // ---- Slurm ----
 
+void World::start_there(SlurmJob &j, const std::string &node)
+{
+	j.job.state = SK8_JOB_RUNNING;
+	j.job.node = node;
+	j.job.cores = {5};
+	holds->job_started(j.key, j.job);
+}
+
 void World::submit(JobRequest request, SlurmPort::Done done)
 {
 	calls.push_back("submit");
-	for (const auto &j : jobs)
-		if (j.key == request.key && !j.job.ended())
-			throw std::logic_error("two live jobs for one pod");
 	SlurmReply reply = submit_reply;
+	if (!request.required_node.empty() && !nodes_take_jobs)
+		reply = {.ok = false, .text = "Requested nodes are busy"};
+	for (auto &j : jobs) {
+		if (j.key != request.key || j.job.ended())
+			continue;
+		if (request.required_node.empty())
+			throw std::logic_error("two live jobs for one pod");
+		if (reply.ok && !j.job.running())
+			start_there(j, request.required_node);
+		reply.job = j.job;
+		return post([done, reply, generation = generation_, this] {
+			if (generation == generation_)
+				done(reply);
+		});
+	}
 	if (reply.ok) {
 		Job job;
 		job.ref = {next_job_++, timer.wall_seconds()};
@@ -327,14 +347,10 @@ void World::submit(JobRequest request, SlurmPort::Done done)
 		job.reason = "Resources";
 		job.priority = 1000;
 		job.excluded_nodes = request.excluded_nodes;
-		if (!request.required_node.empty()) {
-			job.state = SK8_JOB_RUNNING;
-			job.node = request.required_node;
-			job.cores = {5};
-			holds->job_started(request.key, job);
-		}
 		jobs.push_back({request.key, job, request, {}});
-		reply.job = job;
+		if (!request.required_node.empty())
+			start_there(jobs.back(), request.required_node);
+		reply.job = jobs.back().job;
 	}
 	post([done, reply, generation = generation_, this] {
 		if (generation == generation_)
@@ -349,9 +365,16 @@ void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
 	for (auto &j : jobs) {
 		if (j.key != key || j.job.ref != ref || j.job.ended())
 			continue;
+		if (!j.job.running() && !end.node.empty()) {
+			if (!nodes_take_jobs) {
+				reply = {.ok = false, .text = "Requested nodes are busy"};
+				continue;
+			}
+			start_there(j, end.node);
+		}
 		j.end = end;
-		j.job.state = end.state;
-		j.job.exit_code = end.exit_code;
+		j.job.state = j.job.running() ? end.state : SK8_JOB_CANCELLED;
+		j.job.exit_code = j.job.state == SK8_JOB_CANCELLED ? 0 : end.exit_code;
 		j.job.ended_by_us = true;
 		holds->job_ended(key, ref);
 		reply = {.ok = true};
@@ -390,6 +413,16 @@ std::string World::excluded(const std::string &name)
 	return found;
 }
 
+void World::slurm_says(const std::string &name, const std::string &reason)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name || j.job.state != SK8_JOB_PENDING)
+			continue;
+		j.job.reason = reason;
+		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+	}
+}
+
 void World::slurm_starts(const std::string &name, const std::string &node, std::vector<std::uint16_t> cores)
 {
 	for (auto &j : jobs) {
@@ -413,22 +446,23 @@ void World::slurm_ends(const std::string &name, sk8_job_state state, std::uint32
 		j.job.state = state;
 		j.job.ended_by = by;
 		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
-void World::slurm_says(const std::string &name, const std::string &reason)
-{
-	for (auto &j : jobs) {
-		if (j.key.name != name || j.job.state != SK8_JOB_PENDING)
-			continue;
-		j.job.reason = reason;
-		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
-	}
-}
-
 	}
 }
 
 void World::slurm_forgets(const std::string &name)
 {
 	std::erase_if(jobs, [&](const SlurmJob &j) { return j.key.name == name; });
+}
+
+void World::slurm_forgets_start(const std::string &name)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name)
+			continue;
+		j.job.state = SK8_JOB_PENDING;
+		j.job.node.clear();
+		j.job.cores.clear();
+	}
 }
 
 const NodeMask *World::mask(const std::string &node)

@@ -81,6 +81,7 @@ public:
 			  std::vector<std::uint16_t> cores = {0});
 	void slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by = SK8_NO_UID);
 	void slurm_forgets(const std::string &name);
+	void slurm_forgets_start(const std::string &name); // its saved state has the job as pending
 
 	// Delivers everything that is under way, then lets time pass.
 	void run(Millis time = Millis(0));
@@ -121,6 +122,7 @@ public:
 	bool binding_arrives_without_answer = false;
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
+	bool nodes_take_jobs = true; // false: nothing starts where a pod is
 
 	VirtualTimer timer;
 	MemoryJournal journal;
@@ -148,6 +150,7 @@ private:
 	void exclude(const PodKey &key, JobRef ref, std::string nodes, SlurmPort::Done done) override;
 	void wake_scheduler() override { woken++; }
 
+	void start_there(SlurmJob &j, const std::string &node);
 	void start_controller();
 	void list_nodes();
 	void changed(const std::string &name);

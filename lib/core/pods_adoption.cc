@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods that run, or have run, without a running job: somebody else bound them, or
+// slurmctld was killed and Slurm's saved state does not know of their job, or not
+// that it had started.
+#include "lib/core/pods_controller.h"
+
+#include <algorithm>
+
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+// What the pod holds where it runs, as well as that can be told without its job.
+Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &request) const
+{
+	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node);
+	const std::int64_t milli = std::max<std::int64_t>(e.pod->request.milli_cpu, 0);
+	const std::int64_t cpus = request ? request->cpus : (milli + 999) / 1000;
+	Hold h;
+	h.key = e.key;
+	h.node = e.bound_node;
+	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
+	h.memory_mb = request ? request->memory_mb
+			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
+	return h;
+}
+
+void PodsController::adopt(Entry &e)
+{
+	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
+	const Hold h = hold_of_running(e, request);
+	if (!ports_.holds.held(e.key)) {
+		log_pod(warning, e.key, job_id(e), "runs on node %s without a Slurm job: masked",
+			e.bound_node.c_str());
+		ports_.journal.hold(h);
+	}
+	ports_.holds.adopt(h);
+	if (!e.job || e.job->ended())
+		drop_job(e);
+
+	if (!request) {
+		back_off(e, request.error().message, Millis(30'000));
+		return plan_retry(e);
+	}
+	request->required_node = e.bound_node;
+	send_submit(e, std::move(*request)); // starts the pending job, if it has one
+}
+
+// A node that has just come back registers within seconds.
+static constexpr Millis longest_wait_for_node{60'000};
+
+// A pod that has run and whose job never did, as far as Slurm knows: only a job that
+// ran can have the pod's exit code, so it starts where the pod was, and ends. After a
+// while without success the truth is said in its comment.
+JobEnd PodsController::end_where_it_ran(Entry &e, JobEnd end)
+{
+	if (e.bound_node.empty() || e.job->running() || end.state == SK8_JOB_CANCELLED)
+		return end;
+	if (e.ending_since == Millis(0))
+		e.ending_since = ports_.timer.now();
+	if (ports_.timer.now() - e.ending_since < longest_wait_for_node) {
+		end.node = e.bound_node;
+		return end;
+	}
+	if (end.comment.empty())
+		end.comment = "the pod ended with exit code 0";
+	log_pod(warning, e.key, job_id(e), "Slurm has forgotten that its job ran on node %s and cannot start it there "
+		"again: it is cancelled, with a comment that says how the pod ended", e.bound_node.c_str());
+	return end;
+}
+
+} // namespace sk8::core
