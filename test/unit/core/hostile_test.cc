@@ -24,10 +24,13 @@ struct Log {
 	~Log() { set_log_sink(nullptr, LogLevel::info); }
 };
 
+int pods = 0; // each has a uid of its own: lines about one pod are limited
+
 // members: of spec's only container's "resources", and of "annotations".
 std::string pod_json(const std::string &resources, const std::string &annotations, const std::string &meta = "")
 {
-	return R"({"kind":"Pod","metadata":{"name":"hostile","namespace":"team-a","uid":"uid-h",)" + meta +
+	return R"({"kind":"Pod","metadata":{"name":"hostile","namespace":"team-a","uid":"uid-h)" +
+	       std::to_string(pods++) + "\"," + meta +
 	       R"("annotations":{)" + annotations + R"(}},"spec":{"schedulerName":"slurm","containers":[{"name":"main",)" +
 	       R"("resources":{)" + resources + "}}]}}";
 }
@@ -125,7 +128,8 @@ TEST_CASE("a pod that asks for nonsense gets one sentence and no job, and others
 		CHECK(is_printable(told));
 		CHECK(told.size() <= 1024); // an event's limit: nothing is cut
 		const auto about = std::count_if(logged.begin(), logged.end(), [](const std::string &line) {
-			return line.find("team-a/hostile (uid-h): refused: ") != line.npos;
+			return line.find("pod c/team-a/hostile uid uid-h") != line.npos &&
+			       line.find(" job none: refused: ") != line.npos;
 		});
 		CHECK(about == 1);
 
