@@ -202,6 +202,8 @@ void KubeLink::read_class(std::shared_ptr<VolumeWalk> walk, const std::string &c
 	if (name.empty())
 		return walk->fail(true, unbound);
 	client_.get(resource_path(classes_resource, {}, name), [walk, claim, unbound](Reply r) {
+		if (!r.ok() && r.status != 404)
+			return walk->fail(true, r.error); // the right may be missing: it is named
 		if (r.ok() && r.body["volumeBindingMode"].str() == "WaitForFirstConsumer")
 			return walk->fail(false, unbound + " and its storage class binds it only when the pod is "
 							   "placed (WaitForFirstConsumer), which is not supported yet");

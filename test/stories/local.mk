@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
 	test/stories/test_identity.py \
+	test/stories/test_rights.py \
 	test/stories/test_nodes.py \
 	test/stories/test_restarts.py \
 	test/stories/test_time.py \
