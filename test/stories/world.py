@@ -285,13 +285,15 @@ class Stand:
 	def update(self, job_id, *words):
 		return self.run("scontrol", "update", f"JobId={job_id}", *words)
 
-	def batch(self, cores=1, seconds=600, node="n1", options=()):
-		"""An sbatch job of so many cores, that runs for so many seconds and ends at once when it is cancelled."""
+	def batch(self, cores=1, seconds=600, node="n1", options=(), code=0, deaf=False):
+		"""An sbatch job of so many cores, that runs for so many seconds and ends at once when it is cancelled.
+
+		code: its exit code. deaf: it ignores SIGTERM."""
 		self.count += 1
 		file = os.path.join(self.jobs_folder, str(self.count))
 		script = (f"#!/bin/sh\nexec 2>/dev/null\ndate +%s.%N > {file}.new; mv {file}.new {file}\n"
-			f"end() {{ date +%s.%N >> {file}; kill $child; exit $1; }}\ntrap 'end 1' TERM\n"
-			f"sleep {seconds} &\nchild=$!\nwait $child\nend 0\n")
+			f"end() {{ date +%s.%N >> {file}; kill $child; exit $1; }}\ntrap '{'' if deaf else 'end 1'}' TERM\n"
+			f"sleep {seconds} &\nchild=$!\nwait $child\nend {code}\n")
 		with open(file + ".sh", "w", encoding="utf-8") as text:
 			text.write(script)
 		answer = self.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-N", "1", "-n", str(cores), "--mem", "100",

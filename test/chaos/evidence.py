@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What others wrote down about one play: the API server's audit log, the runtimes, Slurm's log and its jobs."""
+import bisect
+import re
+import time
+from collections import defaultdict, namedtuple
+
+from world import MARK, seconds_of
+
+US = "slurm-k8s"
+# Slurm saves its jobs at most 5 s after a change, and the saving takes its time on a busy machine.
+SAVED = 10
+
+# Between two lives of slurmctld: the last line of the log before, the first line after. Seconds since 1970.
+Crash = namedtuple("Crash", "last start")
+
+
+class ControllerLog:
+	"""slurmctld's log over all its lives."""
+
+	def __init__(self, text):
+		self.crashes, self.lines, self.reused = [], [], set()
+		last, ended, lives = None, True, [set()]
+		for line in text.splitlines():
+			match = re.match(r"\[(\S{19})(\.\d+)\] (.*)", line)
+			if not match:
+				continue
+			when = time.mktime(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + float(match[2])  # the log has local time
+			if match[3].startswith("slurmctld version"):
+				if not ended:
+					self.crashes.append(Crash(last, when))
+				ended = False
+				lives.append(set())
+			ended |= match[3].startswith("Terminate signal")
+			last = when
+			self._ids(match[3], lives)
+			self.lines.append((when, match[3]))
+
+	def _ids(self, text, lives):
+		"""Notes ids that Slurm gave to a second job after it had forgotten the first."""
+		if found := re.match(r"Recovered JobId=(\d+) ", text):
+			lives[-1].add("recovered " + found[1])
+		elif found := re.search(r"JobId=(\d+)\b|bound to node \S+, job (\d+)", text):
+			number = found[1] or found[2]
+			if "recovered " + number not in lives[-1] and any(number in life for life in lives[:-1]):
+				self.reused.add(number)
+			lives[-1].add(number)
+
+	def about(self, *words):
+		"""When lines with one of the words were written."""
+		return [when for when, text in self.lines if any(word in text for word in words)]
+
+	def forgot(self, times):
+		"""Whether a crash came so soon after one of the times that Slurm cannot have saved it, or was going on then."""
+		return any(crash.last - SAVED <= when <= crash.start for crash in self.crashes for when in times)
+
+
+class Evidence:
+	"""game: after its play, its stand still up."""
+
+	def __init__(self, game):
+		stand = game.stand
+		self.users = game.users
+		self.steps = {step.target: step.about for step in game.steps if step.verb in ("pod", "job")}
+		self.log = ControllerLog(stand.log())
+		self.objects = {item["metadata"]["uid"]: item for item in game.users.api.get("/api/v1/pods")["items"]}
+		self.runs, self.pod_jobs, self.jobs = defaultdict(list), defaultdict(list), defaultdict(list)
+		self.unseen = 0  # ends that no event tells of
+		for run in sorted(stand.runs(), key=lambda run: run.start):
+			self.runs[run.uid].append(run if run.stop else self._ended_unseen(run, game.left.get("containers", [])))
+		for job in stand.jobs():
+			mark = job.get("AdminComment", "")
+			if mark.startswith(MARK):
+				self.pod_jobs[mark.rsplit("/", 1)[1]].append(job)
+			else:
+				self.jobs[job["JobName"]].append(job)
+		self.bindings, self.deleted, self.requests = stand.bindings(), defaultdict(set), 0
+		for event in stand.audit():
+			self.requests += 1
+			if event.get("verb") == "delete" and event.get("responseStatus", {}).get("code", 500) < 300:
+				self.deleted[event["objectRef"].get("name")].add(event["user"]["username"])
+		self.slurmd_ends = _task_ends(stand)
+
+	def _ended_unseen(self, run, running):
+		"""A run that ended while containerd was dead, with the time that containerd told the kubelet later; without
+		that the shortest that can be."""
+		if run.id in running:
+			return run
+		self.unseen += 1
+		for status in self.objects.get(run.uid, {}).get("status", {}).get("containerStatuses", []):
+			ended = status.get("state", {}).get("terminated", {})
+			if ended.get("finishedAt") and status.get("containerID", "").endswith(run.id):
+				return run._replace(stop=max(run.start, seconds_of(ended["finishedAt"])), code=ended.get("exitCode"))
+		return run._replace(stop=run.start)
+
+	def touched(self, name):
+		return self.users.touched.get(name, set())
+
+
+def _task_ends(stand):
+	"""{job id: [when slurmd saw the end of its process]}, for processes that cannot tell themselves."""
+	ends = defaultdict(list)
+	for node in ("n1", "n2"):
+		with open(f"{stand.env['STAND_LOGS']}/slurmd-{node}.log", encoding="utf-8", errors="replace") as file:
+			for line in file:
+				if match := re.match(r"\[(\S{19})(\.\d+)\] \[(\d+)\.batch\] task 0 \(\d+\) exited", line):
+					ends[match[3]].append(time.mktime(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + float(match[2]))
+	return ends
+
+
+def first_after(times, when):
+	"""The first of the times (sorted) that is not before `when`, or None."""
+	index = bisect.bisect_left(times, when)
+	return times[index] if index < len(times) else None

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What breaks: daemons that are killed or stopped, and the network; and who starts them again."""
+import signal
+import threading
+
+from link import Link
+from plan import DAEMONS
+from stands.api import Api
+from stands.process import Daemon
+from stands.waiting import StandError, wait_for
+
+# These must never end by themselves. Others may, as kube-apiserver does without etcd.
+STEADY = ("slurmctld", "slurmd-n1", "slurmd-n2")
+LOOK = 0.2  # seconds between two looks of the keeper
+
+
+class Faults:
+	"""Faults of one stand: a method for each verb of plan.DAEMON_FAULTS and plan.NETWORK_FAULTS; each blocks until the
+	fault is over. Thread safe; a target has one fault at a time."""
+
+	def __init__(self, stand):
+		self.stand = stand
+		self.down = {}  # {target: its fault}
+		self.crashed = []  # steady daemons that ended by themselves
+		self.over = threading.Event()
+		self.names = [name for name in DAEMONS[stand.kind] if name != "network"]
+		self.names += [f"events-{name}" for name in ("n1", "n2") if f"containerd-{name}" in self.names]
+		self.link = Link(int(Api(stand.env["STAND_SLURM_KUBECONFIG"]).port))
+		self._reroute()
+		self.closing = threading.Event()
+		self.keeper = threading.Thread(target=self._keep, daemon=True)
+		self.keeper.start()
+
+	def _reroute(self):
+		"""slurmctld's way to the API server leads through the link."""
+		conf, old = self.stand.env["SLURM_K8S_CONF"], self.stand.env["STAND_SLURM_KUBECONFIG"]
+		self.link.kubeconfig(old, old + ".link")
+		with open(conf, encoding="utf-8") as file:
+			text = file.read()
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(text.replace(old, old + ".link"))
+		self.stand.scontrol("reconfigure")
+		wait_for("slurmctld on its way through the link", lambda: self.link.pairs, 30)
+
+	def _daemon(self, name):
+		return Daemon(self.stand.folder, name)
+
+	def _keep(self):
+		"""What a service manager does: starts again what has ended."""
+		while not self.closing.wait(LOOK):
+			for name in self.names:
+				if name not in self.down and not self._daemon(name).pid and name not in self.down:
+					if name in STEADY:
+						self.crashed.append(name)
+					self._daemon(name).start_again()
+
+	def kill(self, step):
+		self.down[step.target] = "killed"
+		daemon = self._daemon(step.target)
+		daemon.send(signal.SIGKILL)
+		try:
+			wait_for(f"the end of {daemon.name}", lambda: not daemon.pid, 20)
+			self.over.wait(step.about["seconds"])
+			self._daemon(step.target).start_again()
+		except StandError as error:
+			return str(error)
+		finally:
+			del self.down[step.target]
+		return "again"
+
+	def stop(self, step):
+		self.down[step.target] = "stopped"
+		daemon = self._daemon(step.target)
+		pid = daemon.pid
+		daemon.send(signal.SIGSTOP)
+		self.over.wait(step.about["seconds"])
+		daemon.send(signal.SIGCONT)
+		del self.down[step.target]
+		return "again" if pid else "did not run"
+
+	def _network(self, step):
+		self.down["network"] = step.verb
+		self.link.set(step.verb)
+		self.over.wait(step.about["seconds"])
+		self.link.set("open")
+		del self.down["network"]
+		return "again"
+
+	cut = hang = mute = _network
+
+	def close(self):
+		self.closing.set()
+		self.keeper.join()

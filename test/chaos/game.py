@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Plays a plan on a stand, then lets everything heal and waits until nothing is left to do."""
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import plan
+from evidence import Evidence
+from faults import Faults
+from judge import judge, table
+from stands.process import run as run_command
+from stands.slurm import Slurm
+from stands.waiting import StandError
+from story import Story
+from users import Users
+from world import LIVE, Stand
+
+HEALING = 300  # seconds within which all must converge; a kubelet can take 90 s to look for a server that was killed
+HANDS = 48  # steps at once
+# MinJobAge: Slurm shows all jobs until the end. SlurmdTimeout: it looks for lost jobs every 20 s.
+SLURM_CONF = "MinJobAge=86400\nSlurmdTimeout=60\nSlurmdDebug=verbose"
+
+
+class Game:
+	"""One play. stand: stays up until close(); what is in it is for evidence.py."""
+
+	def __init__(self, api, seed, seconds, folder):
+		self.seed, self.seconds = seed, seconds
+		self.steps = plan.make(seed, seconds, api)
+		self.stand = Stand(api, "--slurm-conf", SLURM_CONF)
+		try:
+			self.users, self.faults = Users(self.stand), Faults(self.stand)
+		except StandError:
+			self.stand.down()
+			raise
+		self.healed, self.left = None, {}  # seconds that it took; what had not ended by then
+		os.makedirs(folder, exist_ok=True)
+		self.story = Story(os.path.join(folder, f"{api}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, "
+			f"{len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
+
+	def play(self):
+		with ThreadPoolExecutor(HANDS) as pool:
+			for step in self.steps:
+				while self.story.now < step.at:
+					time.sleep(min(0.2, max(0, step.at - self.story.now)))
+					self.story.progress(self._now)
+				pool.submit(self._do, step)
+			while self.story.now < self.seconds:
+				time.sleep(0.2)
+				self.story.progress(self._now)
+			self.story.tell("the faults end")
+			self.faults.over.set()
+		self.healed = self._heal()
+
+	def _do(self, step):
+		began = self.story.now
+		verb = getattr(self.faults, step.verb, None) or getattr(self.users, step.verb)
+		try:
+			outcome = verb(step)
+		except (OSError, StandError, subprocess.TimeoutExpired) as error:
+			outcome = f"failed: {error}"
+		except BaseException as error:
+			self.story.tell(f"{plan.words(step)}: {error!r}")
+			raise
+		self.story.step(step, began, " ".join(outcome.split()))
+
+	def _now(self):
+		down = ", ".join(f"{name} {what}" for name, what in sorted(self.faults.down.items())) or "nothing"
+		return f"{len(self.users.pods)} pods, {len(self.users.jobs)} jobs; broken: {down}"
+
+	# -- afterwards
+
+	def _heal(self):
+		"""Waits until nothing is left to do; the seconds that it took, or None after HEALING."""
+		began = self.story.now
+		while self.story.now - began < HEALING:
+			try:
+				self.left = self.unfinished()
+			except (OSError, StandError, subprocess.TimeoutExpired) as error:
+				self.left = {"answers": [str(error)]}
+			if not any(self.left.values()):
+				self.story.tell("everything has ended")
+				return self.story.now - began
+			self.story.progress(lambda: "left: " + ", ".join(f"{len(what)} {name}" for name, what in self.left.items() if what))
+			time.sleep(0.5)
+		return None
+
+	def unfinished(self):
+		"""{what: names} of what still has to come to an end."""
+		pods, jobs = self.users.api.get("/api/v1/pods")["items"], self.stand.jobs()
+		nodes = [line.split() for line in self.stand.run("sinfo", "-h", "-N", "-o", "%N %T %C").splitlines()]
+		return {
+			"pods": [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")],
+			"finalizers": [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("finalizers")],
+			"jobs": [job["JobName"] for job in jobs if job["JobState"] in LIVE],
+			"nodes": sorted({name for name, state, cpus in nodes if state != "idle" or not cpus.startswith("0/")}),
+			"containers": [run.id for run in self.stand.runs() if run.stop is None and self._runs_on(run)],
+			"holds": self.holds(),
+		}
+
+	def _runs_on(self, run):
+		"""Asks the runtime itself, as ends while containerd was dead are in no event."""
+		if self.stand.kind == "sim":
+			return True
+		socket = os.path.join(self.stand.folder, "nodes", run.node, "run", "containerd.sock")
+		tasks = run_command(["ctr", "--address", socket, "--namespace", "k8s.io", "tasks", "ls"])
+		return any(words[0] == run.id and words[2] == "RUNNING" for words in map(str.split, tasks.splitlines()[1:]))
+
+	def holds(self):
+		"""Pods that slurm-k8s would mask after a restart: its saved ledger."""
+		found = set()
+		with open(os.path.join(Slurm(self.stand.folder).home, "state", "slurm-k8s.stand.ledger"), encoding="utf-8") as file:
+			for line in map(json.loads, file):
+				found.add(line["hold"]) if "hold" in line else found.discard(line.get("free"))
+		return sorted(found)
+
+	def masked(self):
+		"""Nodes that a job cannot have as a whole, now that nothing runs there."""
+		whole = {node: self.stand.batch(plan.CORES, 0, node, (f"--mem={plan.MEMORY}",)) for node in plan.NODES}
+		found = []
+		for node, batch in whole.items():
+			try:
+				batch.wait_started(60)
+			except StandError as error:
+				found.append(f"{node}: {error}")
+		return found
+
+	def summary(self, evidence):
+		done = Counter(step.verb for step in self.steps)
+		healed = f"all had ended after {self.healed:.0f} s" if self.healed is not None else f"NOT all had ended after {HEALING} s"
+		return (f"{', '.join(f'{count} {verb}' for verb, count in sorted(done.items()))}; {evidence.requests} requests in the "
+			f"audit log, {sum(map(len, evidence.runs.values()))} containers ran ({evidence.unseen} ended while "
+			f"no containerd could tell), slurmctld crashed {len(evidence.log.crashes)} "
+			f"times; {healed}; what happened: {self.story.path}")
+
+	def close(self):
+		self.faults.close()
+		self.story.close()
+		self.stand.down()
+
+
+def play(api, seed, seconds, folder):
+	"""A play and its judgement: (verdicts, a sentence)."""
+	game = Game(api, seed, seconds, folder)
+	try:
+		game.play()
+		evidence = Evidence(game)
+		verdicts = judge(game, evidence)
+		for line in table(verdicts):
+			game.story.write(line)
+		return verdicts, game.summary(evidence)
+	finally:
+		game.close()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What a seed means: when which pod and job comes, what users do to them, what breaks for how long.
+
+Pure: the same seed, length and kind of API server give the same steps.
+"""
+import random
+from collections import namedtuple
+
+# at: seconds since the beginning. verb: a method of users.Users or a fault of faults.py.
+# target: a pod, a job, a daemon. about: what the verb needs besides.
+Step = namedtuple("Step", "at verb target about")
+
+NODES = ("n1", "n2")
+CORES, MEMORY = 8, 16000  # of a node; MiB
+GAP = {"pod": 1.3, "job": 3.5, "fault": 3.0, "reconfigure": 15.0}  # mean seconds between two
+DEAF = 0.15  # part of the pods and jobs that ignores SIGTERM
+TOUCHED = 0.3  # part of the pods and jobs that users do something to
+
+# {daemon: how often compared with others}
+EVERYWHERE = {"slurmctld": 4, "slurmd-n1": 1, "slurmd-n2": 1, "network": 3}
+DAEMONS = {
+	"sim": {**EVERYWHERE, "kubesim": 4},
+	"real": {**EVERYWHERE, "kube-apiserver": 3, "etcd": 2, "kubelet-n1": 1.5, "kubelet-n2": 1.5,
+		"containerd-n1": 0.7, "containerd-n2": 0.7},
+}
+# {fault: (shortest, longest) seconds}; a killed daemon is down for so long
+DAEMON_FAULTS = {"kill": (0.1, 6), "stop": (0.5, 10)}
+NETWORK_FAULTS = {"cut": (0.5, 10), "hang": (0.5, 12), "mute": (0.3, 5)}
+ON_PODS = ("delete", "delete", "force", "scancel", "scancel", "hold")
+ON_JOBS = ("scancel", "scancel", "hold")
+
+
+def moments(dice, gap, until):
+	"""Random times before `until`, `gap` seconds apart on average."""
+	at = dice.expovariate(1 / gap)
+	while at < until:
+		yield at
+		at += dice.expovariate(1 / gap)
+
+
+def _pod(dice):
+	return {"seconds": round(dice.uniform(0.2, 12), 1), "code": dice.choice((0, 0, 0, 3, 7, 42)),
+		"cores": dice.choice((1, 1, 1, 2, 3)), "memory": dice.choice((100, 500, 2000, 5000)),
+		"deaf": dice.random() < DEAF, "grace": dice.choice((1, 2, 5))}
+
+
+def _job(dice):
+	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 2, 2, 4, 8))}
+
+
+def _touch(dice, kind, name, born, until):
+	"""What users do to one pod or job, if anything."""
+	if dice.random() < TOUCHED:
+		verb = dice.choice(ON_PODS if kind == "pod" else ON_JOBS)
+		at = born + dice.uniform(0, 15)
+		if at < until:
+			yield Step(at, verb, name, {"seconds": round(dice.uniform(0.5, 6), 1)} if verb == "hold" else {})
+
+
+def load(seed, until):
+	for kind, make in (("pod", _pod), ("job", _job)):
+		dice = random.Random(f"{seed} {kind}")
+		for number, at in enumerate(moments(dice, GAP[kind], until)):
+			name = f"{kind}{number}"
+			yield Step(at, kind, name, make(dice))
+			yield from _touch(dice, kind, name, at, until)
+	dice = random.Random(f"{seed} administrator")
+	for at in moments(dice, GAP["reconfigure"], until):
+		yield Step(at, "reconfigure", "slurmctld", {})
+
+
+def faults(seed, until, api):
+	"""Each daemon has one fault at a time; several daemons may have theirs at once."""
+	dice, busy = random.Random(f"{seed} faults"), {}
+	for at in moments(dice, GAP["fault"], until):
+		free = {name: weight for name, weight in DAEMONS[api].items() if busy.get(name, 0) <= at}
+		target = dice.choices(list(free), list(free.values()))[0]
+		known = NETWORK_FAULTS if target == "network" else DAEMON_FAULTS
+		verb = dice.choice(list(known))
+		seconds = round(dice.uniform(*known[verb]), 1)
+		busy[target] = at + seconds + 0.5
+		yield Step(at, verb, target, {"seconds": seconds})
+
+
+def make(seed, seconds, api):
+	"""All steps, in their order."""
+	return sorted([*load(seed, seconds), *faults(seed, seconds, api)], key=lambda step: step.at)
+
+
+def words(step):
+	"""A step as one reads it."""
+	about = " ".join(f"{key}={value}" for key, value in step.about.items())
+	return f"{step.verb} {step.target} {about}".rstrip()

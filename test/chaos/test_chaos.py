@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A short play of test/chaos/chaos, and its verdicts one by one. CHAOS_SECONDS and CHAOS_SEED choose another one."""
+import os
+
+import pytest
+from game import play
+from judge import table
+from stands.build import build_folder
+
+SECONDS = {"real": 60, "sim": 30}
+
+
+@pytest.fixture(scope="module")
+def verdicts(request):
+	seconds = int(os.environ.get("CHAOS_SECONDS", SECONDS[request.param]))
+	found, summary = play(request.param, int(os.environ.get("CHAOS_SEED", "1")), seconds,
+		os.path.join(build_folder(), "test", "chaos"))
+	print(*table(found), summary, sep="\n")
+	return found
+
+
+def nothing_wrong(verdicts, kind):
+	chosen = [verdict for verdict in verdicts if verdict.kind == kind]
+	assert chosen and sum(verdict.seen for verdict in chosen)
+	assert [text for verdict in chosen for text in verdict.wrong] == []
+
+
+def test_whatever_breaks_nothing_is_booked_twice_and_nobody_is_killed_for_it(verdicts):
+	nothing_wrong(verdicts, "violation")
+
+
+def test_whatever_breaks_every_pod_and_job_comes_to_its_own_end(verdicts):
+	nothing_wrong(verdicts, "lost")
+
+
+def test_whatever_breaks_nothing_is_left_behind(verdicts):
+	nothing_wrong(verdicts, "orphan")

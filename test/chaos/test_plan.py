@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A seed means the same steps every time."""
+import plan
+
+
+def test_same_seed_gives_the_same_steps_and_another_seed_gives_others():
+	assert plan.make(7, 60, "real") == plan.make(7, 60, "real")
+	assert plan.make(7, 60, "real") != plan.make(8, 60, "real")
+
+
+def test_a_target_has_one_fault_at_a_time_and_every_target_gets_one():
+	steps = [step for step in plan.make(3, 3600, "real") if step.verb in {**plan.DAEMON_FAULTS, **plan.NETWORK_FAULTS}]
+	assert {step.target for step in steps} == set(plan.DAEMONS["real"])
+	until = {}
+	for step in steps:
+		assert until.get(step.target, 0) < step.at
+		until[step.target] = step.at + step.about["seconds"]
+
+
+def test_users_touch_only_what_was_made_before():
+	made = set()
+	for step in plan.make(3, 600, "real"):
+		if step.verb in ("pod", "job"):
+			made.add(step.target)
+		elif step.verb in plan.ON_PODS:
+			assert step.target in made
