@@ -25,6 +25,8 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/metrics.h \
 	lib/base/quantity.cc \
 	lib/base/quantity.h \
+	lib/base/recent.cc \
+	lib/base/recent.h \
 	lib/base/result.h \
 	lib/base/text.cc \
 	lib/base/text.h \

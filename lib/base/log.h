@@ -7,6 +7,7 @@
 #define SK8_BASE_LOG_H
 
 #include <atomic>
+#include <optional>
 #include <string>
 
 namespace sk8 {
@@ -22,6 +23,12 @@ void set_log_sink(LogSink sink, LogLevel max_level);
 // any thread, also under locks of the host, so it must only read a variable.
 void set_log_sink(LogSink sink, LogLevel (*max_level)());
 bool log_enabled(LogLevel level);
+
+// Our own debug flag, whatever the host logs: lines up to this level are written, at
+// the level info (and its name before them) so that the host keeps them too. Nothing:
+// off. Any thread.
+void set_log_override(std::optional<LogLevel> level);
+std::optional<LogLevel> log_override();
 
 // printf-like; lines longer than 2 KiB are cut. Bytes below 0x20 and 0x7f that
 // came in through arguments are written as \\xNN, so that hostile names cannot

@@ -14,6 +14,7 @@ test_unit_base_test_SOURCES = \
 	test/unit/base/log_test.cc \
 	test/unit/base/metrics_test.cc \
 	test/unit/base/quantity_test.cc \
+	test/unit/base/recent_test.cc \
 	test/unit/base/text_test.cc \
 	test/unit/base/thread_test.cc \
 	test/unit/base/yaml_test.cc
