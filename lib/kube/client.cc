@@ -217,6 +217,7 @@ private:
 		calls_.erase(at);
 		Reply reply;
 		reply.retry_after = response.retry_after;
+		reply.date = response.date;
 		reply.status = response.status;
 		bool success = response.status >= 200 && response.status < 300;
 		if (success && (response.error.empty() || call.ends_early)) {

@@ -26,6 +26,7 @@ struct Reply {
 	Json body;         // the object, a Status, or null
 	std::string error; // empty for 2xx, else one sentence with verb, resource and reason
 	std::optional<Millis> retry_after;
+	std::optional<std::int64_t> date; // the server's clock, seconds since 1970
 
 	bool ok() const { return status >= 200 && status < 300 && error.empty(); }
 };

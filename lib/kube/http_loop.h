@@ -55,6 +55,7 @@ struct HttpResponse {
 	int status = 0; // 0: no (complete) status line came
 	std::string content_type;
 	std::optional<Millis> retry_after; // Retry-After, at most 5 minutes
+	std::optional<std::int64_t> date;  // the server's clock, seconds since 1970
 	std::string body;                  // unless on_data took it
 	std::string error;    // empty: the answer is complete; else one sentence. status
 			      // may be set: the body ended early

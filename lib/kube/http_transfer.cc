@@ -256,16 +256,27 @@ void HttpTransfer::finish()
 
 // --- called by libcurl -----------------------------------------------------------
 
+// The value if line is that header; name: lower case, with its colon.
+static std::optional<std::string_view> header_value(std::string_view line, std::string_view name)
+{
+	auto same = [](char want, char got) { return (got >= 'A' && got <= 'Z' ? got + 32 : got) == want; };
+	if (line.size() <= name.size() || !std::equal(name.begin(), name.end(), line.begin(), same))
+		return std::nullopt;
+	return trim(line.substr(name.size()).substr(0, 256));
+}
+
 bool HttpTransfer::header_line(std::string_view line)
 {
 	bytes_came_ = true;
 	line = trim(line);
-	static constexpr std::string_view type = "content-type:";
-	auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
-	if (line.size() > type.size() &&
-	    std::equal(type.begin(), type.end(), line.begin(),
-		       [&](char want, char got) { return same(got, want); })) {
-		response_.content_type = trim(line.substr(type.size()).substr(0, 256));
+	if (auto type = header_value(line, "content-type:")) {
+		response_.content_type = *type;
+		return true;
+	}
+	if (auto date = header_value(line, "date:")) {
+		const std::time_t t = curl_getdate(std::string(*date).c_str(), nullptr);
+		if (t > 0)
+			response_.date = t;
 		return true;
 	}
 	if (!line.empty() || status_told_)

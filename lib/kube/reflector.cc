@@ -70,6 +70,7 @@ public:
 	{
 		stop();
 		lost_ = synced_ = false;
+		since_ = now();
 		version_.clear();
 		list();
 	}
@@ -85,6 +86,7 @@ public:
 	bool synced() const { return synced_; }
 	bool healthy() const { return synced_ && !lost_; }
 	Millis heard_at() const { return heard_at_; }
+	ReflectorHealth health() const { return {synced_, lost_, why_, since_, heard_at_}; }
 	const std::string &version() const { return version_; }
 
 private:
@@ -129,6 +131,8 @@ private:
 		version_ = meta["resourceVersion"].str();
 		if (version_.empty() || !meta["continue"].str().empty())
 			return again(Next::list, "the list of " + options_.name + " is not complete", {});
+		if (!healthy())
+			since_ = now();
 		synced_ = true;
 		lost_ = false;
 		heard_at_ = now();
@@ -181,6 +185,7 @@ private:
 		refusals_ = 0;
 		if (!std::exchange(lost_, false))
 			return;
+		since_ = now();
 		log_info("kube: %s: the watch works again", options_.name.c_str());
 		sink_.regained();
 	}
@@ -300,10 +305,12 @@ private:
 
 	void tell_lost(const std::string &why)
 	{
+		why_ = why;
 		if (std::exchange(lost_, true)) {
 			log_debug("kube: %s: still lost: %s", options_.name.c_str(), why.c_str());
 			return;
 		}
+		since_ = now();
 		log_warning("kube: %s: %s", options_.name.c_str(), why.c_str());
 		sink_.lost(why);
 	}
@@ -333,9 +340,9 @@ private:
 	int run_ = 0; // changes at stop()
 	bool synced_ = false, lost_ = false, complained_ = false;
 	Millis complained_at_{0}, heard_at_{0};
-	std::string version_, watch_from_, broken_, buffer_;
+	std::string version_, watch_from_, broken_, buffer_, why_;
 	Json error_event_;
-	Millis watch_began_{0};
+	Millis watch_began_{0}, since_{0};
 	int refusals_ = 0, short_watches_ = 0;
 	Client::CallId call_ = 0;
 	HttpLoop::TimerId timer_ = 0, up_timer_ = 0;
@@ -371,6 +378,11 @@ bool ReflectorCore::healthy() const
 Millis ReflectorCore::heard_at() const
 {
 	return impl_->heard_at();
+}
+
+ReflectorHealth ReflectorCore::health() const
+{
+	return impl_->health();
 }
 
 const std::string &ReflectorCore::resource_version() const

@@ -32,6 +32,15 @@ struct ReflectorOptions {
 	Millis min_watch{300'000}, max_watch{600'000}, watch_grace{30'000};
 };
 
+// How well it keeps up. Times are monotonic, 0: never.
+struct ReflectorHealth {
+	bool synced = false; // a complete list has been handed on
+	bool lost = false;   // ... and now objects may be out of date
+	std::string why;     // the last trouble, one sentence; told while not healthy
+	Millis since{0};     // since when it is as it is
+	Millis heard{0};     // the last list, event or bookmark
+};
+
 // The part that does not depend on the kind.
 class ReflectorCore {
 public:
@@ -62,6 +71,7 @@ public:
 	// Monotonic time of the last list or event, bookmarks included; 0: none yet. A
 	// server sends a bookmark about every minute.
 	Millis heard_at() const;
+	ReflectorHealth health() const;
 	const std::string &resource_version() const;
 
 private:
@@ -104,6 +114,7 @@ public:
 	bool synced() const { return core_.synced(); }
 	bool healthy() const { return core_.healthy(); }
 	Millis heard_at() const { return core_.heard_at(); }
+	ReflectorHealth health() const { return core_.health(); }
 	const std::string &resource_version() const { return core_.resource_version(); }
 
 private:
