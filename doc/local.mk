@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-dist_man_MANS += doc/slurm-k8s.7
+dist_man_MANS += doc/slurm-k8s.1 doc/slurm-k8s.7
 EXTRA_DIST += CHANGELOG.md CONTRIBUTING.md doc/architecture.md doc/benchmarks.md doc/reliability.md
 
 # Printed from the table of settings, never edited, so not in the tarball either.

@@ -159,6 +159,7 @@ void ClusterEngine::run()
 	log_verbose("cluster %s: engine starts", settings_.name.c_str());
 	connect();
 	while (!stop_.load(std::memory_order_acquire)) {
+		turn_.store(now().count(), std::memory_order_relaxed);
 		guard("engine", [this] {
 			loop_.run_once(longest_wait);
 			if (pods_ && !stop_.load(std::memory_order_acquire))
@@ -182,8 +183,9 @@ void ClusterEngine::connect()
 			      : kube::load_kubeconfig(settings_.kubeconfig, settings_.context, host_.slurm_uid);
 	if (access)
 		return build(*access);
+	access_error_ = access.error().message;
 	log_limited(LogLevel::error, settings_.name, "cluster %s: %s", settings_.name.c_str(),
-		    access.error().message.c_str());
+		    access_error_.c_str());
 	loop_.after(connect_again, [this] { connect(); });
 }
 
@@ -197,6 +199,7 @@ static void count_answer(const std::string &cluster, const kube::Answer &a)
 
 void ClusterEngine::build(const kube::ClusterAccess &access)
 {
+	access_error_.clear();
 	kube::ClientOptions options;
 	options.answered = [this](const kube::Answer &a) { count_answer(settings_.name, a); };
 	client_ = std::make_unique<kube::Client>(loop_, access, options);

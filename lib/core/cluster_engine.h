@@ -34,6 +34,12 @@ public:
 
 	const ClusterSettings &settings() const { return settings_; }
 
+	// For `slurm-k8s` (cluster_status.cc). Engine thread; no I/O.
+	Json status(const StatusQuery &query) const;
+	Result<std::string> release_by_hand(const PodKey &key, const std::string &by, bool force);
+	// Any thread: how long its thread has been busy without looking at its queue.
+	Millis busy() const { return now() - Millis(turn_.load(std::memory_order_relaxed)); }
+
 	// Any thread.
 	Result<void> start();
 	void stop(); // returns at once; nothing is sent to Kubernetes any more
@@ -75,10 +81,12 @@ private:
 	kube::HttpLoop loop_;
 	std::atomic<bool> stop_{false};
 	std::atomic<std::size_t> posted_{0}; // and not run yet
+	std::atomic<std::int64_t> turn_{0}; // monotonic ms of the last turn of its loop
 	Thread thread_;
 
 	// Engine thread only, in the order of construction.
 	std::mt19937_64 random_;
+	std::string access_error_; // why there is no client; empty: there is one
 	std::unique_ptr<kube::Client> client_;
 	std::unique_ptr<KubePort> kube_;
 	std::unique_ptr<SlurmPort> slurm_;

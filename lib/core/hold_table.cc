@@ -158,6 +158,26 @@ MaskNumbers HoldTable::mask_numbers(const std::string &cluster) const
 	return out;
 }
 
+std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
+{
+	std::lock_guard lock(mutex_);
+	const std::string id = key.id();
+	auto it = holds_.find(id);
+	if (it == holds_.end())
+		return std::nullopt;
+	return HeldBy{it->second, masked_.contains(id)};
+}
+
+std::vector<Hold> HoldTable::find(const std::function<bool(const Hold &)> &f) const
+{
+	std::lock_guard lock(mutex_);
+	std::vector<Hold> out;
+	for (const auto &[id, h] : holds_)
+		if (f(h))
+			out.push_back(h);
+	return out;
+}
+
 void HoldTable::lift(const PodKey &key, bool lifted)
 {
 	std::lock_guard lock(mutex_);

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,11 @@ struct Hold {
 	std::uint64_t memory_mb = 0;
 
 	bool operator==(const Hold &) const = default;
+};
+
+struct HeldBy {
+	Hold hold;
+	bool masked = false; // false: its running job covers it
 };
 
 struct NodeMask {
@@ -83,6 +89,13 @@ public:
 	enum class Cover { none, covered, masked };
 	Cover cover(const PodKey &key) const; // none: it holds nothing
 	MaskNumbers mask_numbers(const std::string &cluster) const;
+
+	// ---- slurm-k8s (any thread) ----
+
+	// What it holds, and whether that is a mask now.
+	std::optional<HeldBy> held_by(const PodKey &key) const;
+	// The holds that f wants. f must be quick: hooks wait meanwhile.
+	std::vector<Hold> find(const std::function<bool(const Hold &)> &f) const;
 
 	// ---- Slurm thread, under slurmctld's locks ----
 

@@ -94,4 +94,14 @@ std::optional<Account> lookup_user(const std::string &user)
 	return Account{pw.pw_uid, pw.pw_gid};
 }
 
+std::string user_text(std::uint32_t uid)
+{
+	passwd pw{}, *found = nullptr;
+	std::vector<char> buffer(16 * 1024);
+	std::string text = "uid " + std::to_string(uid);
+	if (!getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found)
+		text = std::string(pw.pw_name) + " (" + text + ")";
+	return text;
+}
+
 } // namespace sk8::core

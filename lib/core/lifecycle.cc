@@ -68,8 +68,10 @@ PodState classify(const PodFacts &f)
 
 	if (f.pod && (had_node ? kubelet_reports_over(*f.pod) : f.pod->meta.deleting))
 		return over;
+	if (f.pod && had_node && f.declared_gone)
+		return over;
 	if (f.absent)
-		return had_node ? lost : gone;
+		return had_node && !f.declared_gone ? lost : gone;
 	if (!f.pod)
 		return unknown;
 

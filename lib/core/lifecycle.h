@@ -65,6 +65,7 @@ struct PodFacts {
 	std::string bound_node;   // our Binding was answered with success
 	bool held = false;        // the ledger says that it may have processes
 	bool refused = false;
+	bool declared_gone = false; // a person said that no process of it is left
 	const Job *job = nullptr; // its live or last job
 };
 PodState classify(const PodFacts &facts);

@@ -10,6 +10,13 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/cluster_engine.cc \
 	lib/core/cluster_engine.h \
 	lib/core/cluster_numbers.h \
+	lib/core/cluster_status.cc \
+	lib/core/control.cc \
+	lib/core/control.h \
+	lib/core/control_server.cc \
+	lib/core/control_server.h \
+	lib/core/control_socket.cc \
+	lib/core/control_socket.h \
 	lib/core/hold_journal.h \
 	lib/core/hold_table.cc \
 	lib/core/hold_table.h \
@@ -52,7 +59,11 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \
 	lib/core/pods_effects.cc \
+	lib/core/pods_release.cc \
+	lib/core/pods_status.cc \
+	lib/core/pods_status.h \
 	lib/core/pods_then.h \
+	lib/core/rights.h \
 	lib/core/runtime.cc \
 	lib/core/runtime.h \
 	lib/core/settings.cc \

@@ -80,6 +80,14 @@ bool NodeView::shared(const kube::Node &node) const
 	return selector_.empty() || matches(selector_, node);
 }
 
+NodeView::Kubelet NodeView::kubelet(const std::string &node) const
+{
+	auto it = kube_.find(node);
+	if (it == kube_.end())
+		return Kubelet::no_node;
+	return it->second->ready ? Kubelet::ready : Kubelet::silent;
+}
+
 std::uint32_t NodeView::threads_per_core(const std::string &node) const
 {
 	auto it = slurm_.find(node);

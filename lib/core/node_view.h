@@ -44,6 +44,9 @@ public:
 	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
 
 	std::uint32_t threads_per_core(const std::string &node) const;
+	// Does Kubernetes hear of this node's kubelet?
+	enum class Kubelet { ready, silent, no_node };
+	Kubelet kubelet(const std::string &node) const;
 
 private:
 	bool shared(const kube::Node &node) const;

@@ -256,6 +256,7 @@ PodFacts PodsController::facts(const Entry &e) const
 		.bound_node = e.bound_node,
 		.held = ports_.holds.held(e.key),
 		.refused = !e.refusal.empty(),
+		.declared_gone = !e.declared.empty(),
 		.job = relevant_job(e)};
 }
 
@@ -337,7 +338,8 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		adopt(e);
 		break;
 	case Effect::end_job:
-		end_job(e, end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive)));
+		end_job(e, e.declared.empty() ? end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive))
+					      : JobEnd{SK8_JOB_CANCELLED, 0, e.declared});
 		break;
 	case Effect::delete_pod:
 		delete_pod(e);

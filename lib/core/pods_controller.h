@@ -25,6 +25,7 @@
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pod_reports.h"
+#include "lib/core/pods_status.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_port.h"
 #include "lib/core/timer_port.h"
@@ -65,6 +66,16 @@ public:
 	// After a bunch of the above: what needs the disk is done once for all of them.
 	void end_of_turn();
 
+	// ---- slurm-k8s (pods_status.cc, pods_release.cc) ----
+	PodsSummary summary() const;
+	// What is known of the pods that the query names (all if it names none), at most
+	// max; more gets the number of those left out.
+	std::vector<PodReport> reports(const StatusQuery &query, std::size_t max, std::size_t &more) const;
+	// A person says that no process of this pod is left: frees what it holds, ends its
+	// job, lets the object go. Refused while others know better, unless force. The
+	// sentence says what was done. by: who, for log and job.
+	Result<std::string> release_by_hand(const std::string &uid, const std::string &by, bool force);
+
 	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
 	std::size_t size() const { return entries_.size(); }
 	PodNumbers numbers() const; // looks at every pod
@@ -103,7 +114,11 @@ private:
 		bool delete_sent = false;
 		bool delete_latency_told = false;
 		bool loss_told = false;
+		std::string declared;     // that it is gone, and by whom; empty: nobody did
 	};
+
+	PodReport report(const Entry &e) const;
+	std::string objection(const Entry &e) const;
 
 	Entry &entry(const PodKey &key);
 	PodKey key_of(const kube::Pod &pod) const;

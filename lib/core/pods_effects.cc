@@ -5,7 +5,6 @@
 #include "lib/core/pods_then.h"
 
 #include <algorithm>
-#include <pwd.h>
 
 #include "lib/base/text.h"
 #include "lib/core/names.h"
@@ -279,21 +278,11 @@ void PodsController::drop_job(Entry &e)
 	e.delete_sent = false;
 }
 
-static std::string user_name(std::uint32_t uid)
-{
-	passwd pw{}, *found = nullptr;
-	std::vector<char> buffer(16 * 1024);
-	std::string text = "uid " + std::to_string(uid);
-	if (!getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found)
-		text = std::string(pw.pw_name) + " (" + text + ")";
-	return text;
-}
-
 static std::string how_ended(const Job &job)
 {
 	std::string text = job_state_name(job.state);
 	if (job.state == SK8_JOB_CANCELLED && job.ended_by != SK8_NO_UID)
-		text += " by " + user_name(job.ended_by);
+		text += " by " + user_text(job.ended_by);
 	if (!job.reason.empty() && job.reason != "None")
 		text += ", reason " + one_line(job.reason, 128);
 	return text;

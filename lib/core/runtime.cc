@@ -78,7 +78,8 @@ void Runtime::node_init()
 void Runtime::reconfigure()
 {
 	std::lock_guard lock(mutex_);
-	parked_ = false;
+	if (std::exchange(parked_, false))
+		started_at_ = clock_.wall_seconds();
 	if (!worker_) {
 		worker_ = std::make_shared<SlurmWorker>(*host_.ops, holds_, clock_);
 		auto thread = Thread::start("sk8-slurm", [worker = worker_] { worker->run(); });
@@ -89,8 +90,38 @@ void Runtime::reconfigure()
 		}
 		worker_thread_ = std::move(*thread);
 	}
+	start_control();
 	worker_->reread();
 	worker_->post([this] { reload(); }); // reads a file: not in a hook
+}
+
+// ---- slurm-k8s(1) ----
+
+// mutex_ is held. Without it everything else works: an error is no reason to stop.
+void Runtime::start_control()
+{
+	if (control_)
+		return;
+	auto control = std::make_shared<Control>(host_, holds_, [this] { return state(); });
+	auto server = std::make_shared<ControlServer>(
+		host_.state_dir, host_.slurm_uid, clock_,
+		[control](const ControlRequest &request) { return control->handle(request); });
+	auto thread = Thread::start("sk8-control", [server] { server->run(); });
+	if (!thread) {
+		log_error("slurm-k8s(1) cannot be answered: %s", thread.error().message.c_str());
+		return;
+	}
+	control_ = std::move(server);
+	control_thread_ = std::move(*thread);
+}
+
+RuntimeState Runtime::state()
+{
+	std::lock_guard lock(mutex_);
+	RuntimeState out{parked_, {}, worker_, started_at_, config_read_at_, config_error_};
+	for (const auto &[name, engine] : engines_)
+		out.engines.push_back(engine);
+	return out;
 }
 
 // ---- configuration (Slurm thread) ----
@@ -98,6 +129,11 @@ void Runtime::reconfigure()
 void Runtime::reload()
 {
 	auto wanted = load_settings(host_.config_path, host_.slurm_uid);
+	{
+		std::lock_guard lock(mutex_);
+		config_read_at_ = clock_.wall_seconds();
+		config_error_ = wanted ? "" : wanted.error().message;
+	}
 	if (!wanted) {
 		for (auto line : split(wanted.error().message, '\n'))
 			log_error("%.*s", static_cast<int>(line.size()), line.data());
@@ -204,7 +240,8 @@ void Runtime::shutdown()
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines;
 	std::shared_ptr<SlurmWorker> worker;
 	std::shared_ptr<MetricsServer> metrics_server;
-	Thread thread;
+	std::shared_ptr<ControlServer> control;
+	Thread thread, control_thread;
 	{
 		std::lock_guard lock(mutex_);
 		parked_ = true;
@@ -212,7 +249,11 @@ void Runtime::shutdown()
 		engines.swap(engines_);
 		worker.swap(worker_);
 		std::swap(thread, worker_thread_);
+		control.swap(control_);
+		std::swap(control_thread, control_thread_);
 	}
+	if (control)
+		control->stop();
 	for (auto &[name, engine] : engines)
 		engine->stop();
 	if (worker)
@@ -227,6 +268,8 @@ void Runtime::shutdown()
 		new Thread(std::move(thread)); // it ends when it gets slurmctld's locks
 	if (metrics_server)
 		metrics_server->join(left());
+	if (control && !control_thread.join(left()))
+		new Thread(std::move(control_thread)); // it waits for a disk or for NSS
 	for (const auto &line : metric_lines())
 		log_verbose("%s", line.c_str());
 }

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
 #include "lib/core/cluster_engine.h"
+#include "lib/core/control.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/metrics_server.h"
 #include "lib/core/settings.h"
@@ -36,6 +37,8 @@ public:
 	HoldTable &holds() { return holds_; }
 
 private:
+	void start_control();
+	RuntimeState state();
 	void load_ledgers();
 	void reload();
 	void start_engine(const ClusterSettings &settings);
@@ -55,6 +58,10 @@ private:
 	Thread worker_thread_;
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines_;
 	std::shared_ptr<MetricsServer> metrics_server_; // null: never wanted
+	std::shared_ptr<ControlServer> control_; // answers slurm-k8s(1)
+	Thread control_thread_;
+	std::int64_t started_at_ = 0, config_read_at_ = 0; // wall seconds
+	std::string config_error_;                         // of the last reload(), lines
 };
 
 } // namespace sk8::core

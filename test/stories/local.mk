@@ -15,4 +15,5 @@ EXTRA_DIST += \
 	test/stories/test_nodes.py \
 	test/stories/test_restarts.py \
 	test/stories/test_time.py \
+	test/stories/test_tool.py \
 	test/stories/world.py

@@ -19,3 +19,4 @@ include test/unit/base/local.mk
 include test/unit/kube/local.mk
 include test/unit/core/local.mk
 include test/unit/slurm/local.mk
+include test/unit/tools/local.mk

@@ -5,6 +5,8 @@ TESTS += test/unit/core_test
 endif
 test_unit_core_test_SOURCES = \
 	$(UNIT_MAIN) \
+	test/unit/core/control_server_test.cc \
+	test/unit/core/control_test.cc \
 	test/unit/core/hold_table_test.cc \
 	test/unit/core/hostile_test.cc \
 	test/unit/core/ledger_file_test.cc \
@@ -12,10 +14,13 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/metrics_server_test.cc \
 	test/unit/core/metrics_table_test.cc \
 	test/unit/core/pods_controller_test.cc \
+	test/unit/core/release_test.cc \
 	test/unit/core/request_test.cc \
+	test/unit/core/rights_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
-	test/unit/core/world.h
+	test/unit/core/world.h \
+	test/unit/kube/temp_folder.h
 test_unit_core_test_CPPFLAGS = $(AM_CPPFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 test_unit_core_test_LDADD = lib/core/libcore.la $(CATCH_LIBS)

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// One cluster's engine, as `slurm-k8s` sees it.
+#include "lib/core/cluster_engine.h"
+
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_pods = 1000; // in one answer
+
+static Json watch(const std::string &what, const kube::ReflectorHealth &h, Millis now, std::int64_t wall)
+{
+	// People read the wall clock; what is measured is monotonic.
+	auto at = [&](Millis t) { return Json::integer(wall - (now - t).count() / 1000); };
+	Json out = Json::object();
+	out.set("what", what);
+	out.set("state", h.lost ? "lost" : h.synced ? "up to date" : "connecting");
+	if (h.since > Millis(0))
+		out.set("since", at(h.since));
+	if (h.heard > Millis(0))
+		out.set("heard", at(h.heard));
+	if ((h.lost || !h.synced) && !h.why.empty())
+		out.set("error", h.why);
+	return out;
+}
+
+Json ClusterEngine::status(const StatusQuery &query) const
+{
+	Json out = Json::object();
+	out.set("name", settings_.name);
+	if (!pods_) {
+		out.set("state", "connecting");
+		if (!access_error_.empty())
+			out.set("error", access_error_);
+		return out;
+	}
+	const PodsSummary summary = pods_->summary();
+	out.set("state", summary.started ? "running" : "connecting");
+	out.set("server", client_->access().server);
+
+	Json watches = Json::array();
+	Millis connected{0};
+	bool healthy = true;
+	auto add = [&](const std::string &what, const kube::ReflectorHealth &h) {
+		watches.append(watch(what, h, now(), wall_seconds()));
+		healthy = healthy && h.synced && !h.lost;
+		connected = std::max(connected, h.since);
+	};
+	for (std::size_t i = 0; i < pod_reflectors_.size(); i++)
+		add("pods of " + settings_.scheduler_names[i], pod_reflectors_[i]->health());
+	if (node_reflector_)
+		add("nodes", node_reflector_->health());
+	out.set("watches", watches);
+	if (healthy)
+		out.set("connected_since", Json::integer(wall_seconds() - (now() - connected).count() / 1000));
+
+	out.set("summary", to_json(summary));
+	std::size_t more = 0;
+	Json list = Json::array();
+	for (const PodReport &r : pods_->reports(query, max_pods, more))
+		list.append(to_json(r));
+	out.set("pods", list);
+	if (more)
+		out.set("more_pods", Json::integer(static_cast<std::int64_t>(more)));
+	return out;
+}
+
+Result<std::string> ClusterEngine::release_by_hand(const PodKey &key, const std::string &by, bool force)
+{
+	if (!pods_)
+		return Error{"cluster " + settings_.name + " is not connected yet, so nothing is known about " +
+			     pod_text(key, 0)};
+	return pods_->release_by_hand(key.uid, by, force);
+}
+
+} // namespace sk8::core

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pods_status.h"
+
+#include <algorithm>
+
+#include "lib/core/pods_controller.h"
+
+namespace sk8::core {
+
+bool StatusQuery::wants_pod(const PodKey &key) const
+{
+	return pod.empty() || pod == key.uid || pod == key.ns + "/" + key.name;
+}
+
+// ---- values ----
+
+PodsSummary PodsController::summary() const
+{
+	PodsSummary s;
+	s.started = started_;
+	for (const auto &[uid, e] : entries_) {
+		s.pods[static_cast<std::size_t>(classify(facts(e)))]++;
+		s.jobs[static_cast<std::size_t>(classify(relevant_job(e), e.op == Op::submitting))]++;
+		const auto held = ports_.holds.held_by(e.key);
+		s.held += held.has_value();
+		s.masked += held && held->masked;
+	}
+	return s;
+}
+
+static std::string why_masked(PodState state, NodeView::Kubelet kubelet, const std::string &node)
+{
+	if (state == PodState::lost)
+		return "its object vanished before the kubelet had reported its containers gone";
+	std::string text = state == PodState::leaving
+				   ? "the kubelet has not reported the last of its containers gone"
+				   : state == PodState::bound || state == PodState::stray
+					     ? "it may run, and has no running job there"
+					     : "it is not known yet whether it still runs";
+	if (kubelet == NodeView::Kubelet::silent)
+		text += "; Kubernetes hears nothing of node " + node;
+	if (kubelet == NodeView::Kubelet::no_node)
+		text += "; Kubernetes has no node " + node;
+	return text;
+}
+
+PodReport PodsController::report(const Entry &e) const
+{
+	static constexpr const char *doing[] = {"",        "looking", "reading volumes", "submitting",
+						"binding", "ending",  "deleting",        "releasing"};
+	PodReport r;
+	r.key = e.key;
+	r.pod = classify(facts(e));
+	r.job = classify(relevant_job(e), e.op == Op::submitting);
+	r.next = next_effect(r.pod, r.job);
+	if (e.job) {
+		r.job_ref = e.job->ref;
+		r.job_reason = r.job == JobState::queued ? e.job->reason : "";
+		r.node = e.job->running() ? e.job->node : "";
+	}
+	if (e.pod) {
+		r.phase = e.pod->phase;
+		r.deleting = e.pod->meta.deleting;
+	}
+	r.held = ports_.holds.held_by(e.key);
+	if (!e.bound_node.empty() || r.held)
+		r.node = r.held ? r.held->hold.node : e.bound_node;
+	r.doing = doing[static_cast<std::size_t>(e.op)];
+	r.refusal = e.refusal;
+	r.trouble = e.trouble;
+	r.failures = e.failures;
+	if (const Millis now = ports_.timer.now(); e.retry_at > now)
+		r.retry_in = e.retry_at - now;
+	if (r.held && r.held->masked)
+		r.why = started_ ? why_masked(r.pod, nodes_.kubelet(r.node), r.node)
+				 : "Kubernetes has not told yet which pods there are";
+	return r;
+}
+
+std::vector<PodReport> PodsController::reports(const StatusQuery &query, std::size_t max,
+					       std::size_t &more) const
+{
+	std::vector<PodReport> out;
+	more = 0;
+	for (const auto &[uid, e] : entries_) {
+		if (!query.wants_pod(e.key))
+			continue;
+		PodReport r = report(e);
+		if ((!query.node.empty() && r.node != query.node) || (query.held && !(r.held && r.held->masked)))
+			continue;
+		if (out.size() < max)
+			out.push_back(std::move(r));
+		else
+			more++;
+	}
+	std::sort(out.begin(), out.end(), [](const PodReport &a, const PodReport &b) {
+		return std::tie(a.node, a.key.ns, a.key.name, a.key.uid) <
+		       std::tie(b.node, b.key.ns, b.key.name, b.key.uid);
+	});
+	return out;
+}
+
+// ---- JSON ----
+
+template <std::size_t N, class State>
+static Json counts(const std::array<std::uint64_t, N> &numbers, State)
+{
+	Json out = Json::object();
+	for (std::size_t i = 0; i < N; i++)
+		if (numbers[i])
+			out.set(name(static_cast<State>(i)), Json::integer(static_cast<std::int64_t>(numbers[i])));
+	return out;
+}
+
+Json to_json(const PodsSummary &s)
+{
+	Json out = Json::object();
+	out.set("pods", counts(s.pods, PodState{})).set("jobs", counts(s.jobs, JobState{}));
+	out.set("held", Json::integer(static_cast<std::int64_t>(s.held)));
+	out.set("masked", Json::integer(static_cast<std::int64_t>(s.masked)));
+	return out;
+}
+
+static Json amounts(const std::vector<std::uint16_t> &cores, std::uint32_t more, std::uint64_t memory_mb)
+{
+	Json list = Json::array();
+	for (auto c : cores)
+		list.append(Json::integer(c));
+	Json out = Json::object();
+	out.set("cores", list).set("more_cores", Json::integer(more));
+	return out.set("memory_mb", Json::integer(static_cast<std::int64_t>(memory_mb)));
+}
+
+Json to_json(const Hold &h, bool masked)
+{
+	Json out = amounts(h.cores, h.more_cores, h.memory_mb);
+	return out.set("node", h.node).set("masked", Json::boolean(masked));
+}
+
+Json to_json(const NodeMask &m)
+{
+	Json out = amounts(m.cores, m.more_cores, m.memory_mb);
+	return out.set("node", m.node).set("whole", Json::boolean(m.whole));
+}
+
+Json to_json(const PodReport &r)
+{
+	Json out = Json::object();
+	out.set("namespace", r.key.ns).set("name", r.key.name).set("uid", r.key.uid);
+	out.set("pod", name(r.pod)).set("job", name(r.job)).set("next", name(r.next));
+	const std::pair<const char *, const std::string &> texts[] = {
+		{"node", r.node},   {"phase", r.phase},     {"job_reason", r.job_reason},
+		{"doing", r.doing}, {"refusal", r.refusal}, {"trouble", r.trouble},
+		{"why", r.why},
+	};
+	for (const auto &[key, text] : texts)
+		if (!text.empty())
+			out.set(key, text);
+	if (r.job_ref)
+		out.set("job_id", Json::integer(r.job_ref.id));
+	if (r.deleting)
+		out.set("deleting", Json::boolean(true));
+	if (r.failures)
+		out.set("failures", Json::integer(r.failures));
+	if (r.retry_in)
+		out.set("retry_in_ms", Json::integer(r.retry_in->count()));
+	if (r.held)
+		out.set("holds", to_json(r.held->hold, r.held->masked));
+	return out;
+}
+
+} // namespace sk8::core

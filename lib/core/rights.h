@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the engine needs to be allowed in Kubernetes, and for what. The one table:
+// `slurm-k8s check` asks the API server for each row, and a test compares it with
+// etc/kubernetes-rbac.yaml.
+#ifndef SK8_CORE_RIGHTS_H
+#define SK8_CORE_RIGHTS_H
+
+#include <string_view>
+
+namespace sk8::core {
+
+struct Right {
+	std::string_view group;    // API group; empty: the core group
+	std::string_view resource; // "pods", or with a subresource "pods/status"
+	std::string_view verb;
+	const char *without; // what goes wrong without it, after "without it"
+};
+
+inline constexpr Right needed_rights[] = {
+	{"", "pods", "list", "no pod is seen"},
+	{"", "pods", "watch", "no pod is seen"},
+	{"", "pods", "get", "a pod that is gone stays unknown, and its job goes on"},
+	{"", "pods", "patch", "no pod is bound"},
+	{"", "pods", "delete", "pods go on after their jobs have ended"},
+	{"", "pods/status", "patch", "pods do not say why they wait"},
+	{"", "pods/binding", "create", "no pod is bound"},
+	{"", "nodes", "list", "nothing starts"},
+	{"", "nodes", "watch", "nothing starts"},
+	{"", "events", "create", "kubectl describe shows no events of slurm-k8s"},
+	{"", "persistentvolumeclaims", "get", "pods with volumes wait for ever"},
+	{"", "persistentvolumes", "get", "pods with volumes wait for ever"},
+	{"storage.k8s.io", "storageclasses", "get", "pods with unbound volumes are not told why they wait"},
+};
+
+} // namespace sk8::core
+
+#endif

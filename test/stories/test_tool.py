@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""slurm-k8s: what an administrator sees of the engine, and what may be done by hand."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from stands import pki
+from stands.build import build_folder
+from stands.waiting import wait_for
+
+pytestmark = pytest.mark.apis("sim")  # the engine is the same on both
+TOOL = os.path.join(build_folder(), "tools", "slurm-k8s")
+STUBBORN = "trap '' TERM; sleep 600 & wait; wait"
+
+
+def tool(stand, *words, **more):
+	return stand.run(TOOL, *words, **more)
+
+
+def status(stand, *words):
+	return json.loads(tool(stand, "status", "--json", *words))
+
+
+def socket_of(stand):
+	return os.path.join(stand.folder, "slurm", "state", "slurm-k8s.socket")
+
+
+def findings(stand, *words, problem=True):
+	"""What check finds, as {"about: text"} by level."""
+	done = tool(stand, "check", "--json", *words, check=False)
+	assert done.returncode == (1 if problem else 0), done.stdout + done.stderr
+	found = {"ok": [], "warning": [], "problem": []}
+	for one in json.loads(done.stdout)["findings"]:
+		found[one["level"]].append(f"{one['about']}: {one['text']}")
+	return found
+
+
+def leaving(stand, name):
+	"""A pod whose job was cancelled and whose process does not go."""
+	pod = stand.pod(name, STUBBORN, cpu="3", node="n1", grace=30).wait_running()
+	stand.run("scancel", str(pod.job_id))
+	pod.wait("deleted", lambda: (pod.get() or {}).get("metadata", {}).get("deletionTimestamp"))
+	return pod
+
+
+def test_status_shows_connections_pods_and_jobs_by_state(stand):
+	runs = stand.pod("runs", "sleep 600", cpu="2", node="n1", grace=1).wait_running()
+	waits = stand.pod("waits", "exit 0", cpu="8", node="n1")
+	waits.wait_job("PENDING")
+	about = status(stand)
+	cluster = about["clusters"][0]
+	assert (about["state"], cluster["name"], cluster["state"]) == ("running", "stand", "running")
+	assert about["slurm_version"] in stand.run("scontrol", "-V") and about["pid"] > 1
+	assert {watch["state"] for watch in cluster["watches"]} == {"up to date"} and cluster["connected_since"]
+	assert cluster["summary"]["pods"]["bound"] == 1 and cluster["summary"]["jobs"]["queued"] == 1
+	assert about["masks"] == []
+	one = status(stand, "--pod", "default/waits")["clusters"][0]["pods"]
+	assert [(pod["uid"], pod["pod"], pod["job"], pod["next"]) for pod in one] == [(waits.uid, "waiting", "queued", "mirror")]
+	assert f"job {runs.job_id}" in tool(stand, "status", "--pod", runs.uid)
+	assert "cluster stand: running, connected since" in tool(stand, "status")
+
+
+def test_status_of_a_node_shows_a_leaving_pod_its_mask_and_why(stand):
+	pod = leaving(stand, "stubborn")
+	about = status(stand, "--node", "n1")
+	mask, = about["masks"]
+	assert mask["node"] == "n1" and len(mask["cores"]) == 3
+	shown, = about["clusters"][0]["pods"]
+	assert (shown["name"], shown["pod"], shown["job_id"]) == ("stubborn", "leaving", pod.job_id)
+	assert shown["holds"]["masked"] and "the kubelet has not reported the last of its containers gone" in shown["why"]
+	text = tool(stand, "status", "--node", "n1")
+	assert "masked on node n1: 3 cores" in text and "a mask" in text
+	assert "pods that keep resources from Slurm's jobs" in tool(stand, "status")
+	assert status(stand, "--node", "n2")["clusters"][0]["pods"] == []
+
+
+def test_release_is_refused_while_the_node_reports_and_frees_the_cores_by_force(stand):
+	pod = leaving(stand, "forced")
+	refused = tool(stand, "release", "default/forced", check=False)
+	assert refused.returncode == 1 and "whose kubelet reports" in refused.stderr and "--force" in refused.stderr
+	assert status(stand)["masks"]
+	log = stand.log_size()
+	assert "holds on node n1 is free" in tool(stand, "release", "--force", pod.uid)
+	assert status(stand)["masks"] == []
+	assert "is released by hand by root (uid 0), though" in stand.log(log)
+	pod.wait("without finalizer", lambda: not (pod.get() or {"metadata": {}})["metadata"].get("finalizers"))
+
+
+def test_release_frees_what_a_pod_held_whose_object_vanished(stand):
+	pod = leaving(stand, "vanished")
+	stand.api.patch(pod.path, {"metadata": {"finalizers": None}})
+	pod.delete(now=True)
+	pod.wait_gone()
+
+	def lost():
+		found = status(stand, "--pod", pod.uid)["clusters"][0]["pods"]
+		return found and found[0]["pod"] == "lost"
+	wait_for("a lost pod", lost, 30)
+	assert status(stand)["masks"]
+	tool(stand, "release", "default/vanished", "--node", "n1")
+	assert status(stand)["masks"] == []
+	gone = tool(stand, "release", "default/vanished", check=False)
+	assert gone.returncode == 1 and "holds anything" in gone.stderr
+	stand.restart_slurmctld(kill=True)
+	wait_for("the engine", lambda: status(stand)["clusters"][0]["state"] == "running", 30)
+	assert status(stand)["masks"] == []
+
+
+def test_only_root_and_slurmuser_may_ask(stand):
+	denied = tool(stand, "status", check=False, user="daemon")
+	assert denied.returncode == 1 and "only root and SlurmUser" in denied.stderr
+	assert os.stat(socket_of(stand)).st_mode & 0o777 == 0o600
+	os.chmod(socket_of(stand), 0o666)  # the peer's uid counts even then
+	try:
+		denied = tool(stand, "release", "default/x", "--force", check=False, user="daemon")
+		assert denied.returncode == 1 and "only root and SlurmUser may ask, not daemon (uid" in denied.stderr
+	finally:
+		os.chmod(socket_of(stand), 0o600)
+
+
+def test_socket_survives_the_end_and_the_death_of_slurmctld(stand):
+	before = status(stand)["pid"]
+	stand.restart_slurmctld(kill=True)
+	second = wait_for("an answer", lambda: answer(stand), 30)
+	assert second["pid"] != before
+	stand.cluster("stop", "slurmctld")
+	try:
+		assert not os.path.exists(socket_of(stand))
+		away = tool(stand, "status", check=False)
+		assert away.returncode == 1 and "slurmctld is not running" in away.stderr
+	finally:
+		stand.cluster("start", "slurmctld")
+	assert wait_for("an answer", lambda: answer(stand), 30)["pid"] != second["pid"]
+	# somebody removed it by mistake
+	os.unlink(socket_of(stand))
+	assert wait_for("the socket", lambda: answer(stand), 30)
+
+
+def answer(stand):
+	done = tool(stand, "status", "--json", check=False)
+	return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def test_debug_flag_shows_decisions_without_slurms_own_debug_lines(stand):
+	assert tool(stand, "debug") == "off"
+	log = stand.log_size()
+	assert tool(stand, "debug", "on") == "debug"
+	try:
+		pod = stand.pod("told", "exit 0")
+		pod.wait_phase("Succeeded")
+		wait_for("the line", lambda: f"debug: pod stand/default/told uid {pod.uid} job none: waiting: submit" in stand.log(log), 10)
+		assert "debug2:" not in stand.log(log)
+	finally:
+		assert tool(stand, "debug", "off") == "off"
+	log = stand.log_size()
+	pod = stand.pod("untold", "exit 0")
+	pod.wait_phase("Succeeded")
+	assert "debug:" not in stand.log(log)
+	assert tool(stand, "debug", "loud", check=False).returncode == 1
+
+
+def test_configuration_with_a_mistake_is_shown_by_status_and_found_by_check(stand):
+	path = stand.env["SLURM_K8S_CONF"]
+	with open(path, encoding="utf-8") as file:
+		good = file.read()
+	try:
+		with open(path, "w", encoding="utf-8") as file:
+			file.write(good.replace("schedulerNames", "schedulerName"))
+		stand.scontrol("reconfigure")
+		errors = wait_for("the mistake", lambda: status(stand)["configuration"]["errors"], 30)
+		assert "schedulerNames" in errors[0] and f"{path}:4:" in errors[0]
+		assert any("schedulerNames" in line for line in findings(stand)["problem"])
+		assert status(stand)["state"] == "running"  # the former settings stay in force
+	finally:
+		with open(path, "w", encoding="utf-8") as file:
+			file.write(good)
+		stand.scontrol("reconfigure")
+	wait_for("the good one", lambda: not status(stand)["configuration"]["errors"], 30)
+
+
+def without_broken(stand, tmp_path, **changes):
+	"""A copy of slurm-k8s.yaml without the namespace that is wrong on purpose."""
+	with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
+		lines = [line for line in file if "no-such-user-here" not in line]
+	path = tmp_path / "slurm-k8s.yaml"
+	text = "".join(lines)
+	for old, new in changes.items():
+		text = text.replace(stand.env[old], new)
+	path.write_text(text)
+	path.chmod(0o600)
+	return str(path)
+
+
+def test_check_finds_a_user_that_nobody_knows_and_nothing_else(stand, tmp_path):
+	found = findings(stand)
+	assert len(found["problem"]) == 1 and "there is no user no-such-user-here" in found["problem"][0]
+	found = findings(stand, "--config", without_broken(stand, tmp_path), problem=False)
+	assert found["problem"] == []
+	about = " ".join(found["ok"])
+	for part in ("before /usr", "select/cons_tres", "TLS connection", "Kubernetes v1", "are given", "are on both sides", "clock"):
+		assert part in about
+
+
+def test_check_finds_a_wrong_order_in_plugindir(stand, tmp_path):
+	conf = tmp_path / "slurm.conf"
+	with open(stand.env["SLURM_CONF"], encoding="utf-8") as file:
+		lines = file.read().splitlines()
+	turned = [f"PluginDir={':'.join(reversed(line.split('=', 1)[1].split(':')))}" if line.startswith("PluginDir=") else line
+		for line in lines]
+	conf.write_text("\n".join(turned) + "\n")
+	shutil.copy(os.path.join(stand.folder, "etc", "cgroup.conf"), tmp_path)
+	found = findings(stand, "--slurm-conf", str(conf), "--config", without_broken(stand, tmp_path))
+	assert len(found["problem"]) == 1 and "must stand before" in found["problem"][0]
+
+
+def test_check_finds_each_verb_that_is_missing(stand, tmp_path):
+	path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slurm-k8s"
+	rules = stand.api.get(path)["rules"]
+	less = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]} for rule in rules]
+	config = without_broken(stand, tmp_path)
+	stand.api.patch(path, {"rules": less})
+	try:
+		found = findings(stand, "--config", config)
+		assert found["problem"] == ["rights of stand: the verb delete on pods is missing, without it pods go on after their jobs "
+			"have ended; kubectl apply -f kubernetes-rbac.yaml"]
+	finally:
+		stand.api.patch(path, {"rules": rules})
+	assert findings(stand, "--config", config, problem=False)["problem"] == []
+
+
+def test_check_finds_a_wrong_certificate_authority_and_an_absent_server(stand, tmp_path):
+	pki.authority(str(tmp_path))
+	pki.certificate(str(tmp_path), "slurm-k8s", "/CN=slurm-k8s")
+	other = str(tmp_path / "other.conf")
+	pki.kubeconfig(other, str(tmp_path), "slurm-k8s", f"https://{stand.api.host}:{stand.api.port}")
+	config = without_broken(stand, tmp_path, STAND_SLURM_KUBECONFIG=other)
+	problem, = findings(stand, "--config", config)["problem"]
+	assert "certificate" in problem and "must be the CA of this very API server" in problem
+	pki.kubeconfig(other, str(tmp_path), "slurm-k8s", "https://127.0.0.1:1")
+	problem, = findings(stand, "--config", config)["problem"]
+	assert "is the API server up" in problem
+
+
+def test_wrong_usage_is_told_with_exit_code_2(stand):
+	for words in (["nonsense"], ["status", "--nod", "n1"], ["release"], []):
+		done = tool(stand, *words, check=False)
+		assert done.returncode == 2 and "slurm-k8s --help" in done.stderr
+	assert tool(stand, "--version").startswith("slurm-k8s ")
+
+
+@pytest.mark.parametrize("line, expected", [
+	("", {"status", "check", "release", "debug", "--help", "--version"}), ("re", {"release"}),
+	("status --n", {"--node"}), ("check --", {"--config", "--slurm-conf", "--json", "--help"}), ("debug v", {"verbose"})])
+def test_completion_offers_what_help_says(line, expected):
+	script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tools", "completion.bash")
+	words = line.split(" ")
+	done = subprocess.run(["bash", "-c", f'. {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _slurm_k8s; echo "${{COMPREPLY[*]}}"',
+		"bash", TOOL, *words], capture_output=True, text=True, check=True)
+	assert set(done.stdout.split()) == expected, done.stderr

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What a pod holds, freed by hand; and what `slurm-k8s status` is told meanwhile.
+#include "test/unit/catch.h"
+#include "test/unit/core/world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+namespace {
+
+void set_ready(World &w, const std::string &name, bool ready)
+{
+	for (auto &node : w.nodes) {
+		if (node->meta.name != name)
+			continue;
+		auto copy = std::make_shared<kube::Node>(*node);
+		copy->ready = ready;
+		node = copy;
+		w.controller->node_changed(node);
+	}
+	w.run();
+}
+
+// A pod that runs on n1 and is told to go because its job was cancelled.
+std::string leaving_pod(World &w)
+{
+	const std::string uid = w.create_pod("p");
+	w.run();
+	w.slurm_starts("p");
+	w.run();
+	w.kubelet_starts("p");
+	w.run();
+	w.slurm_ends("p", SK8_JOB_CANCELLED);
+	w.run();
+	REQUIRE(w.masked("n1"));
+	return uid;
+}
+
+// The object vanishes although the kubelet has reported nothing.
+std::string lost_pod(World &w)
+{
+	const std::string uid = leaving_pod(w);
+	kube::Pod last = w.pods.at("p");
+	w.pods.erase("p");
+	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.run(Millis(2'000));
+	REQUIRE(w.masked("n1"));
+	return uid;
+}
+
+PodReport report(World &w, const std::string &pod)
+{
+	std::size_t more = 0;
+	auto found = w.controller->reports({.pod = pod}, 10, more);
+	REQUIRE(found.size() == 1);
+	return found[0];
+}
+
+bool contains(const std::string &text, const std::string &part)
+{
+	return text.find(part) != text.npos;
+}
+
+} // namespace
+
+TEST_CASE("a lost pod is released by hand: mask, ledger and entry are gone, also after a restart")
+{
+	World w;
+	const std::string uid = lost_pod(w);
+	CHECK(report(w, "team-a/p").pod == PodState::lost);
+	auto done = w.controller->release_by_hand(uid, "alice (uid 1000)", false);
+	REQUIRE(done);
+	CHECK(contains(*done, "team-a/p"));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(uid));
+	w.run(Millis(2'000));
+	CHECK(w.controller->size() == 0);
+	w.restart();
+	w.run(Millis(2'000));
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("a pod that its kubelet reports alive is not released, unless it is forced")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	set_ready(w, "n1", true);
+	auto refused = w.controller->release_by_hand(uid, "root (uid 0)", false);
+	REQUIRE_FALSE(refused.ok());
+	CHECK(contains(refused.error().message, "whose kubelet reports"));
+	CHECK(contains(refused.error().message, "--force"));
+	CHECK(w.masked("n1"));
+	CHECK(w.journal.holds(uid));
+
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.run(Millis(2'000));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.pod("p").meta.finalizers.empty());
+	CHECK(w.count("submit") == 1); // not adopted again
+}
+
+TEST_CASE("a pod of a node that Kubernetes does not hear of is released")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	set_ready(w, "n1", false);
+	CHECK(contains(report(w, uid).why, "Kubernetes hears nothing of node n1"));
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", false));
+	w.run(Millis(2'000));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.pod("p").meta.finalizers.empty());
+}
+
+TEST_CASE("a pod whose job runs is released by force only, and its job ends with who did it")
+{
+	World w;
+	const std::string uid = w.create_pod("p");
+	w.run();
+	w.slurm_starts("p");
+	w.run();
+	w.kubelet_starts("p");
+	w.run();
+	auto refused = w.controller->release_by_hand(uid, "root (uid 0)", false);
+	REQUIRE_FALSE(refused.ok());
+	CHECK(contains(refused.error().message, "scancel 100"));
+	CHECK_FALSE(w.job_of("p")->ended());
+	REQUIRE(w.controller->release_by_hand(uid, "bob (uid 7)", true));
+	w.run(Millis(2'000));
+	CHECK(w.job_of("p")->ended());
+	CHECK(w.jobs.at(0).end.comment == "released by hand by bob (uid 7)");
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.jobs.size() == 1);
+}
+
+TEST_CASE("before Kubernetes has been listed nothing is released without force")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	w.restart(); // nothing is delivered: no list
+	auto refused = w.controller->release_by_hand(uid, "root (uid 0)", false);
+	REQUIRE_FALSE(refused.ok());
+	CHECK(contains(refused.error().message, "Kubernetes has not told yet"));
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(uid));
+}
+
+TEST_CASE("who holds nothing is not released")
+{
+	World w;
+	const std::string uid = w.create_pod("p");
+	w.run();
+	CHECK_FALSE(w.controller->release_by_hand(uid, "root", true).ok());
+	CHECK_FALSE(w.controller->release_by_hand("nobody", "root", true).ok());
+}
+
+TEST_CASE("status counts pods and jobs by state, and says why a mask is there")
+{
+	World w;
+	leaving_pod(w);
+	w.create_pod("q");
+	w.create_pod("r", [](kube::Pod &p) { p.meta.ns = "other"; });
+	w.run();
+	const PodsSummary s = w.controller->summary();
+	CHECK(s.started);
+	CHECK(s.pods[static_cast<std::size_t>(PodState::leaving)] == 1);
+	CHECK(s.pods[static_cast<std::size_t>(PodState::waiting)] == 1);
+	CHECK(s.pods[static_cast<std::size_t>(PodState::refused)] == 1);
+	CHECK(s.jobs[static_cast<std::size_t>(JobState::queued)] == 1);
+	CHECK(s.held == 1);
+	CHECK(s.masked == 1);
+
+	const PodReport p = report(w, "team-a/p"), q = report(w, "team-a/q"), r = report(w, "other/r");
+	CHECK(p.held->masked);
+	CHECK(p.node == "n1");
+	CHECK(contains(p.why, "the kubelet has not reported the last of its containers gone"));
+	CHECK(q.next == Effect::mirror);
+	CHECK(q.job_reason == "Resources");
+	CHECK(contains(r.refusal, "is not mapped"));
+
+	std::size_t more = 0;
+	CHECK(w.controller->reports({.node = "n1"}, 10, more).size() == 1);
+	CHECK(w.controller->reports({.node = "n2"}, 10, more).empty());
+	CHECK(w.controller->reports({.held = true}, 10, more).size() == 1);
+	CHECK(w.controller->reports({}, 1, more).size() == 1);
+	CHECK(more == 2);
+	CHECK(to_json(p)["holds"]["masked"].boolean_or(false));
+	CHECK(to_json(s)["pods"]["leaving"].integer_or(0) == 1);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurm-k8s check, as far as it needs no Kubernetes: slurm.conf, files, mapping.
+#include "tools/check.h"
+
+#include <filesystem>
+#include <unistd.h>
+
+#include "sk8_config.h"
+#include "test/unit/catch.h"
+#include "test/unit/kube/temp_folder.h"
+
+using namespace sk8;
+using namespace sk8::tools;
+using core::NamespaceSettings;
+
+namespace {
+
+// A controller as it should be; each test spoils one thing.
+struct Host {
+	TempFolder folder;
+	std::string ours = folder.path + "/ours", stock = folder.path + "/stock", state = folder.path + "/state";
+	std::map<std::string, std::string> conf;
+	std::string more = "PartitionName=batch Nodes=ALL Default=YES\n"
+			   "NodeName=DEFAULT Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=1000\n"
+			   "NodeName=n[1-2]\n";
+	std::map<std::string, std::string> answers = {
+#ifdef SK8_SLURM_VERSION
+		{"slurmctld -V", "slurm-wlm " SK8_SLURM_VERSION "\n"},
+#endif
+		{"scontrol show hostnames n[1-2]", "n1\nn2\n"},
+		{"sacctmgr -nP show assoc where cluster=prod user=root format=account", "ml\nother\n"},
+		{"sacctmgr -nP show qos format=name", "normal\nhigh\n"},
+	};
+	SlurmSide side;
+	Findings found;
+
+	Host()
+	{
+		for (const auto &dir : {ours, stock, state})
+			std::filesystem::create_directory(dir);
+		std::filesystem::permissions(state, std::filesystem::perms::owner_all);
+		folder.write("ours/select_cons_tres.so", std::string("\177ELF\0sk8_slurmctld.so\0", 22));
+		folder.write("ours/job_submit_k8s.so", "x");
+		folder.write("stock/select_cons_tres.so", "x");
+		conf = {{"ClusterName", "prod"},	       {"SlurmUser", "root"},
+			{"SelectType", "select/cons_tres"}, {"PluginDir", ours + ":" + stock},
+			{"JobSubmitPlugins", "lua,k8s"},    {"StateSaveLocation", state}};
+	}
+
+	Runner runner() const
+	{
+		return [this](const std::vector<std::string> &argv) -> Result<std::string> {
+			auto it = answers.find(join(argv));
+			return it == answers.end() ? Result<std::string>(Error{argv[0] + ": no answer"}) : it->second;
+		};
+	}
+
+	SlurmConf read() const
+	{
+		std::string text;
+		for (const auto &[key, value] : conf)
+			text += key + "=" + value + "\n";
+		auto c = SlurmConf::read(folder.write("slurm.conf", text + more));
+		REQUIRE(c);
+		return *c;
+	}
+
+	// The problems and warnings, one a line.
+	std::string check()
+	{
+		found = {};
+		side = {};
+		check_slurm(read(), runner(), side, found);
+		return bad();
+	}
+
+	std::string check_namespace(const NamespaceSettings &ns)
+	{
+		found = {};
+		core::Settings settings;
+		settings.clusters.emplace_back().name = "c";
+		settings.clusters[0].namespaces.push_back(ns);
+		check_mapping(settings, read(), runner(), found);
+		return bad();
+	}
+
+	std::string bad() const
+	{
+		std::string out;
+		for (const Finding &f : found.all())
+			if (f.level != Finding::Level::ok)
+				out += f.about + ": " + f.text + "\n";
+		return out;
+	}
+
+	static std::string join(const std::vector<std::string> &words)
+	{
+		std::string out;
+		for (const auto &w : words)
+			out += (out.empty() ? "" : " ") + w;
+		return out;
+	}
+};
+
+bool contains(const std::string &text, const std::string &part)
+{
+	return text.find(part) != text.npos;
+}
+
+NamespaceSettings mapped(const std::string &user, const std::string &account = "", const std::string &partition = "",
+			 const std::string &qos = "")
+{
+	NamespaceSettings ns;
+	ns.match = "a-*";
+	ns.user = user;
+	ns.account = account;
+	ns.partition = partition;
+	ns.qos = qos;
+	return ns;
+}
+
+} // namespace
+
+TEST_CASE("check: a controller as it should be has no finding but ok")
+{
+	Host h;
+	CHECK(h.check().empty());
+	CHECK_FALSE(h.found.any_problem());
+	CHECK(h.side.nodes_known);
+	CHECK(h.side.nodes.at("n2").cpus == 16);
+	CHECK(h.side.nodes.at("n2").memory_mb == 1000);
+	h.answers["scontrol -o show nodes"] = "NodeName=n1 Arch=x86_64 CPUAlloc=0 CPUTot=8 RealMemory=500\n"
+					      "NodeName=dyn1 CPUTot=4 RealMemory=200\n";
+	CHECK(h.check().empty());
+	CHECK(h.side.nodes.at("dyn1").cpus == 4);
+	CHECK(h.side.nodes.at("n1").memory_mb == 500);
+	CHECK(contains(h.found.text(), "0 warnings, 0 problems\n"));
+	CHECK(h.found.json()["ok"].boolean_or(false));
+}
+
+TEST_CASE("check: PluginDir must have ours before Slurm's own, and both")
+{
+	Host h;
+	h.conf["PluginDir"] = h.stock + ":" + h.ours;
+	CHECK(contains(h.check(), h.ours + " must stand before " + h.stock));
+	h.conf["PluginDir"] = h.stock;
+	CHECK(contains(h.check(), "no folder of it has slurm-k8s's select_cons_tres.so"));
+	h.conf["PluginDir"] = h.ours;
+	CHECK(contains(h.check(), "no folder of it has Slurm's own select_cons_tres.so"));
+	h.conf["PluginDir"] = h.ours + ":" + h.stock + ":/no/such/folder";
+	CHECK(contains(h.check(), "there is no folder /no/such/folder"));
+	h.conf.erase("PluginDir");
+	CHECK(contains(h.check(), "slurm.conf has no PluginDir"));
+	CHECK(h.found.any_problem());
+}
+
+TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
+{
+	Host h;
+	h.conf["SelectType"] = "select/linear";
+	CHECK(contains(h.check(), "SelectType is select/linear; set SelectType=select/cons_tres"));
+	h.conf.erase("SelectType");
+	CHECK(contains(h.check(), "has no SelectType"));
+	h.conf["SelectType"] = "select/cons_tres";
+	h.conf["JobSubmitPlugins"] = "lua";
+	CHECK(contains(h.check(), "JobSubmitPlugins: k8s is missing"));
+	h.conf["JobSubmitPlugins"] = "k8s";
+#ifdef SK8_SLURM_VERSION
+	h.answers["slurmctld -V"] = "slurm 22.05.9\n";
+	CHECK(contains(h.check(), "slurmctld is version 22.05.9, slurm-k8s was built for " SK8_SLURM_VERSION));
+	h.answers.erase("slurmctld -V");
+	CHECK(contains(h.check(), "which version runs here is not known: slurmctld: no answer"));
+	CHECK_FALSE(h.found.any_problem());
+#endif
+}
+
+TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
+{
+	Host h;
+	h.folder.write("state/slurm-k8s.prod.ledger", "{\"v\":1}\n");
+	CHECK(h.check().empty());
+	h.folder.write("state/slurm-k8s.prod.ledger", "nonsense\n");
+	CHECK(contains(h.check(), "line 1 is damaged"));
+	std::filesystem::permissions(h.state, std::filesystem::perms::all);
+	CHECK(contains(h.check(), "can be written by everybody"));
+	h.conf["StateSaveLocation"] = h.folder.path + "/none";
+	CHECK(contains(h.check(), "cannot look at " + h.folder.path + "/none"));
+	h.conf["SlurmUser"] = "no-such-user-here";
+	CHECK(contains(h.check(), "there is no user no-such-user-here on this host"));
+}
+
+TEST_CASE("check: users and partitions of the mapping must exist")
+{
+	Host h;
+	CHECK(h.check_namespace(mapped("root", "", "batch")).empty());
+	CHECK(contains(h.check_namespace(mapped("no-such-user-here")), "match: a-*: there is no user no-such-user-here"));
+	CHECK(contains(h.check_namespace(mapped("root", "", "gpu")), "slurm.conf has no partition gpu"));
+	CHECK(h.check_namespace(mapped("root", "any")).empty()); // without accounting nobody knows accounts
+	h.more = "PartitionName=batch Nodes=ALL\n";
+	CHECK(contains(h.check_namespace(mapped("root")), "slurm.conf has none with Default=YES"));
+}
+
+TEST_CASE("check: accounts and QOS of the mapping must exist in slurmdbd")
+{
+	Host h;
+	h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+	CHECK(h.check_namespace(mapped("root", "ml", "", "high")).empty());
+	CHECK(contains(h.check_namespace(mapped("root", "physics")), "no association with account physics"));
+	CHECK(contains(h.check_namespace(mapped("root", "ml", "", "best")), "slurmdbd has no QOS best"));
+	h.answers["sacctmgr -nP show assoc where cluster=prod user=root format=account"] = "";
+	CHECK(contains(h.check_namespace(mapped("root", "ml")), "sacctmgr add user root account=ml"));
+	h.answers.clear();
+	CHECK(contains(h.check_namespace(mapped("root", "ml")), "accounts and QOS are not looked at: sacctmgr: no answer"));
+	CHECK_FALSE(h.found.any_problem());
+}
+
+TEST_CASE("check: slurm-k8s.yaml is told with line and key, and with who may change it")
+{
+	Host h;
+	Findings out;
+	const std::string path = h.folder.write("k.yaml", "clusters:\n  - nam: x\n", 0600);
+	CHECK_FALSE(check_settings(path, ::geteuid(), out));
+	REQUIRE(out.any_problem());
+	CHECK(contains(out.text(), "k.yaml:2: clusters[0]"));
+	out = {};
+	CHECK(check_settings(h.folder.write("k.yaml", "clusters: [{name: x}]\n", 0600), ::geteuid(), out));
+	CHECK_FALSE(out.any_problem());
+	out = {};
+	CHECK_FALSE(check_settings(h.folder.write("k.yaml", "clusters: [{name: x}]\n", 0666), ::geteuid(), out));
+	CHECK(contains(out.text(), "chmod go-w"));
+}
+
+TEST_CASE("check: a clock that differs by more than five seconds is a problem")
+{
+	Findings out;
+	check_clock(1005, 1000, 1000, "clock", out);
+	check_clock(995, 1000, 1002, "clock", out);
+	CHECK_FALSE(out.any_problem());
+	check_clock(1100, 1000, 1002, "clock", out);
+	CHECK(contains(out.text(), "the API server's clock is 98 s ahead of this host's"));
+	check_clock(900, 1000, 1002, "clock", out);
+	CHECK(contains(out.text(), "100 s behind"));
+	CHECK(out.any_problem());
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurm-k8s check: what would go wrong after the next start of slurmctld, found
+// before. Slurm's side is slurm.conf itself (slurm_conf.h says why), and Slurm's own
+// commands for what is not in it; Kubernetes is asked with the engine's credentials.
+// All of this blocks on disk, processes and network, each with a limit.
+#ifndef SK8_TOOLS_CHECK_H
+#define SK8_TOOLS_CHECK_H
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/core/settings.h"
+#include "tools/findings.h"
+#include "tools/run.h"
+#include "tools/slurm_conf.h"
+
+namespace sk8::tools {
+
+struct CheckedNode {
+	std::uint64_t cpus = 0;      // 0: not known
+	std::uint64_t memory_mb = 0; // 0: not known
+};
+
+// What Slurm says about itself.
+struct SlurmSide {
+	std::uint32_t slurm_uid = 0;
+	std::map<std::string, CheckedNode> nodes; // by name
+	bool nodes_known = false;
+};
+
+// slurmctld's own files and plugins.
+void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out);
+// slurm-k8s.yaml: may it be read, is it right? Nothing if it cannot be used.
+std::optional<core::Settings> check_settings(const std::string &path, std::uint32_t slurm_uid, Findings &out);
+// Do users, accounts, partitions and QOS of the mapping exist?
+void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out);
+// Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.
+void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out);
+// Part of it, pure: date: the server's clock at some time between before and after.
+void check_clock(std::int64_t date, std::int64_t before, std::int64_t after, const std::string &about, Findings &out);
+
+} // namespace sk8::tools
+
+#endif

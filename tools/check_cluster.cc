@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Kubernetes' side of slurm-k8s check, with the engine's own client and credentials.
+#include "tools/check.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "lib/base/text.h"
+#include "lib/core/placement.h"
+#include "lib/core/rights.h"
+#include "lib/kube/client.h"
+#include "lib/kube/kubeconfig.h"
+
+namespace sk8::tools {
+
+static constexpr std::int64_t most_skew = 5; // seconds; the Date header has whole ones
+static constexpr int oldest_minor = 24;
+static constexpr std::size_t most_named = 10; // nodes in one sentence
+
+namespace {
+
+// The asynchronous client as one that blocks.
+class Asker {
+public:
+	explicit Asker(const kube::ClusterAccess &access)
+		: loop_(clock_), client_(loop_, access, {.timeout = Millis(10'000), .connect_timeout = Millis(5'000)})
+	{
+	}
+
+	kube::Reply get(const std::string &path)
+	{
+		kube::Reply out;
+		bool done = false;
+		client_.get(path, [&](kube::Reply r) {
+			out = std::move(r);
+			done = true;
+		});
+		wait([&] { return done; });
+		return out;
+	}
+
+	// All at once; the answers in the order of the bodies.
+	std::vector<kube::Reply> create(const std::string &path, const std::vector<Json> &bodies)
+	{
+		std::vector<kube::Reply> out(bodies.size());
+		std::size_t missing = bodies.size();
+		for (std::size_t i = 0; i < bodies.size(); i++)
+			client_.create(path, bodies[i], [&, i](kube::Reply r) {
+				out[i] = std::move(r);
+				missing--;
+			});
+		wait([&] { return missing == 0; });
+		return out;
+	}
+
+	Result<std::vector<kube::NodePtr>> nodes()
+	{
+		std::vector<kube::NodePtr> out;
+		kube::Reply reply;
+		bool done = false;
+		client_.list(
+			kube::resource_path(kube::nodes_resource), {},
+			[&](std::string_view item) {
+				auto object = Json::parse(item);
+				if (auto node = object ? kube::decode_node(*object) : Result<kube::NodePtr>(object.error()); node)
+					out.push_back(std::move(*node));
+			},
+			[&](kube::Reply r) {
+				reply = std::move(r);
+				done = true;
+			});
+		wait([&] { return done; });
+		if (!reply.ok())
+			return Error{reply.error};
+		return out;
+	}
+
+private:
+	// The client's own limits of time end each call.
+	void wait(const std::function<bool()> &done)
+	{
+		while (!done())
+			loop_.run_once(Millis(1'000));
+	}
+
+	SystemClock clock_;
+	kube::HttpLoop loop_;
+	kube::Client client_;
+};
+
+} // namespace
+
+// ---- connection ----
+
+static std::string hint(const std::string &error)
+{
+	if (error.find("certificate") != error.npos || error.find("SSL") != error.npos)
+		return "; certificate-authority-data of the kubeconfig must be the CA of this very API server, and the name "
+		       "in server: one of its certificate's";
+	return "; is the API server up, and server: in the kubeconfig right?";
+}
+
+void check_clock(std::int64_t date, std::int64_t before, std::int64_t after, const std::string &about, Findings &out)
+{
+	const std::int64_t skew = date < before ? date - before : date > after ? date - after : 0;
+	if (std::abs(skew) > most_skew)
+		out.problem(about, "the API server's clock is " + std::to_string(std::abs(skew)) + " s " +
+					   (skew > 0 ? "ahead of" : "behind") +
+					   " this host's; run a time service (chrony) on both");
+	else
+		out.ok(about, "as this host's, to " + std::to_string(most_skew) + " s");
+}
+
+static bool check_connection(Asker &kube, const kube::ClusterAccess &access, const std::string &cluster, Findings &out)
+{
+	const std::string about = "cluster " + cluster;
+	const SystemClock clock;
+	const std::int64_t before = clock.wall_seconds();
+	const kube::Reply r = kube.get("/version");
+	const std::int64_t after = clock.wall_seconds();
+	if (r.status == 0) {
+		out.problem(about, r.error + hint(r.error));
+		return false;
+	}
+	out.ok(about, "TLS connection to " + access.server);
+	if (r.ok()) {
+		const Json version = r.body["gitVersion"], minor = r.body["minor"];
+		if (std::atoi(std::string(minor.str("0")).c_str()) < oldest_minor)
+			out.warning(about, "Kubernetes " + std::string(version.str("of an unknown version")) +
+						   " is older than what slurm-k8s was tried with");
+		else
+			out.ok(about, "Kubernetes " + std::string(version.str()));
+	}
+	if (r.date)
+		check_clock(*r.date, before, after, "clock of " + cluster, out);
+	return true;
+}
+
+// ---- rights ----
+
+static Json review(const core::Right &right)
+{
+	const auto slash = right.resource.find('/');
+	Json attributes = Json::object();
+	attributes.set("group", right.group).set("verb", right.verb);
+	attributes.set("resource", right.resource.substr(0, slash));
+	if (slash != right.resource.npos)
+		attributes.set("subresource", right.resource.substr(slash + 1));
+	Json body = Json::object();
+	body.set("apiVersion", "authorization.k8s.io/v1").set("kind", "SelfSubjectAccessReview");
+	return body.set("spec", Json::object().set("resourceAttributes", attributes));
+}
+
+// False: the credentials are not accepted, there is nothing more to ask.
+static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
+{
+	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
+	std::vector<Json> bodies;
+	for (const core::Right &r : core::needed_rights)
+		bodies.push_back(review(r));
+	const auto answers = kube.create(kube::resource_path(reviews), bodies);
+	std::size_t given = 0;
+	for (std::size_t i = 0; i < answers.size(); i++) {
+		const core::Right &right = core::needed_rights[i];
+		if (!answers[i].ok()) {
+			out.problem("credentials of " + cluster, answers[i].error);
+			return false;
+		}
+		if (answers[i].body["status"]["allowed"].boolean_or(false)) {
+			given++;
+			continue;
+		}
+		out.problem("rights of " + cluster, "the verb " + std::string(right.verb) + " on " + std::string(right.resource) +
+							    " is missing, without it " + right.without +
+							    "; kubectl apply -f kubernetes-rbac.yaml");
+	}
+	out.ok("credentials of " + cluster, "accepted");
+	if (given == answers.size())
+		out.ok("rights of " + cluster, "all " + std::to_string(given) + " are given");
+	return true;
+}
+
+// ---- nodes ----
+
+static std::string some(const std::vector<std::string> &names)
+{
+	std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(std::min(names.size(), most_named)));
+	std::string text = join(first, ", ");
+	return names.size() > most_named ? text + " and " + std::to_string(names.size() - most_named) + " more" : text;
+}
+
+// Slurm must not give away what the node has not got.
+static void compare(const kube::Node &node, const CheckedNode &slurm, const std::string &about, Findings &out)
+{
+	const std::int64_t cpus = node.allocatable.milli_cpu / 1000;
+	const std::int64_t memory_mb = node.allocatable.memory_bytes >> 20;
+	if (slurm.cpus && cpus && static_cast<std::int64_t>(slurm.cpus) > (node.allocatable.milli_cpu + 999) / 1000)
+		out.warning(about, strprintf("node %s: Slurm has %llu CPUs, the kubelet lets pods have %lld: pods that get the others fail "
+					     "with OutOfcpu; set CPUs or CoreSpecCount in slurm.conf",
+					     node.meta.name.c_str(), static_cast<unsigned long long>(slurm.cpus),
+					     static_cast<long long>(cpus)));
+	if (slurm.memory_mb && memory_mb && static_cast<std::int64_t>(slurm.memory_mb) > memory_mb)
+		out.warning(about, strprintf("node %s: Slurm has %llu MiB of memory, the kubelet lets pods have %lld: pods that get the rest "
+					     "fail with OutOfmemory; set RealMemory or MemSpecLimit in slurm.conf",
+					     node.meta.name.c_str(), static_cast<unsigned long long>(slurm.memory_mb),
+					     static_cast<long long>(memory_mb)));
+}
+
+static void check_nodes(Asker &kube, const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
+{
+	const std::string about = "nodes of " + settings.name;
+	auto nodes = kube.nodes();
+	auto selector = core::parse_selector(settings.nodes.selector);
+	if (!nodes)
+		return out.problem(about, nodes.error().message);
+	if (!selector || !side.nodes_known)
+		return; // told already
+	std::vector<std::string> strangers;
+	std::size_t shared = 0, chosen = 0;
+	for (const auto &node : *nodes) {
+		if (!core::matches(*selector, *node))
+			continue;
+		chosen++;
+		auto it = side.nodes.find(node->meta.name);
+		if (it == side.nodes.end()) {
+			strangers.push_back(one_line(node->meta.name, 64));
+			continue;
+		}
+		shared++;
+		compare(*node, it->second, about, out);
+	}
+	const std::string selected = settings.nodes.selector.empty() ? "" : " with " + settings.nodes.selector;
+	if (chosen == 0)
+		out.problem(about, "Kubernetes has no node" + selected + "; label the shared nodes: kubectl label node NODE " +
+					   (settings.nodes.selector.empty() ? "..." : settings.nodes.selector));
+	else if (shared == 0)
+		out.problem(about, "no node has the same name on both sides; Kubernetes has " + some(strangers) +
+					   ": NodeName in slurm.conf must be the Kubernetes name");
+	else
+		out.ok(about, std::to_string(shared) + " are on both sides");
+	if (shared && !strangers.empty())
+		out.warning(about, "Slurm has no node of these names, which Kubernetes has" + selected + ": " + some(strangers));
+	std::vector<std::string> unknown;
+	for (const auto &name : settings.nodes.names)
+		if (!side.nodes.contains(name))
+			unknown.push_back(name);
+	if (!unknown.empty())
+		out.problem(about, "nodes.names in slurm-k8s.yaml: Slurm has no node " + some(unknown));
+}
+
+void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
+{
+	const std::string about = "cluster " + settings.name;
+	auto access = settings.kubeconfig.empty()
+			      ? kube::in_cluster_access()
+			      : kube::load_kubeconfig(settings.kubeconfig, settings.context, side.slurm_uid);
+	if (!access)
+		return out.problem(about, access.error().message);
+	kube::http_global_init();
+	Asker kube(*access);
+	if (!check_connection(kube, *access, settings.name, out) || !check_rights(kube, settings.name, out))
+		return;
+	check_nodes(kube, settings, side, out);
+}
+
+} // namespace sk8::tools

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/check.h"
+
+#include <algorithm>
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "lib/core/identity.h"
+#include "lib/core/ledger_file.h"
+#include "sk8_config.h"
+
+namespace sk8::tools {
+
+// ---- plugins ----
+
+static constexpr std::size_t max_plugin = 64u << 20;
+
+// Our select plugin opens this file, Slurm's own does not know it.
+static bool is_ours(const std::string &plugin)
+{
+	auto content = read_file(plugin, max_plugin);
+	return content && content->find("sk8_slurmctld.so") != std::string::npos;
+}
+
+static bool exists(const std::string &path)
+{
+	struct stat status;
+	return ::stat(path.c_str(), &status) == 0;
+}
+
+static void check_plugin_dir(const SlurmConf &conf, Findings &out)
+{
+	static const std::string about = "PluginDir";
+	const ConfValue *dir = conf.find("PluginDir");
+	if (!dir)
+		return out.problem(about, "slurm.conf has no PluginDir; add PluginDir=OURS:STOCK, with the folder of slurm-k8s's "
+					  "plugins before that of Slurm's own");
+	std::string ours, stock;
+	for (auto view : split(dir->value, ':')) {
+		const std::string folder(view), plugin = folder + "/select_cons_tres.so";
+		if (!exists(folder))
+			out.problem(about, dir->place() + ": there is no folder " + folder + ", and Slurm refuses such a PluginDir; make it");
+		if (!exists(plugin))
+			continue;
+		if (is_ours(plugin) && ours.empty()) {
+			ours = folder;
+			if (!stock.empty())
+				return out.problem(about, dir->place() + ": " + ours + " must stand before " + stock +
+								  ", else Slurm's own plugin is loaded and slurm-k8s is not");
+		} else if (stock.empty() && !is_ours(plugin)) {
+			stock = folder;
+		}
+	}
+	if (ours.empty())
+		return out.problem(about, dir->place() + ": no folder of it has slurm-k8s's select_cons_tres.so; put that folder first");
+	if (stock.empty())
+		return out.problem(about, dir->place() + ": no folder of it has Slurm's own select_cons_tres.so, which ours needs; add that "
+							 "folder at the end");
+	out.ok(about, ours + " before " + stock);
+	if (!exists(ours + "/job_submit_k8s.so"))
+		out.problem(about, ours + " has no job_submit_k8s.so; install slurm-k8s again");
+}
+
+static void check_plugins(const SlurmConf &conf, Findings &out)
+{
+	const ConfValue *select = conf.find("SelectType");
+	if (!select || select->value != "select/cons_tres")
+		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value
+						  : conf.path() + " has no SelectType") +
+						  "; set SelectType=select/cons_tres");
+	else
+		out.ok("SelectType", select->value);
+	check_plugin_dir(conf, out);
+
+	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
+	const bool there = std::any_of(list.begin(), list.end(), [](auto name) {
+		return trim(name) == "k8s" || trim(name) == "job_submit/k8s";
+	});
+	if (!there)
+		out.problem("JobSubmitPlugins", "k8s is missing, so that users can submit jobs that pose as a pod's; add "
+						"JobSubmitPlugins=k8s to slurm.conf, at the end of the list");
+	else
+		out.ok("JobSubmitPlugins", conf.get("JobSubmitPlugins", ""));
+}
+
+static void check_version(const Runner &run, Findings &out)
+{
+#ifdef SK8_SLURM_VERSION
+	auto text = run({"slurmctld", "-V"}); // "slurm-wlm 22.05.8"
+	if (!text)
+		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
+	const std::string_view line = trim(*text);
+	const std::string version(line.substr(line.rfind(' ') + 1));
+	if (version != SK8_SLURM_VERSION)
+		out.problem("Slurm", "slurmctld is version " + version + ", slurm-k8s was built for " SK8_SLURM_VERSION
+				     "; slurmctld would refuse it: install slurm-k8s for " + version);
+	else
+		out.ok("Slurm", "slurmctld " + version + ", as slurm-k8s was built for");
+#else
+	(void)run; // built without Slurm: any will do, since it brings no plugins
+	(void)out;
+#endif
+}
+
+// ---- files ----
+
+static void check_ledgers(const std::string &dir, std::uint32_t uid, Findings &out)
+{
+	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
+	DIR *d = ::opendir(dir.c_str());
+	while (const dirent *entry = d ? ::readdir(d) : nullptr) {
+		const std::string name = entry->d_name;
+		if (!name.starts_with(before) || !name.ends_with(after))
+			continue;
+		auto saved = core::load_ledger(dir + "/" + name, uid);
+		if (saved)
+			out.ok("ledger", name + ": " + std::to_string(saved->holds.size()) + " pods");
+		else
+			out.problem("ledger", saved.error().message);
+	}
+	if (d)
+		::closedir(d);
+}
+
+static void check_state_dir(const SlurmConf &conf, const SlurmSide &side, Findings &out)
+{
+	static const std::string about = "StateSaveLocation";
+	const std::string dir = conf.state_dir();
+	struct stat status;
+	if (::stat(dir.c_str(), &status) != 0)
+		return out.problem(about, strprintf("cannot look at %s: %m; make it, owned by %s", dir.c_str(),
+						    conf.slurm_user().c_str()));
+	const bool owner_can = (status.st_uid == side.slurm_uid && (status.st_mode & 0300) == 0300) || side.slurm_uid == 0;
+	if (!S_ISDIR(status.st_mode) || !owner_can)
+		return out.problem(about, dir + " cannot be written by SlurmUser; run: chown " + conf.slurm_user() + " " + dir);
+	if (status.st_mode & 0002)
+		return out.problem(about, dir + " can be written by everybody; run: chmod o-w " + dir);
+	out.ok(about, dir);
+	check_ledgers(dir, side.slurm_uid, out);
+}
+
+// ---- nodes ----
+
+static std::uint64_t number(const ConfLine &line, const char *key)
+{
+	auto it = line.find(key);
+	return it == line.end() ? 0 : static_cast<std::uint64_t>(parse_integer(it->second.value, 0).value_or(0));
+}
+
+static std::uint64_t cpus_of(const ConfLine &line)
+{
+	auto at_least_one = [&](const char *key) { return std::max<std::uint64_t>(number(line, key), 1); };
+	if (const std::uint64_t cpus = number(line, "cpus"))
+		return cpus;
+	const std::uint64_t boards = at_least_one("boards"), sockets = number(line, "sockets");
+	return (sockets ? sockets : boards * at_least_one("socketsperboard")) * at_least_one("corespersocket") *
+	       at_least_one("threadspercore");
+}
+
+// "NodeName=n1 ... CPUTot=8 ... RealMemory=16000": one line per node.
+static void read_shown(const std::string &text, std::map<std::string, CheckedNode> &nodes)
+{
+	for (auto line : split(text, '\n')) {
+		std::string name;
+		CheckedNode n;
+		for (auto word : split(line, ' ')) {
+			const auto equals = word.find('=');
+			const auto key = word.substr(0, equals);
+			const auto value = equals == word.npos ? "" : word.substr(equals + 1);
+			if (key == "NodeName")
+				name = value;
+			else if (key == "CPUTot")
+				n.cpus = static_cast<std::uint64_t>(parse_integer(value, 0).value_or(0));
+			else if (key == "RealMemory")
+				n.memory_mb = static_cast<std::uint64_t>(parse_integer(value, 0).value_or(0));
+		}
+		if (!name.empty())
+			nodes[name] = n;
+	}
+}
+
+// What runs knows dynamic nodes and what slurmd has registered; slurm.conf is enough
+// before the first start.
+static void read_nodes(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out)
+{
+	if (auto shown = run({"scontrol", "-o", "show", "nodes"})) {
+		read_shown(*shown, side.nodes);
+		side.nodes_known = true;
+		return out.ok("nodes", "slurmctld has " + std::to_string(side.nodes.size()));
+	}
+	for (const ConfLine &line : conf.nodes()) {
+		auto names = run({"scontrol", "show", "hostnames", line.at("nodename").value});
+		if (!names)
+			return out.warning("nodes", "slurmctld does not answer, and " + names.error().message +
+							    ": nodes are not compared");
+		for (auto name : split(*names, '\n'))
+			if (!name.empty())
+				side.nodes[std::string(name)] = {cpus_of(line), number(line, "realmemory")};
+	}
+	side.nodes_known = true;
+	out.ok("nodes", "slurm.conf has " + std::to_string(side.nodes.size()) + " (slurmctld does not answer)");
+}
+
+void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out)
+{
+	auto user = core::lookup_user(conf.slurm_user());
+	if (!user)
+		return out.problem("SlurmUser", "there is no user " + conf.slurm_user() + " on this host; is this the controller?");
+	side.slurm_uid = user->uid;
+	check_version(run, out);
+	check_plugins(conf, out);
+	check_state_dir(conf, side, out);
+	read_nodes(conf, run, side, out);
+}
+
+} // namespace sk8::tools

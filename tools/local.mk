@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# slurm-k8s(1). The library is what tests link.
+noinst_LTLIBRARIES += tools/libtools.la
+tools_libtools_la_LIBADD = lib/core/libcore.la
+tools_libtools_la_SOURCES = \
+	tools/ask.cc \
+	tools/ask.h \
+	tools/check.h \
+	tools/check_cluster.cc \
+	tools/check_mapping.cc \
+	tools/check_slurm.cc \
+	tools/findings.cc \
+	tools/findings.h \
+	tools/options.cc \
+	tools/options.h \
+	tools/run.cc \
+	tools/run.h \
+	tools/show.cc \
+	tools/show.h \
+	tools/slurm_conf.cc \
+	tools/slurm_conf.h
+
+bin_PROGRAMS += tools/slurm-k8s
+tools_slurm_k8s_SOURCES = tools/slurm_k8s.cc
+tools_slurm_k8s_LDADD = tools/libtools.la
+
+# where bash looks for it (bash-completion's own default)
+completiondir = $(datadir)/bash-completion/completions
+install-data-local:
+	$(MKDIR_P) "$(DESTDIR)$(completiondir)"
+	$(INSTALL_DATA) $(srcdir)/tools/completion.bash "$(DESTDIR)$(completiondir)/slurm-k8s"
+uninstall-local:
+	rm -f "$(DESTDIR)$(completiondir)/slurm-k8s"
+EXTRA_DIST += tools/completion.bash

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/show.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "lib/base/text.h"
+
+namespace sk8::tools {
+
+// Whatever comes from elsewhere may not move the cursor of a terminal.
+static std::string text_of(const Json &j, const char *key, const char *otherwise = "-")
+{
+	const Json member = j[key];
+	return one_line(member.str(otherwise), 512);
+}
+
+static std::int64_t number_of(const Json &j, const char *key)
+{
+	return j[key].integer_or(0);
+}
+
+static std::string when(std::int64_t seconds)
+{
+	const std::time_t t = seconds;
+	std::tm local{};
+	char text[32];
+	if (seconds <= 0 || !::localtime_r(&t, &local) || !std::strftime(text, sizeof(text), "%F %T", &local))
+		return "never";
+	return text;
+}
+
+static std::string ago(std::int64_t seconds)
+{
+	if (seconds < 120)
+		return std::to_string(std::max<std::int64_t>(seconds, 0)) + " s ago";
+	if (seconds < 7200)
+		return std::to_string(seconds / 60) + " min ago";
+	return std::to_string(seconds / 3600) + " h ago";
+}
+
+std::string table(const std::vector<std::vector<std::string>> &rows, const std::string &indent)
+{
+	std::vector<std::size_t> width;
+	for (const auto &row : rows)
+		for (std::size_t i = 0; i < row.size(); i++) {
+			width.resize(std::max(width.size(), i + 1));
+			width[i] = std::max(width[i], row[i].size());
+		}
+	std::string out;
+	for (const auto &row : rows) {
+		out += indent;
+		for (std::size_t i = 0; i < row.size(); i++) {
+			out += row[i];
+			if (i + 1 < row.size())
+				out.append(width[i] - row[i].size() + 2, ' ');
+		}
+		out += '\n';
+	}
+	return out;
+}
+
+static std::string core_count(const Json &amounts)
+{
+	return std::to_string(static_cast<std::int64_t>(amounts["cores"].size()) + number_of(amounts, "more_cores"));
+}
+
+static std::string memory(const Json &amounts)
+{
+	return std::to_string(number_of(amounts, "memory_mb")) + "M";
+}
+
+// {"waiting": 3, "bound": 10} -> "3 waiting, 10 bound"
+static std::string counts(const Json &numbers)
+{
+	std::string out;
+	numbers.each_member([&](std::string_view state, const Json &n) {
+		out += (out.empty() ? "" : ", ") + std::to_string(n.integer_or(0)) + " " + one_line(state, 32);
+	});
+	return out.empty() ? "none" : out;
+}
+
+static std::string job_of(const Json &pod)
+{
+	return number_of(pod, "job_id") ? std::to_string(number_of(pod, "job_id")) : "-";
+}
+
+static std::string name_of(const Json &pod)
+{
+	return text_of(pod, "namespace") + "/" + text_of(pod, "name");
+}
+
+// ---- parts ----
+
+static std::string show_watches(const Json &cluster, std::int64_t now)
+{
+	std::vector<std::vector<std::string>> rows;
+	cluster["watches"].each_item([&](const Json &w) {
+		const std::int64_t heard = number_of(w, "heard");
+		std::string row = text_of(w, "state") + " since " + when(number_of(w, "since"));
+		row += heard ? ", last heard " + ago(now - heard) : ", nothing heard yet";
+		if (w["error"].is_string())
+			row += ": " + text_of(w, "error");
+		rows.push_back({"watch of " + text_of(w, "what"), row});
+	});
+	return table(rows, "  ");
+}
+
+static std::string show_cluster(const Json &cluster, std::int64_t now)
+{
+	std::string out = "cluster " + text_of(cluster, "name") + ": " + text_of(cluster, "state");
+	if (text_of(cluster, "state") == "hanging")
+		return out + ", its engine has not answered; busy for " +
+		       std::to_string(number_of(cluster, "busy_ms") / 1000) + " s\n";
+	if (const std::int64_t since = number_of(cluster, "connected_since"))
+		out += ", connected since " + when(since);
+	if (cluster["server"].is_string())
+		out += ", " + text_of(cluster, "server");
+	out += '\n';
+	if (cluster["error"].is_string())
+		out += "  " + text_of(cluster, "error") + "\n";
+	out += show_watches(cluster, now);
+	const Json summary = cluster["summary"];
+	if (summary.is_object())
+		out += table({{"pods", counts(summary["pods"])},
+			      {"jobs", counts(summary["jobs"])},
+			      {"held", std::to_string(number_of(summary, "held")) + " pods hold something, " +
+					       std::to_string(number_of(summary, "masked")) + " of them as a mask"}},
+			     "  ");
+	return out;
+}
+
+// Pods that keep something from Slurm without a running job, of all clusters.
+static std::string show_masked_pods(const Json &status)
+{
+	std::vector<std::vector<std::string>> rows{{"NODE", "POD", "STATE", "JOB", "CORES", "MEMORY", "WHY"}};
+	std::int64_t more = 0;
+	status["clusters"].each_item([&](const Json &cluster) {
+		more += number_of(cluster, "more_pods");
+		cluster["pods"].each_item([&](const Json &pod) {
+			const Json held = pod["holds"];
+			if (held["masked"].boolean_or(false))
+				rows.push_back({text_of(held, "node"), name_of(pod), text_of(pod, "pod"), job_of(pod),
+						core_count(held), memory(held), text_of(pod, "why", "")});
+		});
+	});
+	if (rows.size() == 1)
+		return "";
+	return "\npods that keep resources from Slurm's jobs\n" + table(rows, "  ") +
+	       (more ? "  and " + std::to_string(more) + " more\n" : "");
+}
+
+static std::string show_masks(const Json &status)
+{
+	std::vector<std::vector<std::string>> rows{{"NODE", "CORES", "MEMORY"}};
+	status["masks"].each_item([&](const Json &m) {
+		if (m["whole"].boolean_or(false))
+			rows.push_back({text_of(m, "node"), "all", "until Kubernetes has told what runs there"});
+		else
+			rows.push_back({text_of(m, "node"), core_count(m), memory(m)});
+	});
+	if (rows.size() == 1)
+		return "masks: none\n";
+	const std::int64_t left = number_of(status, "masked_nodes") - static_cast<std::int64_t>(rows.size()) + 1;
+	return "masks (what jobs cannot get)\n" + table(rows, "  ") +
+	       (left > 0 ? "  and " + std::to_string(left) + " more nodes\n" : "");
+}
+
+static std::string show_troubles(const Json &status)
+{
+	std::vector<std::vector<std::string>> rows;
+	status["troubles"].each_item([&](const Json &t) {
+		const std::int64_t times = number_of(t, "times");
+		rows.push_back({when(number_of(t, "at")), text_of(t, "level"),
+				text_of(t, "text") + (times > 1 ? " (" + std::to_string(times) + " times)" : "")});
+	});
+	return rows.empty() ? "last errors: none\n" : "last errors\n" + table(rows, "  ");
+}
+
+static std::string show_head(const Json &status)
+{
+	const Json config = status["configuration"];
+	std::string out = "slurm-k8s " + text_of(status, "version") + " in slurmctld " + text_of(status, "slurm_version") +
+			  " (pid " + std::to_string(number_of(status, "pid")) + ") of Slurm cluster " +
+			  text_of(status, "slurm_cluster") + ": " + text_of(status, "state") + " since " +
+			  when(number_of(status, "since")) + "\n";
+	out += "configuration " + text_of(config, "file") + ", read " + when(number_of(config, "read_at"));
+	const Json errors = config["errors"];
+	out += errors.size() == 0 ? "\n" : ", is not used because of its mistakes:\n";
+	errors.each_item([&](const Json &e) { out += "  " + one_line(e.str(), 512) + "\n"; });
+	if (const std::string level = text_of(status, "debug"); level != "off")
+		out += "debug flag: " + level + " (slurm-k8s debug off ends it)\n";
+	return out;
+}
+
+// ---- all ----
+
+std::string show_status(const Json &status)
+{
+	std::string out = show_head(status) + "\n";
+	status["clusters"].each_item(
+		[&](const Json &cluster) { out += show_cluster(cluster, number_of(status, "time")) + "\n"; });
+	return out + show_masks(status) + show_masked_pods(status) + "\n" + show_troubles(status);
+}
+
+std::string show_node(const Json &status, const std::string &node)
+{
+	std::vector<std::vector<std::string>> rows{
+		{"POD", "STATE", "JOB", "CORES", "MEMORY", "COUNTED BY", "WHY"}};
+	std::string out, hanging;
+	status["masks"].each_item([&](const Json &m) {
+		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
+			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
+		else if (text_of(m, "node") == node)
+			out = "masked on node " + node + ": " + core_count(m) + " cores, " + memory(m) + "\n";
+	});
+	status["clusters"].each_item([&](const Json &cluster) {
+		if (text_of(cluster, "state") == "hanging")
+			hanging += "the engine of cluster " + text_of(cluster, "name") + " does not answer\n";
+		cluster["pods"].each_item([&](const Json &pod) {
+			const Json held = pod["holds"];
+			const bool holds = held.is_object(), masked = held["masked"].boolean_or(false);
+			rows.push_back({name_of(pod), text_of(pod, "pod"), job_of(pod), holds ? core_count(held) : "-",
+					holds ? memory(held) : "-", !holds ? "nothing yet" : masked ? "a mask" : "its job",
+					text_of(pod, "why", "")});
+		});
+	});
+	if (out.empty())
+		out = "nothing is masked on node " + node + "\n";
+	return out + (rows.size() == 1 ? "no pod for Slurm is on node " + node + "\n" : table(rows)) + hanging;
+}
+
+static std::string show_pod_of(const Json &pod, const std::string &cluster)
+{
+	std::string job = text_of(pod, "job");
+	if (number_of(pod, "job_id"))
+		job += ", job " + job_of(pod);
+	if (pod["job_reason"].is_string())
+		job += " (" + text_of(pod, "job_reason") + ")";
+	std::vector<std::vector<std::string>> rows{
+		{"pod", name_of(pod) + " (" + text_of(pod, "uid") + ") of cluster " + cluster},
+		{"pod state", text_of(pod, "pod") + (pod["phase"].is_string() ? ", phase " + text_of(pod, "phase") : "") +
+				      (pod["deleting"].boolean_or(false) ? ", being deleted" : "")},
+		{"job state", job},
+		{"next", text_of(pod, "next")},
+	};
+	auto add = [&](const char *title, const char *key) {
+		if (pod[key].is_string())
+			rows.push_back({title, text_of(pod, key)});
+	};
+	add("waits for", "doing");
+	add("node", "node");
+	if (const Json held = pod["holds"]; held.is_object())
+		rows.push_back({"holds", core_count(held) + " cores and " + memory(held) + " on node " + text_of(held, "node") +
+						 (held["masked"].boolean_or(false) ? ", as a mask" : ", counted by its job")});
+	add("because", "why");
+	add("refused", "refusal");
+	add("trouble", "trouble");
+	if (number_of(pod, "failures"))
+		rows.push_back({"failed", std::to_string(number_of(pod, "failures")) + " times in a row, next try in " +
+						  std::to_string(number_of(pod, "retry_in_ms") / 1000) + " s"});
+	return table(rows);
+}
+
+std::string show_pod(const Json &status)
+{
+	std::string out;
+	status["clusters"].each_item([&](const Json &cluster) {
+		if (text_of(cluster, "state") == "hanging")
+			out += "the engine of cluster " + text_of(cluster, "name") + " does not answer\n";
+		cluster["pods"].each_item([&](const Json &pod) {
+			out += (out.empty() ? "" : "\n") + show_pod_of(pod, text_of(cluster, "name"));
+		});
+	});
+	return out;
+}
+
+} // namespace sk8::tools
