@@ -39,30 +39,21 @@ def saved(stand):
 	wait_for("the saved state", lambda: os.path.getmtime(file) > now, 30)
 
 
-FORGOTTEN = set()
-
-
-def told(pod, start_may_lack):
-	"""{(state, exit code)} of its newest job."""
-	job = pod.job()
-	if not job or start_may_lack and job["JobState"] == "CANCELLED" and job["NodeList"] in ("", "(null)"):
-		return FORGOTTEN
-	return {(job["JobState"], job["ExitCode"])}
-
-
 def converge(stand, made, audit_may_lack=False, jobs_may_lack=False):
 	"""All ran once, to their own end, bound once, untouched by us; their jobs tell the truth.
 
 	audit_may_lack: the API server was killed, perhaps before it wrote down what it did. jobs_may_lack: slurmctld
-	was, and what it had not saved within five seconds it has forgotten: the job, or that it was started; a pod that
-	ended meanwhile gets no other job.
+	was, and has forgotten the jobs that were made less than five seconds before. A pod that still runs is adopted; one
+	that had ended meanwhile has no job at all, as nothing is left for which Slurm could count one. A job that Slurm
+	knows tells the truth in any case, also if Slurm had forgotten that it was started.
 	"""
 	for pod, code in made.values():
 		pod.wait_phase("Failed" if code else "Succeeded", seconds=120)
 	for pod, code in made.values():
 		wanted = {("FAILED", f"{code}:0")} if code else {("COMPLETED", "0:0")}
-		pod.wait("the true end of its job", lambda pod=pod, wanted=wanted: told(pod, jobs_may_lack) in
-			([wanted, FORGOTTEN] if jobs_may_lack else [wanted]))
+		pod.wait("the true end of its job",
+			lambda pod=pod, wanted=wanted: {(job["JobState"], job["ExitCode"]) for job in pod.jobs()[-1:]} in
+				([wanted, set()] if jobs_may_lack else [wanted]))
 	bindings = stand.bindings()
 	for pod, code in made.values():
 		assert [run.code for run in pod.runs()] == [code]
@@ -181,6 +172,51 @@ def test_running_pod_whose_job_slurm_has_forgotten_is_adopted_not_killed(stand):
 	rival.wait_started()
 	assert pod.runs()[0].stop < stand.allocated_at(rival.id)
 	pod.wait_job("CANCELLED")
+
+
+def forgotten_start(stand, command):
+	"""A pod whose job Slurm has saved as pending, and that runs all the same. slurmctld is dead."""
+	state = os.path.join(stand.folder, "slurm", "state", "job_state")
+	for attempt in range(6):
+		stand.scontrol("update", "PartitionName=batch", "State=DOWN")
+		pod = stand.pod(f"forgotten{attempt}", command, cpu="6", node="n1", grace=1)
+		pod.wait_job("PENDING")
+		saved(stand)
+		before = os.path.getmtime(state)
+		stand.scontrol("update", "PartitionName=batch", "State=UP")
+		pod.wait_running()
+		stand.cluster("stop", "slurmctld", "--kill")
+		if os.path.getmtime(state) == before:
+			return pod
+		stand.cluster("start", "slurmctld")
+		pod.delete()
+		pod.wait_gone()
+	return pytest.fail("Slurm had saved each start in time")
+
+
+def its_only_job(stand, pod, *states):
+	"""The job with which the pod was bound."""
+	job = pod.wait_job(*states)
+	assert [found["JobId"] for found in pod.jobs()] == [pod.seen["metadata"]["annotations"]["slurm-k8s.io/job-id"]]
+	assert job["NodeList"] == "n1" and len(stand.bindings()[pod.uid]) == 1 and len(pod.runs()) == 1
+	return job
+
+
+def test_running_pod_goes_on_with_its_job_though_slurm_has_forgotten_that_it_started(stand):
+	pod = forgotten_start(stand, "sleep 600")
+	stand.cluster("start", "slurmctld")
+	pod.wait_event(ADOPTED)
+	its_only_job(stand, pod, "RUNNING")
+	assert pod.phase == "Running"
+	stand.run("scancel", str(pod.job_id))
+	pod.wait_gone()
+
+
+def test_exit_code_of_pod_that_ended_while_slurmctld_was_dead_is_its_jobs_though_its_start_was_forgotten(stand):
+	pod = forgotten_start(stand, "sleep 5; exit 7")
+	pod.wait_phase("Failed")
+	stand.cluster("start", "slurmctld")
+	assert its_only_job(stand, pod, "FAILED")["ExitCode"] == "7:0"
 
 
 def stand_rival(stand):
