@@ -87,10 +87,12 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 	// Its last state may prove that it is over (release) or never ran (gone); if
 	// not, the absence is checked and then it is lost.
 	const bool over = kubelet_reports_over(*last);
-	const bool had_node = !e.bound_node.empty() || ports_.holds.held(e.key);
+	// Without node at its end, no Binding that was sent did arrive or can. Of an
+	// object that was rescued only the name is known, and that proves nothing.
+	const bool never_bound = last->node_name.empty() && !last->scheduler_name.empty();
+	const bool had_node = !e.bound_node.empty() || (ports_.holds.held(e.key) && !never_bound);
 	if (over || !had_node) {
-		if (over)
-			free_hold(e);
+		free_hold(e);
 		e.bound_node.clear();
 		e.absent = true;
 		if (!over)

@@ -194,6 +194,38 @@ TEST_CASE("what vanished without proof stays masked")
 	CHECK(w.masked("n1"));
 }
 
+TEST_CASE("a pod that is deleted before its Binding could arrive leaves nothing masked")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, 0);
+	w.slurm_starts("p");
+	w.run(Millis(2'000));
+	REQUIRE(w.job_of("p")->running());
+	kube::Pod last = w.pod("p");
+	REQUIRE(last.node_name.empty());
+	w.pods.erase("p");
+	SECTION("its last state says that it never had a node")
+	{
+		w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+		w.run(Millis(60'000));
+		CHECK(!w.masked("n1"));
+		w.restart();
+		w.run();
+		CHECK(!w.masked("n1"));
+	}
+	SECTION("of its last state only the name could be read")
+	{
+		kube::Pod rescued;
+		rescued.meta = last.meta;
+		w.controller->pod_removed(std::make_shared<kube::Pod>(rescued));
+		w.run(Millis(60'000));
+		CHECK(w.masked("n1"));
+	}
+	CHECK(w.job_of("p")->state == SK8_JOB_CANCELLED);
+}
+
 TEST_CASE("a garbage collector's word is no proof")
 {
 	World w;
