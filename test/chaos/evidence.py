@@ -40,7 +40,7 @@ class ControllerLog:
 		"""Notes ids that Slurm gave to a second job after it had forgotten the first."""
 		if found := re.match(r"Recovered JobId=(\d+) ", text):
 			lives[-1].add("recovered " + found[1])
-		elif found := re.search(r"JobId=(\d+)\b|bound to node \S+, job (\d+)", text):
+		elif found := re.search(r"JobId=(\d+)\b|\bjob (\d+):", text):
 			number = found[1] or found[2]
 			if "recovered " + number not in lives[-1] and any(number in life for life in lives[:-1]):
 				self.reused.add(number)

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +19,11 @@ from story import Story
 from users import Users
 from world import LIVE, Stand
 
-HEALING = 300  # seconds within which all must converge; a kubelet can take 90 s to look for a server that was killed
+# After the faults something must come to its end in so many seconds, until all has: a kubelet can take 90 s to look for
+# a server that was killed. How long it takes in all depends on how much waits by then.
+QUIET = 150
 HANDS = 48  # steps at once
+ROUND = 15  # seconds between two looks of the administrator
 # MinJobAge: Slurm shows all jobs until the end. SlurmdTimeout: it looks for lost jobs every 20 s.
 SLURM_CONF = "MinJobAge=86400\nSlurmdTimeout=60\nSlurmdDebug=verbose"
 
@@ -36,12 +40,14 @@ class Game:
 		except StandError:
 			self.stand.down()
 			raise
-		self.healed, self.left = None, {}  # seconds that it took; what had not ended by then
+		self.closing, self.drained = threading.Event(), 0
+		self.healed, self.left = None, {}  # seconds that it took; what has not ended yet
 		os.makedirs(folder, exist_ok=True)
 		self.story = Story(os.path.join(folder, f"{api}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, "
 			f"{len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
 
 	def play(self):
+		threading.Thread(target=self._administrate, daemon=True).start()
 		with ThreadPoolExecutor(HANDS) as pool:
 			for step in self.steps:
 				while self.story.now < step.at:
@@ -67,6 +73,19 @@ class Game:
 			raise
 		self.story.step(step, began, " ".join(outcome.split()))
 
+	def _administrate(self):
+		"""What Slurm wants a person for, with slurm-k8s or without."""
+		while not self.closing.wait(ROUND):
+			try:
+				for node in self.users.undrain():
+					self.drained += 1
+					self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
+				# Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping
+				if self.left.get("jobs"):
+					self.faults.restart("slurmd-n1", "slurmd-n2")
+			except (OSError, StandError, subprocess.TimeoutExpired):
+				pass  # no answer: next time
+
 	def _now(self):
 		down = ", ".join(f"{name} {what}" for name, what in sorted(self.faults.down.items())) or "nothing"
 		return f"{len(self.users.pods)} pods, {len(self.users.jobs)} jobs; broken: {down}"
@@ -74,16 +93,19 @@ class Game:
 	# -- afterwards
 
 	def _heal(self):
-		"""Waits until nothing is left to do; the seconds that it took, or None after HEALING."""
-		began = self.story.now
-		while self.story.now - began < HEALING:
+		"""Waits until nothing is left to do; the seconds that it took, or None if it stands still for QUIET."""
+		began, best = self.story.now, (self.story.now, float("inf"))
+		while self.story.now - best[0] < QUIET:
 			try:
 				self.left = self.unfinished()
 			except (OSError, StandError, subprocess.TimeoutExpired) as error:
 				self.left = {"answers": [str(error)]}
-			if not any(self.left.values()):
+			count = sum(map(len, self.left.values()))
+			if not count:
 				self.story.tell("everything has ended")
 				return self.story.now - began
+			if "answers" not in self.left and count < best[1]:
+				best = self.story.now, count
 			self.story.progress(lambda: "left: " + ", ".join(f"{len(what)} {name}" for name, what in self.left.items() if what))
 			time.sleep(0.5)
 		return None
@@ -130,13 +152,14 @@ class Game:
 
 	def summary(self, evidence):
 		done = Counter(step.verb for step in self.steps)
-		healed = f"all had ended after {self.healed:.0f} s" if self.healed is not None else f"NOT all had ended after {HEALING} s"
+		healed = f"all had ended after {self.healed:.0f} s" if self.healed is not None else f"NOT all had ended when nothing had for {QUIET} s"
 		return (f"{', '.join(f'{count} {verb}' for verb, count in sorted(done.items()))}; {evidence.requests} requests in the "
 			f"audit log, {sum(map(len, evidence.runs.values()))} containers ran ({evidence.unseen} ended while "
 			f"no containerd could tell), slurmctld crashed {len(evidence.log.crashes)} "
-			f"times; {healed}; what happened: {self.story.path}")
+			f"times and Slurm drained nodes for that {self.drained} times; {healed}; what happened: {self.story.path}")
 
 	def close(self):
+		self.closing.set()
 		self.faults.close()
 		self.story.close()
 		self.stand.down()

@@ -12,9 +12,9 @@ Step = namedtuple("Step", "at verb target about")
 
 NODES = ("n1", "n2")
 CORES, MEMORY = 8, 16000  # of a node; MiB
-GAP = {"pod": 1.3, "job": 3.5, "fault": 3.0, "reconfigure": 15.0}  # mean seconds between two
-DEAF = 0.15  # part of the pods and jobs that ignores SIGTERM
-TOUCHED = 0.3  # part of the pods and jobs that users do something to
+GAP = {"pod": 1.3, "job": 4.0, "fault": 3.0, "reconfigure": 15.0}  # mean seconds between two
+DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
+TOUCHED = 0.4  # part of the pods and jobs that users do something to
 
 # {daemon: how often compared with others}
 EVERYWHERE = {"slurmctld": 4, "slurmd-n1": 1, "slurmd-n2": 1, "network": 3}
@@ -41,7 +41,7 @@ def moments(dice, gap, until):
 def _pod(dice):
 	return {"seconds": round(dice.uniform(0.2, 12), 1), "code": dice.choice((0, 0, 0, 3, 7, 42)),
 		"cores": dice.choice((1, 1, 1, 2, 3)), "memory": dice.choice((100, 500, 2000, 5000)),
-		"deaf": dice.random() < DEAF, "grace": dice.choice((1, 2, 5))}
+		"deaf": dice.random() < DEAF, "grace": dice.choice((2, 5, 8))}
 
 
 def _job(dice):

@@ -12,6 +12,9 @@ PATIENCE = 120  # seconds until somebody gives up whose command must get through
 PAUSE = 0.5  # seconds before the next try
 POLITE = "trap 'exit 143' TERM; sleep {} & wait $!; exit {}"
 DEAF = "trap '' TERM; sleep {}; exit {}"
+# Reasons for which Slurm drains a node of its own accord: here because it gave the id of a running job, that it had
+# forgotten by a crash, to another.
+DRAINS = ("Duplicate jobid",)
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -116,6 +119,16 @@ class Users:
 			# one that says no has ended, or never was held
 			self._insist(lambda: self.stand.run("scontrol", "ping") and self.stand.run("scontrol", "release", *ids, check=False))
 		return " ".join(ids) + (" for a while" if held else " too late")
+
+	def undrain(self):
+		"""An administrator takes back what Slurm does to a node; its names. Not what anybody else does."""
+		found = []
+		for line in self.stand.run("sinfo", "-h", "-N", "-R", "-o", "%N|%E").splitlines():
+			node, reason = line.split("|", 1)
+			if reason.startswith(DRAINS) and node not in found:
+				self.stand.scontrol("update", f"NodeName={node}", "State=RESUME")
+				found.append(node)
+		return found
 
 	def reconfigure(self, _step):
 		self.stand.scontrol("reconfigure")
