@@ -11,8 +11,25 @@
 /*
  * In charge or not: init() runs in standby controllers too, and a controller that
  * gives way to its primary ends with a shutdown_time, which it clears later.
+ *
+ * A standby that takes over reads its configuration while the shutdown_time that
+ * ended its watch still stands, so select_p_reconfigure() alone does not tell. It
+ * clears it afterwards and calls select_p_select_nodeinfo_set_all() at once.
  */
 static bool in_charge;
+static bool configured;	/* select_p_reconfigure() has come since init() or a shutdown */
+
+static void take_charge(void)
+{
+	if (__atomic_load_n(&configured, __ATOMIC_ACQUIRE) && !slurmctld_config.shutdown_time)
+		__atomic_store_n(&in_charge, true, __ATOMIC_RELEASE);
+}
+
+static void give_up_charge(void)
+{
+	__atomic_store_n(&configured, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+}
 
 static bool is_active(void)
 {
@@ -119,7 +136,7 @@ static bool start(void *stock)
 
 static void stop(void)
 {
-	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+	give_up_charge();
 	sk8_runtime_release();
 }
 
@@ -158,6 +175,7 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 
 static void on_nodeinfo_set_all(void)
 {
+	take_charge();
 	if (sk8_layout_fits(NULL))
 		sk8_masks_show();
 }
@@ -174,8 +192,8 @@ static void on_reconfigure(void)
 	sk8_masks_nodes_changed();
 	if (!sk8_layout_fits(NULL))
 		return;
-	if (!slurmctld_config.shutdown_time)
-		__atomic_store_n(&in_charge, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&configured, true, __ATOMIC_RELEASE);
+	take_charge();
 	sk8_on_reconfigure();
 }
 
@@ -183,7 +201,7 @@ static void on_state_save(void)
 {
 	if (!slurmctld_config.shutdown_time)
 		return;
-	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+	give_up_charge();
 	sk8_on_shutdown();
 }
 

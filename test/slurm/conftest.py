@@ -59,7 +59,7 @@ class Cluster:
 
 	def start(self, scripted, plugin, conf):
 		self.slurm.munge()
-		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, build=build_folder(), cpus=8, memory=16000,
+		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, backup=False, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[conf]))
 		if scripted:
 			double = os.path.join(build_folder(), "test/slurm/.libs/libsk8core.so.0")

@@ -7,6 +7,7 @@ of the host, and nothing of the host has to be changed for it.
 import fcntl
 import glob
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,9 @@ from .waiting import StandError, wait_for
 
 # Users that every Debian has; which namespace is whose: see mapping() below.
 USERS = {"daemon": "general", "games": "team-a", "news": "team-b", "mail": "teams"}
+# Daemons and, with --backup, the hosts that they believe to be on.
+PRIMARY, BACKUP = "slurmctld", "slurmctld-backup"
+CONTROLLERS = {"controller1": "127.0.0.1", "controller2": "127.0.0.2"}
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -51,6 +55,7 @@ class Slurm:
 		self.etc = os.path.join(self.folder, "etc")
 		self.conf = os.path.join(self.etc, "slurm.conf")
 		self.k8s_conf = os.path.join(self.etc, "slurm-k8s.yaml")
+		self.backup_conf = os.path.join(self.etc, "slurm-backup.conf")
 		self.munge_socket = os.path.join(self.folder, "run", "munge.socket")
 
 	def daemon(self, name):
@@ -80,7 +85,11 @@ class Slurm:
 		wait_for("munged", lambda: daemon.check() and os.path.exists(self.munge_socket), 20, daemon.hint)
 
 	def configure(self, nodes, options, accounting=None):
-		"""Writes slurm.conf. nodes: names; options: see test/cluster; accounting: lines of it."""
+		"""Writes slurm.conf. nodes: names; options: see test/cluster; accounting: lines of it.
+
+		With options.backup there are two controllers, on hosts of their own with names and addresses that only they
+		know. Slurm reads names of files from slurm.conf, so the second one has another slurm.conf beside the first.
+		"""
 		ports = reserve.ports(self.folder, 1 + len(nodes))
 		plugin_dir = stock_plugins()
 		if options.plugin:
@@ -125,9 +134,14 @@ class Slurm:
 		os.makedirs(f"{self.home}/state", exist_ok=True)
 		for name in nodes:
 			os.makedirs(f"{self.home}/spool/{name}", exist_ok=True)
-		with open(self.conf, "w", encoding="utf-8") as file:
-			file.writelines(f"{key}={value}\n" for key, value in settings.items())
-			file.writelines(line + "\n" for line in lines)
+		if options.backup:
+			settings["SlurmctldHost"] = "\nSlurmctldHost=".join(f"{name}({address})" for name, address in CONTROLLERS.items())
+			settings["CommunicationParameters"] = "NoCtldInAddrAny"  # each listens at its own address only
+			with open(os.path.join(self.etc, "hosts"), "w", encoding="utf-8") as file:
+				file.writelines(f"{address} {name}\n" for name, address in {"localhost": "127.0.0.1", **CONTROLLERS}.items())
+			_write_conf(self.backup_conf, {**settings, "SlurmctldPidFile": f"{self.home}/{BACKUP}.pid",
+				"SlurmctldLogFile": f"{log}/{BACKUP}.log"}, lines)
+		_write_conf(self.conf, settings, lines)
 		with open(os.path.join(self.etc, "cgroup.conf"), "w", encoding="utf-8") as file:
 			file.write(_cgroup_conf(version()))
 
@@ -172,12 +186,25 @@ class Slurm:
 		if os.path.isdir(inst):
 			# installed somewhere else than configured: that is where the private library is
 			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
-		self.daemon("slurmctld").start(["slurmctld", "-D"], env)
-		self.wait_controller()
+		if not os.path.exists(self.backup_conf):
+			self.daemon(PRIMARY).start(["slurmctld", "-D"], env)
+			self.wait_controller()
+			return
+		for name, conf in ((PRIMARY, self.conf), (BACKUP, self.backup_conf)):
+			self.daemon(name).start(self._on_host(name), {**env, "SLURM_CONF": conf})
+			self.wait_controller(name)
 
-	def wait_controller(self, seconds=60):
-		daemon = self.daemon("slurmctld")
-		wait_for("slurmctld", lambda: daemon.check() and " is UP" in self._try("scontrol", "ping"), seconds, daemon.hint)
+	def _on_host(self, name):
+		"""slurmctld on a host of this name: the same process, with a host name and /etc/hosts of its own."""
+		host = list(CONTROLLERS)[(PRIMARY, BACKUP).index(name)]
+		return ["unshare", "--uts", "--mount", "--propagation", "slave", "sh", "-c",
+			f"hostname {host} && mount --bind {self.etc}/hosts /etc/hosts && exec slurmctld -D"]
+
+	def wait_controller(self, name=PRIMARY, seconds=60):
+		daemon = self.daemon(name)
+		# "Slurmctld(primary) at HOST is UP", "Slurmctld(backup) at HOST is UP"
+		row = re.compile(r"\(backup\d*\) at .* is UP" if name == BACKUP else r"\(primary\) at .* is UP")
+		wait_for(name, lambda: daemon.check() and row.search(self._try("scontrol", "ping")), seconds, daemon.hint)
 
 	def slurmd(self, machine):
 		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], self.env, inside=machine)
@@ -196,6 +223,12 @@ class Slurm:
 			return self.command(*argv)
 		except StandError:
 			return ""
+
+
+def _write_conf(path, settings, lines):
+	with open(path, "w", encoding="utf-8") as file:
+		file.writelines(f"{key}={value}\n" for key, value in settings.items())
+		file.writelines(line + "\n" for line in lines)
 
 
 def _cgroup_conf(release):

@@ -8,7 +8,7 @@ from .accounting import Accounting, settings
 from .kubernetes import Kubernetes
 from .kubesim import Kubesim
 from .process import Daemon, Machine, daemons, processes_of
-from .slurm import Slurm, search_path
+from .slurm import BACKUP, PRIMARY, Slurm, search_path
 from .slurm import version as slurm_version
 from .waiting import StandError, say, wait_for
 
@@ -116,6 +116,7 @@ def write_env(folder, slurm, server, options, real, fake):
 		"STAND": folder, "STAND_API": options.api, "KUBECONFIG": server.admin, "SLURM_CONF": slurm.conf,
 		"SLURM_K8S_CONF": slurm.k8s_conf, "STAND_SLURM_KUBECONFIG": server.slurm, "PATH": search_path(),
 		"STAND_LOGS": f"{folder}/log", "STAND_SLURMCTLD_LOG": f"{folder}/log/slurmctld.log",
+		**({"STAND_BACKUP_LOG": f"{folder}/log/{BACKUP}.log"} if options.backup else {}),
 		"STAND_AUDIT_LOG": server.audit, "STAND_KUBELETS": " ".join(real), "STAND_FAKE_NODES": " ".join(fake),
 		# one per kubelet: what its containers did, from containerd
 		"STAND_RUNTIME_LOGS": " ".join(server.runtime_logs(real)),
@@ -134,8 +135,8 @@ def read_env(folder):
 def start_again(folder, daemon):
 	"""Starts a daemon as it was started; returns when it is ready."""
 	daemon.start_again()
-	if daemon.name == "slurmctld":
-		Slurm(folder).wait_controller()
+	if daemon.name in (PRIMARY, BACKUP):
+		Slurm(folder).wait_controller(daemon.name)
 	elif daemon.name in ("kube-apiserver", "etcd", "kubesim"):
 		server_of(folder).wait_ready()
 
@@ -148,7 +149,7 @@ def down(folder):
 		return 0
 	server = server_of(folder)
 	# Servers first: what they would do about dying nodes is of no interest.
-	for name in ("slurmctld", "slurmdbd", "mariadb"):
+	for name in (BACKUP, PRIMARY, "slurmdbd", "mariadb"):
 		_end(folder, name)
 	for machine in machines(folder):
 		machine.halt()

@@ -109,6 +109,18 @@ def shared(request, session_stands, api):
 	yield from lent(request, session_stands, api)
 
 
+@pytest.fixture
+def standby(request, session_stands):
+	"""With a second controller; the first is in charge."""
+	yield from lent(request, session_stands, "sim", "--backup", "--slurm-conf", "SlurmctldTimeout=10")
+
+
+@pytest.fixture
+def accounted(request, session_stands):
+	"""With slurmdbd, on kubesim."""
+	yield from lent(request, session_stands, "sim", "--accounting")
+
+
 @pytest.fixture(scope="module")
 def accounting(request, session_stands):
 	"""With slurmdbd, on a real API server."""

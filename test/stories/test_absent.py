@@ -58,7 +58,7 @@ class Alone:
 		stand.prepare_folder(self.folder)
 		self.slurm = Slurm(self.folder)
 		self.slurm.munge()
-		self.slurm.configure(["n1"], argparse.Namespace(plugin=port is not None, build=build_folder(), cpus=8, memory=16000,
+		self.slurm.configure(["n1"], argparse.Namespace(plugin=port is not None, backup=False, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[]))
 		extra = {}
 		if port is not None:

@@ -316,17 +316,17 @@ class Stand:
 		text = self.run("sdiag").split("Main schedule statistics")[1]
 		return [int(line.rsplit(":", 1)[1]) for line in text.splitlines() if "Total cycles:" in line]
 
-	def log(self, since=0):
-		with open(self.env["STAND_SLURMCTLD_LOG"], encoding="utf-8", errors="replace") as file:
+	def log(self, since=0, name="STAND_SLURMCTLD_LOG"):
+		with open(self.env[name], encoding="utf-8", errors="replace") as file:
 			file.seek(since)
 			return file.read()
 
 	def log_size(self):
 		return os.path.getsize(self.env["STAND_SLURMCTLD_LOG"])
 
-	def allocated_at(self, job_id):
+	def allocated_at(self, job_id, log="STAND_SLURMCTLD_LOG"):
 		"""When Slurm gave a waiting job its cores, from slurmctld's log; None if the log does not tell."""
-		found = re.findall(rf"^\[(\S+)\] .*(?:Allocate|Started) JobId={job_id}\b", self.log(), re.MULTILINE)
+		found = re.findall(rf"^\[(\S+)\] .*(?:Allocate|Started) JobId={job_id}\b", self.log(name=log), re.MULTILINE)
 		# the log has local time
 		return found and time.mktime(time.strptime(found[-1][:19], "%Y-%m-%dT%H:%M:%S")) + float(found[-1][19:]) or None
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Two controllers with one StateSaveLocation: whichever is in charge runs the engine, and nothing is lost in between."""
+import os
+
+import pytest
+from stands.process import Daemon
+from stands.slurm import BACKUP, PRIMARY
+from stands.waiting import wait_for
+from test_restarts import converge, in_every_state, saved, stand_job
+
+pytestmark = [pytest.mark.apis("sim"), pytest.mark.slow]
+
+
+def engines(stand):
+	"""The controllers that run an engine now."""
+	found = []
+	for name in (PRIMARY, BACKUP):
+		pid = Daemon(stand.folder, name).pid
+		threads = os.listdir(f"/proc/{pid}/task") if pid else []
+		for thread in threads:
+			try:
+				with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
+					found += [name] if file.read().strip() == "sk8-engine" else []
+			except OSError:
+				pass  # it has just ended
+	return found
+
+
+def starts(stand, log="STAND_BACKUP_LOG"):
+	"""How often the engine of a controller has begun to work."""
+	return stand.log(name=log).count("pods and jobs known, starting")
+
+
+def backup_takes_over(stand, order=True):
+	before = starts(stand)
+	if order:
+		stand.scontrol("takeover")
+	wait_for("the backup's engine", lambda: starts(stand) > before and engines(stand) == [BACKUP], 60,
+		lambda: str(stand.cluster("logs", BACKUP).stdout))
+
+
+def primary_returns(stand):
+	before = starts(stand, "STAND_SLURMCTLD_LOG")
+	stand.cluster("start", PRIMARY)
+	wait_for("the primary's engine", lambda: starts(stand, "STAND_SLURMCTLD_LOG") > before and engines(stand) == [PRIMARY], 60,
+		lambda: str(stand.cluster("logs", PRIMARY).stdout))
+
+
+def test_standby_writes_nothing_takes_over_by_order_and_gives_back(standby):
+	made = in_every_state(standby, "order")
+	assert engines(standby) == [PRIMARY] and starts(standby) == 0
+	backup_takes_over(standby)
+	later = standby.pod("later", "sleep 12; exit 9", node="n2"), 9
+	later[0].wait_running()
+	primary_returns(standby)
+	converge(standby, {**made, "later": later})
+
+
+def test_standby_takes_over_from_a_killed_primary_and_keeps_what_pods_hold(standby):
+	"""Of n1's eight cores three are a running pod's and three a pod's whose job was cancelled; two are free."""
+	runs = standby.pod("runs", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
+	leaves = standby.pod("leaves", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
+	waits = standby.pod("waits", "exit 0", cpu="8", node="n1")
+	waits.wait_job("PENDING")
+	job = runs.job_id
+	saved(standby)
+	standby.cluster("pause", "apiserver")
+	try:
+		standby.run("scancel", stand_job(standby, leaves))
+		saved(standby)
+		standby.cluster("stop", PRIMARY, "--kill")
+		wait_for("the backup to be in charge", lambda: engines(standby) == [BACKUP], 60,
+			lambda: str(standby.cluster("logs", BACKUP).stdout))
+		wide, narrow = standby.batch(3), standby.batch(2, seconds=5)
+		narrow.wait_started()  # it came last: the others have been looked at
+		assert wide.state == "PENDING"
+	finally:
+		standby.cluster("resume", "apiserver")
+	wide.wait_started()
+	assert leaves.runs()[0].stop < standby.allocated_at(wide.id, "STAND_BACKUP_LOG")
+	assert runs.phase == "Running" and runs.job_id == job and len(runs.jobs()) == 1
+	wide.cancel()
+	primary_returns(standby)
+	runs.delete()
+	waits.wait_phase("Succeeded", seconds=90)
+	assert len(waits.jobs()) == 1 and runs.job()["JobState"] == "CANCELLED"
