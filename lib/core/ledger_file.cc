@@ -108,6 +108,9 @@ Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid
 	auto text = read_file(path, max_file, Trust::state, slurm_uid);
 	if (!text)
 		return text.error();
+	// Ours is put in its place as a whole and only grows: it has its first line.
+	if (text->find('\n') == text->npos)
+		return Error{path + ": is empty or cut short in its first line"};
 	auto holds = parse_journal(*text);
 	if (!holds)
 		return Error{path + ": " + holds.error().message};
@@ -140,6 +143,7 @@ Result<void> LedgerFile::rewrite()
 	for (const auto &[mark, line] : live_)
 		text += line;
 	file_.reset();
+	pending_.clear(); // it is all in live_
 	if (auto r = write_file_atomic(path_, text); !r)
 		return r;
 	auto file = AppendFile::open(path_);
@@ -147,7 +151,6 @@ Result<void> LedgerFile::rewrite()
 		return file.error();
 	file_.emplace(std::move(*file));
 	lines_ = live_.size() + 1;
-	pending_.clear();
 	return {};
 }
 

@@ -26,16 +26,27 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 	return h;
 }
 
+// A pod that may have processes holds what they use, whoever bound it and whatever
+// became of the saved ledger: it counts when its job ends before it does.
+void PodsController::hold_what_runs(Entry &e)
+{
+	if (ports_.holds.node_of(e.key) == e.bound_node)
+		return;
+	std::optional<Hold> hold;
+	if (e.job && e.job->running() && e.job->node == e.bound_node)
+		hold = ports_.holds.place(e.key, e.job->ref);
+	if (!hold) {
+		hold = hold_of_running(e, make_request(e.key, *e.pod, settings_, ports_.lookup));
+		ports_.holds.adopt(*hold);
+		log_pod(warning, e.key, job_id(e), "is on node %s without a running Slurm job: masked",
+			e.bound_node.c_str());
+	}
+	ports_.journal.hold(*hold);
+}
+
 void PodsController::adopt(Entry &e)
 {
 	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
-	const Hold h = hold_of_running(e, request);
-	if (!ports_.holds.held(e.key)) {
-		log_pod(warning, e.key, job_id(e), "runs on node %s without a Slurm job: masked",
-			e.bound_node.c_str());
-		ports_.journal.hold(h);
-	}
-	ports_.holds.adopt(h);
 	if (!e.job || e.job->ended())
 		drop_job(e);
 

@@ -76,10 +76,35 @@ void PodsController::end_of_turn()
 	// Ports or slots were taken or came free: waiting pods may avoid other nodes.
 	if (std::exchange(use_changed_, false))
 		sync_unbound();
+	// Before the lists are known nothing has changed but the ledger's own file, if it
+	// was lost or damaged: that must not look as if no pod held anything.
+	if (!started_)
+		return;
 	place_and_bind();
-	if (auto r = ports_.journal.flush(); !r)
-		log_limited(LogLevel::error, settings_.name, "cluster %s: saved ledger: %s", settings_.name.c_str(),
-			    r.error().message.c_str());
+	(void)save_journal(); // it has said what is wrong, and what is not on disk stays in memory
+}
+
+// A full or broken disk is not asked again in every turn, and has one line in the log.
+static constexpr Millis save_again{1'000};
+
+Result<void> PodsController::save_journal()
+{
+	const Millis now = ports_.timer.now();
+	if (!unsaved_.empty() && now < save_at_)
+		return Error{unsaved_};
+	auto r = ports_.journal.flush();
+	if (r) {
+		if (!unsaved_.empty())
+			log_info("cluster %s: the saved ledger can be written again", settings_.name.c_str());
+		unsaved_.clear();
+		return r;
+	}
+	if (unsaved_.empty())
+		log_error("cluster %s: the saved ledger cannot be written: %s; until it can no pod is bound",
+			  settings_.name.c_str(), r.error().message.c_str());
+	unsaved_ = r.error().message;
+	save_at_ = now + save_again;
+	return r;
 }
 
 void PodsController::place_and_bind()
@@ -105,7 +130,7 @@ void PodsController::place_and_bind()
 	}
 	if (placed.empty())
 		return;
-	auto saved = ports_.journal.flush(); // once for all that start together
+	auto saved = save_journal(); // once for all that start together
 	for (const auto &[uid, hold] : placed) {
 		Entry &e = entries_.at(uid);
 		if (saved) {
@@ -115,6 +140,7 @@ void PodsController::place_and_bind()
 		}
 		e.op = Op::none;
 		ports_.holds.release(e.key);
+		ports_.journal.free(e.key); // or a later save would say that it holds something
 		binding_failed(e, "the saved ledger cannot be written: " + saved.error().message);
 		sync(uid);
 	}

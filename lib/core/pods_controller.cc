@@ -173,15 +173,15 @@ void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
 
 void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
 {
-	std::set<std::uint32_t> listed;
+	std::set<std::pair<std::string, std::uint32_t>> listed; // an id may be another pod's by now
 	for (const auto &[key, job] : jobs) {
 		if (key.cluster != settings_.name)
 			continue;
-		listed.insert(job.ref.id);
+		listed.emplace(key.uid, job.ref.id);
 		set_job(entry(key), job, ports_.timer.now());
 	}
 	for (auto &[uid, e] : entries_) {
-		if (e.job && !e.job->ended() && !listed.contains(e.job->ref.id))
+		if (e.job && !e.job->ended() && !listed.contains({uid, e.job->ref.id}))
 			drop_job(e); // as job_purged()
 	}
 	jobs_synced_ = true;
@@ -215,9 +215,10 @@ void PodsController::maybe_start()
 		return;
 	started_ = true;
 	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
+	sync_all(); // whichever list came last
+	// What the lists have told is masked by now, also without a saved ledger.
 	ports_.holds.unblock_nodes(settings_.name);
 	ports_.slurm.wake_scheduler();
-	sync_all(); // whichever list came last
 }
 
 // sync() may erase entries: uids first.
@@ -297,6 +298,7 @@ void PodsController::sync(const std::string &uid)
 		use_changed_ |= use_.remove(uid);
 	} else if (e.pod && !e.bound_node.empty()) {
 		use_changed_ |= use_.add(uid, e.bound_node, *e.pod);
+		hold_what_runs(e);
 	}
 	if (e.op != Op::none)
 		return; // its answer leads here again

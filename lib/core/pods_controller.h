@@ -148,6 +148,7 @@ private:
 	void mirror(Entry &e);
 	void warn_of_waiting_for_ever(Entry &e);
 	void adopt(Entry &e);
+	void hold_what_runs(Entry &e);
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
 	JobEnd end_where_it_ran(Entry &e, JobEnd end);
 	void end_job(Entry &e, JobEnd end);
@@ -162,6 +163,7 @@ private:
 
 	void bind(Entry &e);
 	void place_and_bind();
+	Result<void> save_journal();
 	void protect(Entry &e);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);
@@ -193,6 +195,8 @@ private:
 	std::set<std::string> lists_;                    // scheduler names listed once
 	bool jobs_synced_ = false, started_ = false;
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
+	std::string unsaved_; // why the ledger could not be saved; empty: it could
+	Millis save_at_{0};   // not tried again before
 	std::vector<std::string> to_place_; // uids whose job runs: hold, then Binding
 };
 

@@ -54,6 +54,7 @@ Result<std::string> PodsController::release_by_hand(const std::string &uid, cons
 	free_hold(e);
 	sync(uid);
 	end_of_turn();
+	(void)save_journal(); // also before Kubernetes has been listed
 	return done;
 }
 

@@ -41,26 +41,50 @@ static std::vector<std::string> saved_clusters(const std::string &state_dir)
 void Runtime::load_ledgers()
 {
 	std::vector<Hold> all;
-	std::map<std::string, bool> known;
+	std::map<std::string, bool> readable; // of the ledgers that exist
 	for (const auto &cluster : saved_clusters(host_.state_dir)) {
 		auto saved = load_ledger(ledger_path(host_.state_dir, cluster), host_.slurm_uid);
+		readable[cluster] = saved.ok();
 		if (!saved) {
-			log_error("saved ledger: %s", saved.error().message.c_str());
+			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job",
+				  saved.error().message.c_str(), cluster.c_str());
 			continue;
 		}
-		known[cluster] = true;
 		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), saved->holds.size());
 		for (auto &h : saved->holds)
 			all.push_back(std::move(h));
 	}
 	holds_.restore(std::move(all));
+	block_unknown_nodes(readable);
+}
 
+// Where pods may be that nobody has written down, or whose record cannot be read. An
+// unreadable record says that there were pods, so without a list of nodes it is all
+// of them; without a record there may never have been one, and Slurm goes on.
+void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable)
+{
+	std::map<std::string, std::vector<std::string>> blocked;
+	for (const auto &[cluster, good] : readable)
+		if (!good)
+			blocked[cluster] = slurm_node_names();
 	auto settings = load_settings(host_.config_path, host_.slurm_uid);
-	if (!settings)
-		return; // reload() says what is wrong
-	for (const auto &c : settings->clusters)
-		if (!known[c.name])
-			holds_.block_nodes(c.name, c.nodes.names);
+	if (settings) // else reload() says what is wrong
+		for (const auto &c : settings->clusters)
+			if (auto it = readable.find(c.name); !c.nodes.names.empty() && (it == readable.end() || !it->second))
+				blocked[c.name] = c.nodes.names;
+	for (auto &[cluster, nodes] : blocked)
+		holds_.block_nodes(cluster, std::move(nodes));
+}
+
+// In a hook: slurmctld's locks are held.
+std::vector<std::string> Runtime::slurm_node_names() const
+{
+	std::vector<std::string> names;
+	auto add = [](void *arg, const sk8_node *n) {
+		guard("node list", [&] { static_cast<std::vector<std::string> *>(arg)->emplace_back(n->name); });
+	};
+	host_.ops->each_node(add, &names);
+	return names;
 }
 
 // slurmctld's locks are held, no job runs through job_test: the only moment where

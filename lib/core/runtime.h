@@ -40,6 +40,8 @@ private:
 	void start_control();
 	RuntimeState state();
 	void load_ledgers();
+	void block_unknown_nodes(const std::map<std::string, bool> &readable); // by cluster
+	std::vector<std::string> slurm_node_names() const;
 	void reload();
 	void start_engine(const ClusterSettings &settings);
 	void stop_engine(const std::string &cluster);

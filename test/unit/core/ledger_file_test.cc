@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,4 +104,41 @@ TEST_CASE("ledger: nothing is appended to a file that others could reach meanwhi
 	const auto flushed = file.flush();
 	REQUIRE_FALSE(flushed.ok());
 	CHECK(flushed.error().message.find("lets everybody replace") != std::string::npos);
+}
+
+TEST_CASE("ledger: a file that is empty, cut in its first line, damaged or newer is never taken for one without holds")
+{
+	for (const char *text : {"", "{\"v\"", "{\"v\":1}", "\n", "{\"v\":2}\n", "{\"v\":1}\ngarbage\n"}) {
+		State state;
+		CAPTURE(text);
+		std::ofstream(state.path) << text; // the mode stays
+		const auto saved = load_ledger(state.path, ::geteuid());
+		REQUIRE_FALSE(saved.ok());
+		CHECK(saved.error().message.starts_with(state.path));
+		LedgerFile file(state.path, {});
+		REQUIRE(file.flush()); // made anew when it is written
+		CHECK(load_ledger(state.path, ::geteuid()).ok());
+	}
+}
+
+TEST_CASE("ledger: what a full or read-only disk did not take is all there as soon as it does")
+{
+	State state;
+	const auto hold = [](const char *uid) { return Hold{{"c", "ns", "p", uid}, "n1", {0}, 0, 100}; };
+	const std::string folder = state.folder + "/away";
+	LedgerFile file(ledger_path(folder, "c"), {hold("u1")});
+	file.hold(hold("u2"));
+	REQUIRE_FALSE(file.flush().ok());
+	file.hold(hold("u3"));
+	file.free(hold("u2").key);
+	REQUIRE_FALSE(file.flush().ok());
+	fs::create_directory(folder);
+	fs::permissions(folder, fs::perms(0700));
+	REQUIRE(file.flush());
+	const auto saved = load_ledger(ledger_path(folder, "c"), ::geteuid());
+	REQUIRE(saved);
+	std::set<std::string> uids;
+	for (const Hold &h : saved->holds)
+		uids.insert(h.key.uid);
+	CHECK(uids == std::set<std::string>{"u1", "u3"});
 }

@@ -290,6 +290,71 @@ TEST_CASE("nothing is bound when the ledger cannot be written")
 	CHECK(w.count("bind") == 1);
 }
 
+TEST_CASE("a ledger that cannot be written is tried once a second, and forgets what was not bound")
+{
+	World w;
+	const std::string uid = w.create_pod("p");
+	w.run();
+	w.slurm_starts("p");
+	w.journal.fail = true;
+	w.journal.flushes = 0;
+	w.run(Millis(5'000));
+	CHECK(w.journal.flushes >= 3);
+	CHECK(w.journal.flushes <= 6); // of 50 turns
+	w.user_deletes("p");
+	w.run(Millis(2'000));
+	w.journal.fail = false;
+	w.run(Millis(2'000));
+	CHECK(w.count("bind") == 0);
+	CHECK_FALSE(w.journal.holds(uid));
+}
+
+TEST_CASE("nothing is written to the ledger before pods, nodes and jobs are known")
+{
+	World w;
+	w.controller->end_of_turn();
+	CHECK(w.journal.flushes == 0); // it may be damaged: an empty one would say that nothing is held
+	w.run();
+	CHECK(w.journal.flushes > 0);
+}
+
+TEST_CASE("blocked nodes are not opened before what the lists tell is masked")
+{
+	World w;
+	w.run();
+	w.create_pod("p", [](kube::Pod &p) { p.meta.ns = "other"; }); // nobody's: no job will cover it
+	w.pod("p").node_name = "n1";
+	w.restart(); // no ledger
+	w.holds->block_nodes("c", {"n1", "n2"});
+	w.woken = 0;
+	w.run();
+	REQUIRE(w.woken > 0);
+	CHECK(w.masked_at_first_wake);
+	CHECK_FALSE(w.masked("n2"));
+}
+
+TEST_CASE("what a running pod holds is known again although the ledger was lost")
+{
+	World w;
+	running(w);
+	w.journal.text.clear();
+	const bool leaving = GENERATE(false, true);
+	if (leaving)
+		w.slurm_ends("p", SK8_JOB_CANCELLED);
+	w.restart();
+	CHECK_FALSE(w.masked("n1"));
+	w.run(Millis(1'000));
+	CHECK(w.journal.holds(w.pod("p").meta.uid));
+	if (!leaving)
+		w.slurm_ends("p", SK8_JOB_CANCELLED);
+	CHECK(w.masked("n1"));
+	w.run(Millis(1'000));
+	CHECK(w.pod("p").meta.deleting);
+	w.kubelet_ends("p", 143, "Error");
+	w.run();
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("a job that ends while its Binding is under way takes the pod with it")
 {
 	World w;

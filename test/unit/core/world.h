@@ -49,6 +49,7 @@ public:
 	void free(const PodKey &key) override { pending.push_back(journal_line(key)); }
 	Result<void> flush() override
 	{
+		flushes++;
 		if (fail)
 			return Error{"No space left on device"};
 		for (auto &line : pending)
@@ -65,6 +66,7 @@ public:
 	std::vector<std::string> pending;
 	std::string text;
 	bool fail = false;
+	int flushes = 0; // tries
 };
 
 class World final : public KubePort, public SlurmPort {
@@ -131,6 +133,7 @@ public:
 	std::unique_ptr<PodsController> controller;
 	std::vector<kube::NodePtr> nodes;
 	int woken = 0;
+	bool masked_at_first_wake = false; // n1
 
 private:
 	// KubePort
@@ -148,7 +151,11 @@ private:
 	void submit(JobRequest request, SlurmPort::Done done) override;
 	void end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done) override;
 	void exclude(const PodKey &key, JobRef ref, std::string nodes, SlurmPort::Done done) override;
-	void wake_scheduler() override { woken++; }
+	void wake_scheduler() override
+	{
+		if (woken++ == 0)
+			masked_at_first_wake = masked("n1");
+	}
 
 	void start_there(SlurmJob &j, const std::string &node);
 	void start_controller();
