@@ -4,9 +4,16 @@
 // the Slurm thread is in slurm_worker.cc.
 #include "lib/core/slurm_worker.h"
 
+#include <cerrno>
+
 #include "lib/core/metrics.h"
 
 namespace sk8::core {
+
+// Slurm says EAGAIN when it has as many jobs as MaxJobCount allows. With thousands of
+// pods that wait for a place the next one would be ours whenever there is one, and
+// Slurm logs a line for each that it does not take.
+static constexpr Millis full_pause{1'000};
 
 static thread_local bool submitting = false;
 
@@ -59,6 +66,10 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 			return;
 		}
 	}
+	if (clock_.monotonic() < full_until_) {
+		reply.text = full_text_;
+		return;
+	}
 	const std::string mark = r.key.mark();
 	sk8_submit submit{};
 	submit.mark = mark.c_str();
@@ -90,6 +101,10 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 		submitting = false;
 	}
 	copy_outcome(out, reply);
+	if (out.rc == EAGAIN) {
+		full_until_ = clock_.monotonic() + full_pause;
+		full_text_ = reply.text;
+	}
 	started(r.key, out.job_id, reply);
 	if (reply.ok)
 		metrics().jobs_submitted.add();

@@ -277,12 +277,17 @@ void SlurmWorker::read_all()
 		l->post([to = l.get(), jobs] { to->jobs_replaced(jobs); });
 }
 
+// Slurm's stamp has a resolution of a second: it is news until it is older than the
+// last look. Nothing can be told if the clock was set back since then.
+static bool news(std::int64_t stamp, std::int64_t seen, std::int64_t now)
+{
+	return stamp >= seen || now < seen;
+}
+
 void SlurmWorker::scan_jobs()
 {
 	const std::int64_t now = clock_.wall_seconds();
-	// Slurm's stamp has a resolution of a second: scan until it is older. A stamp
-	// in the future (the clock was set back) counts as news.
-	if (live_.empty() || ops_.last_job_update() < jobs_seen_)
+	if (live_.empty() || !news(ops_.last_job_update(), jobs_seen_, now))
 		return;
 	jobs_seen_ = now;
 
@@ -321,9 +326,10 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 
 void SlurmWorker::scan_nodes(Posts &posts)
 {
-	if (ops_.last_node_update() < nodes_seen_)
+	const std::int64_t now = clock_.wall_seconds();
+	if (!news(ops_.last_node_update(), nodes_seen_, now))
 		return;
-	nodes_seen_ = clock_.wall_seconds();
+	nodes_seen_ = now;
 	std::vector<SlurmNode> nodes;
 	{
 		SlurmLock lock(ops_, clock_, false);

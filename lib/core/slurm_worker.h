@@ -123,6 +123,8 @@ private:
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
 	std::unordered_map<std::string, std::uint32_t> ids_; // cluster/uid -> id of the live job
+	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
+	std::string full_text_;
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
 };
 

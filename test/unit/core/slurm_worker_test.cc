@@ -4,6 +4,7 @@
 #include "lib/core/slurm_worker.h"
 #include "test/unit/catch.h"
 
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -27,6 +28,7 @@ struct FakeSlurm {
 	bool active = true, locked = false, write = false, starts_at_once = false, refuse = false;
 	std::int64_t job_update = 0, node_update = 0;
 	int locks = 0, finds = 0, wakes = 0, submits = 0;
+	bool full = false; // MaxJobCount
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
 	bool cannot_start = false;
 	std::string started_on, end_node;
@@ -63,6 +65,11 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 	fake.submits++;
 	fake.submitting_seen = submitting_now();
 	fake.masked_during_submit = fake.holds->masks() != nullptr;
+	if (fake.full) {
+		*out = {.rc = EAGAIN, .fatal = false};
+		std::strcpy(out->text, "full");
+		return;
+	}
 	if (fake.refuse) {
 		*out = {.rc = 1, .fatal = true};
 		std::strcpy(out->text, "Invalid account");
@@ -237,6 +244,25 @@ TEST_CASE("Slurm's refusal comes back in its words")
 	CHECK(r.text == "Invalid account");
 }
 
+TEST_CASE("a Slurm that takes no more jobs is asked once a second, however many pods wait")
+{
+	Stand s;
+	fake.full = true;
+	for (int i = 1; i <= 20; i++) {
+		auto r = s.submit(i);
+		CHECK_FALSE(r.ok);
+		CHECK_FALSE(r.fatal);
+		CHECK(r.text == "full");
+	}
+	CHECK(fake.submits == 1);
+	fake.full = false;
+	CHECK_FALSE(s.submit(1).ok);
+	s.clock.wall++;
+	CHECK(s.submit(1).ok);
+	CHECK(s.submit(2).ok);
+	CHECK(fake.submits == 3);
+}
+
 TEST_CASE("an adopted pod's own mask does not keep its job away")
 {
 	Stand s;
@@ -302,6 +328,30 @@ TEST_CASE("what has no hook is found by the scan, and only when Slurm says that 
 	s.worker.round();
 	REQUIRE(s.listener->changes.size() == 2);
 	CHECK(s.listener->changes[1].state == SK8_JOB_CANCELLED);
+}
+
+TEST_CASE("what happens after the clock was set back is found, and then only news again")
+{
+	Stand s;
+	auto r = s.submit(1);
+	s.clock.wall += 5;
+	s.worker.round();
+	s.clock.wall -= 3600;
+	fake.jobs[r.job.ref.id].state = SK8_JOB_CANCELLED;
+	fake.job_update = fake.node_update = s.clock.wall;
+	s.worker.round();
+	REQUIRE(s.listener->changes.size() == 1);
+	CHECK(s.listener->changes[0].state == SK8_JOB_CANCELLED);
+
+	s.submit(2);
+	s.clock.wall += 5;
+	s.worker.round();
+	const int locks = fake.locks;
+	s.worker.round();
+	CHECK(fake.locks == locks);
+	s.clock.wall += 3600; // and forward
+	s.worker.round();
+	CHECK(fake.locks == locks);
 }
 
 TEST_CASE("a purged job and a reused id are told as the end of what was known")
