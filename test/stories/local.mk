@@ -14,6 +14,9 @@ EXTRA_DIST += \
 	test/stories/test_rights.py \
 	test/stories/test_nodes.py \
 	test/stories/test_restarts.py \
+	test/stories/test_slurm_faults.py \
+	test/stories/test_standby.py \
+	test/stories/test_state_save.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
 	test/stories/world.py
