@@ -51,7 +51,7 @@ static const Schema<NodeSettings> &node_schema()
 	static const auto *schema = new Schema<N>{
 		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
 			.default_text("all nodes").check(bad_selector),
-		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there."),
+		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
 	};
 	return *schema;
 }
