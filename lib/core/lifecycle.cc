@@ -16,6 +16,7 @@ static constexpr Effect table[pod_states][job_states] = {
 	/* gated   */ {nothing, nothing,    end_job,  end_job,  nothing},
 	/* refused */ {refuse,  nothing,    end_job,  end_job,  refuse},
 	/* waiting */ {submit,  nothing,    mirror,   bind,     again},
+	/* kept    */ {adopt,   nothing,    adopt,    bind,     again},
 	/* bound   */ {adopt,   nothing,    adopt,    protect,  delete_pod},
 	/* stray   */ {adopt,   nothing,    adopt,    end_job,  adopt},
 	/* leaving */ {nothing, nothing,    end_job,  nothing,  delete_pod},
@@ -84,14 +85,17 @@ PodState classify(const PodFacts &f)
 			return stray;
 		return bound;
 	}
-	// A hold without a known node: our Binding was sent and its answer is not
-	// known, or it failed. Not bound in this object; the Binding decides.
+	// Nothing that is being deleted can be bound any more.
 	if (pod.meta.deleting)
 		return over;
 	if (pod.phase == "Succeeded" || pod.phase == "Failed")
 		return over;
 	if (pod.scheduling_gated)
 		return gated;
+	// Not bound in this object, but a Binding may have been sent that arrives yet: it
+	// can only run where it is kept, and its own mask keeps an ordinary job away there.
+	if (f.held)
+		return f.job && f.job->running() && f.job->node != f.held_node ? stray : kept;
 	return f.refused ? refused : waiting;
 }
 
@@ -109,7 +113,7 @@ JobState classify(const Job *job, bool submitting)
 const char *name(PodState s)
 {
 	static const char *const names[pod_states] = {"unknown", "gated",   "refused", "waiting",
-						      "bound",   "stray",   "leaving", "over",
+						      "kept",    "bound",   "stray",   "leaving", "over",
 						      "gone",    "lost"};
 	return names[static_cast<int>(s)];
 }

@@ -22,6 +22,7 @@ enum class PodState {
 	gated,   // has schedulingGates: its owner does not want it placed yet
 	refused, // wants a node but must not get one; the reason is known
 	waiting, // wants a node
+	kept,    // wants a node, and one is kept for it: a Binding there may have been sent
 	bound,   // has a node: its processes may run
 	stray,   // has a node, but not the one of its running job
 	leaving, // being deleted, its processes may still run
@@ -29,7 +30,7 @@ enum class PodState {
 	gone,    // proved absent, never had a node
 	lost,    // proved absent, had a node, nobody has seen its processes end
 };
-inline constexpr int pod_states = 10;
+inline constexpr int pod_states = 11;
 
 enum class JobState {
 	none,
@@ -64,6 +65,7 @@ struct PodFacts {
 	bool absent = false;      // a GET proved that there is no pod of this uid
 	std::string bound_node;   // our Binding was answered with success
 	bool held = false;        // the ledger says that it may have processes
+	std::string held_node;    // where
 	bool refused = false;
 	bool declared_gone = false; // a person said that no process of it is left
 	const Job *job = nullptr; // its live or last job

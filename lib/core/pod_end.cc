@@ -40,6 +40,11 @@ static const Container *killed_for_memory(const kube::Pod &pod)
 	return nullptr;
 }
 
+std::int64_t deletion_asked_at(const kube::Pod &pod)
+{
+	return pod.meta.deletion_time - pod.meta.deletion_grace_seconds;
+}
+
 bool deleted_alive(const kube::Pod &pod)
 {
 	if (!pod.meta.deleting)
@@ -59,14 +64,15 @@ static bool terminated_by_signal(const Container &c)
 // Both times have a resolution of one second. In the same second it tells that we
 // saw them run while it was being deleted (a server ends with 0 at SIGTERM); if we
 // were not there to see it, the exit code of a terminated process does.
-static bool ended_by_deletion(const kube::Pod &pod, bool was_deleted_alive)
+static bool ended_by_deletion(const kube::Pod &pod, std::int64_t deleted_alive_at)
 {
 	if (!pod.meta.deleting)
 		return false;
-	const std::int64_t asked = pod.meta.deletion_time - pod.meta.deletion_grace_seconds;
+	const bool was_deleted_alive = deleted_alive_at != 0;
+	const std::int64_t asked = was_deleted_alive ? deleted_alive_at : deletion_asked_at(pod);
 	// The kubelet's last delete, with grace 0, overwrites the time: of who was away
 	// meanwhile only the exit code is left to tell.
-	const bool overwritten = pod.meta.deletion_grace_seconds == 0;
+	const bool overwritten = !was_deleted_alive && pod.meta.deletion_grace_seconds == 0;
 	bool any = false;
 	for (const auto &c : pod.containers) {
 		if (c.state != Container::State::terminated || c.init)
@@ -108,7 +114,7 @@ static JobEnd end_of_failed(const kube::Pod &pod)
 }
 
 JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal,
-		  bool was_deleted_alive)
+		  std::int64_t deleted_alive_at)
 {
 	switch (state) {
 	case PodState::gated:
@@ -116,13 +122,13 @@ JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refus
 	case PodState::refused:
 		return {SK8_JOB_CANCELLED, 0, refusal};
 	case PodState::stray:
-		return {SK8_JOB_CANCELLED, 0, "the pod runs on node " + pod->node_name};
+		return {SK8_JOB_CANCELLED, 0, "the pod runs, or is about to run, on another node"};
 	case PodState::over:
 		break;
 	default:
 		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
 	}
-	if (ended_by_deletion(*pod, was_deleted_alive))
+	if (ended_by_deletion(*pod, deleted_alive_at))
 		return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
 	if (pod->phase == "Failed")
 		return end_of_failed(*pod);

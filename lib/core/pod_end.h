@@ -22,10 +22,14 @@ struct JobEnd {
 // Is somebody deleting it while, as far as the kubelet has told, its containers run?
 bool deleted_alive(const kube::Pod &pod);
 
-// refusal: why the pod is refused, if it is. was_deleted_alive: a former version of
-// it was deleted_alive(), which decides what times of one second cannot tell.
+// When somebody asked for that, seconds since 1970.
+std::int64_t deletion_asked_at(const kube::Pod &pod);
+
+// refusal: why the pod is refused, if it is. deleted_alive_at: deletion_asked_at() of a
+// former version of it that was deleted_alive(), or 0. It decides what times of one
+// second cannot tell, and is there when the kubelet's last delete overwrote the time.
 JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal,
-		  bool was_deleted_alive);
+		  std::int64_t deleted_alive_at);
 
 } // namespace sk8::core
 

@@ -11,15 +11,21 @@
 
 namespace sk8::core {
 
+// Where it runs, or may do so soon.
+std::string PodsController::node_of(const Entry &e) const
+{
+	return e.bound_node.empty() ? ports_.holds.node_of(e.key) : e.bound_node;
+}
+
 // What the pod holds where it runs, as well as that can be told without its job.
 Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &request) const
 {
-	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node);
+	const std::uint32_t tpc = nodes_.threads_per_core(node_of(e));
 	const std::int64_t milli = std::max<std::int64_t>(e.pod->request.milli_cpu, 0);
 	const std::int64_t cpus = request ? request->cpus : (milli + 999) / 1000;
 	Hold h;
 	h.key = e.key;
-	h.node = e.bound_node;
+	h.node = node_of(e);
 	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
 	h.memory_mb = request ? request->memory_mb
 			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
@@ -54,7 +60,7 @@ void PodsController::adopt(Entry &e)
 		back_off(e, request.error().message, Millis(30'000));
 		return plan_retry(e);
 	}
-	request->required_node = e.bound_node;
+	request->required_node = node_of(e);
 	send_submit(e, std::move(*request)); // starts the pending job, if it has one
 }
 

@@ -81,7 +81,7 @@ void PodsController::end_of_turn()
 	if (!started_)
 		return;
 	place_and_bind();
-	(void)save_journal(); // it has said what is wrong, and what is not on disk stays in memory
+	let_go(save_journal()); // it has said what is wrong, and what is not on disk stays in memory
 }
 
 // A full or broken disk is not asked again in every turn, and has one line in the log.
@@ -139,8 +139,7 @@ void PodsController::place_and_bind()
 			continue;
 		}
 		e.op = Op::none;
-		ports_.holds.release(e.key);
-		ports_.journal.free(e.key); // or a later save would say that it holds something
+		keep_only_if_unsure(e); // in the ledger too: it may be written later
 		binding_failed(e, "the saved ledger cannot be written: " + saved.error().message);
 		sync(uid);
 	}
@@ -197,8 +196,10 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	}
 	// No answer may mean that it happened; 409 also answers our own earlier
 	// Binding; 404 may be another pod by now. The pod's object tells.
-	if (r.status == 0 || r.status == 404 || r.status == 409 || r.status >= 500)
-		e.pod.reset();
+	if (r.status == 0 || r.status == 404 || r.status == 409 || r.status >= 500) {
+		e.binding_unsure = true;
+		doubt(e);
+	}
 	binding_failed(e, r.error);
 }
 
@@ -208,6 +209,7 @@ void PodsController::binding_failed(Entry &e, const std::string &why)
 	if (e.job && e.job->running() && ports_.timer.now() - e.binding_since > settings_.pods.bind_timeout) {
 		log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
 		reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
+		keep_only_if_unsure(e);
 		end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
 	}
 }

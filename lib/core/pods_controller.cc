@@ -23,7 +23,7 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 	// Pods that a former slurmctld bound: they are looked for even if no list
 	// has them any more.
 	for (const Hold &h : ports_.holds.holds(settings_.name))
-		entry(h.key);
+		entry(h.key).binding_unsure = true;
 }
 
 PodKey PodsController::key_of(const kube::Pod &pod) const
@@ -45,7 +45,7 @@ PodsController::Entry &PodsController::entry(const PodKey &key)
 
 void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 {
-	e.absent = false;
+	e.absent = e.doubted = false;
 	const bool other_volumes = e.pod && e.pod->claims != pod->claims;
 	if (other_volumes)
 		e.volumes_known = false;
@@ -54,7 +54,8 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
 		e.refusal.clear();
 	e.pod = pod;
-	e.was_deleted_alive |= deleted_alive(*pod);
+	if (e.deleted_alive_at == 0 && deleted_alive(*pod))
+		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty())
 		e.bound_node = pod->node_name;
 }
@@ -258,6 +259,7 @@ PodFacts PodsController::facts(const Entry &e) const
 		.absent = e.absent,
 		.bound_node = e.bound_node,
 		.held = ports_.holds.held(e.key),
+		.held_node = ports_.holds.node_of(e.key),
 		.refused = !e.refusal.empty(),
 		.declared_gone = !e.declared.empty(),
 		.job = relevant_job(e)};
@@ -302,11 +304,14 @@ void PodsController::sync(const std::string &uid)
 	}
 	if (e.op != Op::none)
 		return; // its answer leads here again
-	if (pod == PodState::unknown && (job == JobState::none || job == JobState::ended) &&
-	    !ports_.holds.held(e.key))
+	const bool nothing_left = pod == PodState::unknown &&
+				  (job == JobState::none || job == JobState::ended) && !ports_.holds.held(e.key);
+	if (nothing_left && !e.doubted)
 		return forget(uid);
 	if (e.retry_at > ports_.timer.now())
 		return plan_retry(e);
+	if (nothing_left)
+		return look(e); // it may wait for a DELETE, or for its finalizer to be taken off
 	perform(next_effect(pod, job), pod, e);
 }
 
@@ -342,7 +347,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		adopt(e);
 		break;
 	case Effect::end_job:
-		end_job(e, e.declared.empty() ? end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.was_deleted_alive))
+		end_job(e, e.declared.empty() ? end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.deleted_alive_at))
 					      : JobEnd{SK8_JOB_CANCELLED, 0, e.declared});
 		break;
 	case Effect::delete_pod:

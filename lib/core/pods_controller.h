@@ -87,7 +87,8 @@ private:
 		PodKey key;
 		kube::PodPtr pod;
 		bool absent = false;
-		bool was_deleted_alive = false; // see end_of_pod()
+		bool doubted = false;     // an answer said that pod is not as we knew it: look, whatever else
+		std::int64_t deleted_alive_at = 0; // see end_of_pod()
 		std::string bound_node;
 		std::optional<Job> job;
 		Millis seen_at{0};
@@ -110,6 +111,7 @@ private:
 		bool protecting = false;  // our finalizer is on its way, or waits for its next try
 		int protect_failures = 0;
 		Millis binding_since{0};  // of the first try for this job
+		bool binding_unsure = false; // one was sent for what it holds and may still take effect
 		Millis ending_since{0};   // of the first try of end_where_it_ran()
 		bool delete_sent = false;
 		bool delete_latency_told = false;
@@ -140,6 +142,7 @@ private:
 
 	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc).
 	void look(Entry &e);
+	void doubt(Entry &e);
 	void refuse(Entry &e);
 	void refuse_because(Entry &e, std::string why, bool by_nodes);
 	void submit(Entry &e);
@@ -149,13 +152,16 @@ private:
 	void warn_of_waiting_for_ever(Entry &e);
 	void adopt(Entry &e);
 	void hold_what_runs(Entry &e);
+	std::string node_of(const Entry &e) const;
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
 	JobEnd end_where_it_ran(Entry &e, JobEnd end);
 	void end_job(Entry &e, JobEnd end);
 	void delete_pod(Entry &e);
 	void again(Entry &e);
 	void release(Entry &e);
+	void let_go(const Result<void> &saved);
 	void free_hold(Entry &e);
+	void keep_only_if_unsure(Entry &e);
 	void tell_loss(Entry &e);
 	void forget(const std::string &uid);
 	void drop_job(Entry &e);
@@ -197,6 +203,7 @@ private:
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	std::string unsaved_; // why the ledger could not be saved; empty: it could
 	Millis save_at_{0};   // not tried again before
+	std::vector<std::string> to_let_go_; // uids whose finalizer goes as soon as the ledger is on disk
 	std::vector<std::string> to_place_; // uids whose job runs: hold, then Binding
 };
 

@@ -20,6 +20,13 @@ void PodsController::look(Entry &e)
 	ports_.kube.get_pod(e.key, then<KubeReply>(e, Op::looking, &PodsController::looked));
 }
 
+// An answer does not fit what we know of the pod.
+void PodsController::doubt(Entry &e)
+{
+	e.pod.reset();
+	e.doubted = true;
+}
+
 void PodsController::looked(Entry &e, const KubeReply &r)
 {
 	if (r.ok() && r.pod && r.pod->meta.uid == e.key.uid) {
@@ -27,6 +34,7 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name
 		e.absent = true;
+		e.doubted = false;
 	} else {
 		back_off(e, r.error, r.retry_after);
 	}
@@ -318,8 +326,8 @@ void PodsController::deleted(Entry &e, const KubeReply &r)
 		return succeeded(e);
 	e.delete_sent = false;
 	if (r.status == 404 || r.status == 409)
-		e.pod.reset(); // gone, or another uid: the next step looks
-	else
+		doubt(e); // gone, or another uid, or a collision with another writer
+	if (r.status != 404)
 		back_off(e, "pod could not be deleted: " + r.error, r.retry_after);
 }
 
@@ -334,6 +342,7 @@ void PodsController::again(Entry &e)
 		reports_.event(e.key, {true, std::string(names::event_job_ended),
 				       end_text(*e.job) + "; the pod is queued again"});
 		log_pod(info, e.key, job_id(e), "queued again because its job ended: %s", how_ended(*e.job).c_str());
+		keep_only_if_unsure(e);
 		drop_job(e);
 		back_off(e, "queued again");
 		return plan_retry(e);
@@ -349,11 +358,19 @@ void PodsController::free_hold(Entry &e)
 {
 	if (!ports_.holds.release(e.key))
 		return;
+	e.binding_unsure = false;
 	ports_.journal.free(e.key);
 	log_pod(info, e.key, job_id(e), "nothing of it runs any more, what it held is free");
 	// If its job is gone the mask was all that kept the resources.
 	if (!e.job || e.job->ended())
 		ports_.slurm.wake_scheduler();
+}
+
+// Its job ended before the pod was bound. What no Binding can reach is free.
+void PodsController::keep_only_if_unsure(Entry &e)
+{
+	if (!e.binding_unsure)
+		free_hold(e);
 }
 
 void PodsController::tell_loss(Entry &e)
@@ -373,23 +390,48 @@ void PodsController::release(Entry &e)
 		return forget(e.key.uid);
 	if (!has_finalizer(*e.pod))
 		return;
-	e.op = Op::releasing;
-	ports_.kube.set_finalizer(e.key, false,
-				  then<KubeReply>(e, Op::releasing, &PodsController::finalizer_removed));
+	e.op = Op::releasing; // end_of_turn() goes on: what it held must be free on disk first,
+	to_let_go_.push_back(e.key.uid); // else a crash in between would leave it held for ever
+}
+
+void PodsController::let_go(const Result<void> &saved)
+{
+	for (const auto &uid : std::exchange(to_let_go_, {})) {
+		auto it = entries_.find(uid);
+		if (it == entries_.end() || it->second.op != Op::releasing)
+			continue;
+		Entry &e = it->second;
+		if (saved) {
+			ports_.kube.set_finalizer(e.key, false,
+						  then<KubeReply>(e, Op::releasing, &PodsController::finalizer_removed));
+			continue;
+		}
+		e.op = Op::none;
+		back_off(e, "the saved ledger cannot be written: " + saved.error().message);
+		plan_retry(e);
+	}
 }
 
 void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
 {
-	if (!r.ok() && r.status != 404 && r.status != 409 && r.status != 422)
-		return back_off(e, "finalizer could not be removed: " + r.error, r.retry_after);
+	if (r.status == 404) {
+		succeeded(e);
+		e.pod.reset();
+		return;
+	}
+	if (!r.ok()) {
+		back_off(e, "finalizer could not be removed: " + r.error, r.retry_after);
+		// Another pod of this name, or only a collision with another writer.
+		if (r.status == 409 || r.status == 422)
+			doubt(e);
+		return;
+	}
 	succeeded(e);
-	if (r.ok() && e.pod && has_finalizer(*e.pod)) {
+	if (e.pod && has_finalizer(*e.pod)) {
 		// Do not wait for the watch to say so: the same patch would follow.
 		auto copy = std::make_shared<kube::Pod>(*e.pod);
 		std::erase(copy->meta.finalizers, names::finalizer);
 		e.pod = std::move(copy);
-	} else if (!r.ok()) {
-		e.pod.reset();
 	}
 }
 

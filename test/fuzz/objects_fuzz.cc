@@ -84,9 +84,9 @@ void check_decisions(const kube::PodPtr &pod)
 	PodFacts facts;
 	facts.pod = pod;
 	next_effect(classify(facts), JobState::none);
-	for (const bool deleted_alive : {false, true}) {
+	for (const std::int64_t deleted_alive_at : {0, 1'000'000}) {
 		const JobEnd end = end_of_pod(pod.get(), kubelet_reports_over(*pod) ? PodState::over : PodState::stray, "",
-					      deleted_alive);
+					      deleted_alive_at);
 		check_job_text(end.comment);
 	}
 }

@@ -24,7 +24,7 @@ TEST_CASE("a pod is bound only while its job runs, and deleted only after its jo
 			const auto effect = next_effect(pod, job);
 			CAPTURE(name(pod), name(job));
 			if (effect == Effect::bind)
-				CHECK((pod == PodState::waiting && job == JobState::running));
+				CHECK(((pod == PodState::waiting || pod == PodState::kept) && job == JobState::running));
 			if (effect == Effect::delete_pod || effect == Effect::again)
 				CHECK(job == JobState::ended);
 			if (effect == Effect::submit)
@@ -176,7 +176,7 @@ TEST_CASE("ends of pods become ends of jobs")
 	for (const Row &row : rows) {
 		kube::Pod pod = bound_pod(Container::State::terminated);
 		row.edit(pod);
-		const JobEnd end = end_of_pod(&pod, PodState::over, "", false);
+		const JobEnd end = end_of_pod(&pod, PodState::over, "", 0);
 		CAPTURE(row.what, end.comment);
 		CHECK(end.state == row.state);
 		CHECK(end.exit_code == row.exit_code);
@@ -197,22 +197,46 @@ TEST_CASE("a pod that was seen running while it was deleted was cancelled, whate
 	pod.meta.deletion_time = 230;
 	pod.meta.deletion_grace_seconds = 30;
 	CHECK_FALSE(deleted_alive(pod));
-	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_CANCELLED);
-	CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_COMPLETED);
+	CHECK(end_of_pod(&pod, PodState::over, "", 200).state == SK8_JOB_CANCELLED);
+	CHECK(end_of_pod(&pod, PodState::over, "", 0).state == SK8_JOB_COMPLETED);
 	SECTION("the kubelet's last delete has overwritten the time")
 	{
 		pod = bound_pod(Container::State::terminated, 137);
 		pod.meta.deleting = true;
 		pod.meta.deletion_time = 203;
 		pod.meta.deletion_grace_seconds = 0;
-		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_CANCELLED);
+		CHECK(end_of_pod(&pod, PodState::over, "", 0).state == SK8_JOB_CANCELLED);
 		pod.containers[0].reason = "OOMKilled";
-		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_OUT_OF_MEMORY);
+		CHECK(end_of_pod(&pod, PodState::over, "", 0).state == SK8_JOB_OUT_OF_MEMORY);
 		pod.containers[0].reason.clear();
 		pod.containers[0].exit_code = 5;
-		CHECK(end_of_pod(&pod, PodState::over, "", false).state == SK8_JOB_FAILED);
+		CHECK(end_of_pod(&pod, PodState::over, "", 0).state == SK8_JOB_FAILED);
 		return;
 	}
 	pod.meta.deletion_time = 231; // it had ended a second before
-	CHECK(end_of_pod(&pod, PodState::over, "", true).state == SK8_JOB_COMPLETED);
+	CHECK(end_of_pod(&pod, PodState::over, "", 201).state == SK8_JOB_COMPLETED);
+	pod.meta.deletion_grace_seconds = 0; // also if its kubelet told of the end only after the DELETE
+	pod.meta.deletion_time = 205;
+	CHECK(end_of_pod(&pod, PodState::over, "", 201).state == SK8_JOB_COMPLETED);
+}
+
+TEST_CASE("a pod that a node is kept for goes nowhere else, until it is bound or goes")
+{
+	kube::Pod pod;
+	pod.phase = "Pending";
+	PodFacts f;
+	f.held = true;
+	f.held_node = "n1";
+	f.pod = std::make_shared<kube::Pod>(pod);
+	CHECK(classify(f) == PodState::kept);
+	Job job;
+	job.state = SK8_JOB_RUNNING;
+	job.node = "n1";
+	f.job = &job;
+	CHECK(classify(f) == PodState::kept);
+	job.node = "n2";
+	CHECK(classify(f) == PodState::stray);
+	pod.meta.deleting = true;
+	f.pod = std::make_shared<kube::Pod>(pod);
+	CHECK(classify(f) == PodState::over);
 }

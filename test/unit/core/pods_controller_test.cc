@@ -276,6 +276,99 @@ TEST_CASE("a Binding that never succeeds ends the job, keeps the pod, and tries 
 	CHECK(w.exists("p"));
 }
 
+TEST_CASE("a pod whose Binding may still arrive goes back to the node that is kept for it")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, 0);
+	w.slurm_starts("p", "n2");
+	w.run(Millis(1'000));
+	SECTION("its job was preempted") { w.slurm_ends("p", SK8_JOB_PREEMPTED); }
+	SECTION("slurmctld was killed and has forgotten the job")
+	{
+		w.slurm_forgets("p");
+		w.restart();
+	}
+	SECTION("slurmctld was killed and has forgotten that the job had started")
+	{
+		w.slurm_forgets_start("p");
+		w.restart();
+	}
+	w.fail.clear();
+	w.run(Millis(60'000));
+	CHECK(w.pod("p").node_name == "n2");
+	CHECK(w.job_of("p")->running());
+	CHECK(w.job_of("p")->node == "n2");
+	CHECK_FALSE(w.masked("n2")); // its own job could start although its own mask was there
+}
+
+TEST_CASE("what no Binding can reach is not kept")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	SECTION("the API server refused it")
+	{
+		w.fail["bind"] = std::deque<int>(20, 403);
+		w.slurm_starts("p", "n2");
+		w.run(Millis(1'000));
+		w.slurm_ends("p", SK8_JOB_PREEMPTED);
+		w.run(Millis(30'000));
+		REQUIRE(w.jobs.size() == 2);
+		CHECK(w.jobs[1].request.required_node.empty());
+	}
+	SECTION("the pod was deleted before it was bound")
+	{
+		w.fail["bind"] = w.fail["finalizer"] = std::deque<int>(20, 0);
+		w.slurm_starts("p", "n2");
+		w.run(Millis(1'000));
+		w.user_deletes("p");
+		w.run(Millis(1'000));
+		CHECK(w.controller->size() == 0);
+	}
+	CHECK_FALSE(w.masked("n2"));
+	CHECK(w.journal.text.find("\"free\"") != std::string::npos);
+}
+
+TEST_CASE("a collision with another writer is no reason to give up")
+{
+	World w;
+	SECTION("when the finalizer is taken off")
+	{
+		running(w);
+		w.fail["unfinalizer"] = {409, 422};
+		w.kubelet_ends("p", 0);
+		w.run(Millis(10'000));
+		CHECK(w.pod("p").meta.finalizers.empty());
+	}
+	SECTION("when the pod is deleted")
+	{
+		w.create_pod("p");
+		w.run();
+		w.fail["delete"] = {409};
+		w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+		w.run(Millis(10'000));
+		CHECK_FALSE(w.exists("p"));
+	}
+	CHECK(w.count("get") >= 1);
+}
+
+TEST_CASE("a pod's finalizer goes only when the ledger says on disk that nothing is held")
+{
+	World w;
+	running(w);
+	w.journal.fail = true;
+	w.kubelet_ends("p", 0);
+	w.run(Millis(3'000));
+	CHECK(w.count("unfinalizer") == 0);
+	CHECK_FALSE(w.masked("n1")); // in memory it is free at once
+	w.journal.fail = false;
+	w.run(Millis(10'000));
+	CHECK(w.count("unfinalizer") == 1);
+	CHECK(w.pod("p").meta.finalizers.empty());
+}
+
 TEST_CASE("nothing is bound when the ledger cannot be written")
 {
 	World w;
