@@ -2,6 +2,7 @@
 #include "test/sim/journal.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sk8::sim {
 
@@ -40,7 +41,7 @@ Result<void> Journal::flush()
 	if (open_ && pending_.empty())
 		return {};
 	if (!may_()) {
-		if (open_) // a rewrite is atomic
+		if (open_ && !std::exchange(dead_, true)) // a rewrite is atomic
 			disk_.ledger += pending_.substr(0, torn_(pending_.size()));
 		return {};
 	}

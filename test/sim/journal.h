@@ -37,7 +37,7 @@ private:
 	std::function<std::size_t(std::size_t)> torn_;
 	std::unordered_map<std::string, std::string> live_; // mark -> line
 	std::string pending_;
-	bool open_ = false;
+	bool open_ = false, dead_ = false;
 };
 
 } // namespace sk8::sim

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lib/core/hold_journal.h"
-#include "lib/core/names.h"
+#include "lib/core/lifecycle.h"
 #include "lib/core/pod_key.h"
 
 namespace sk8::sim {
@@ -159,7 +159,7 @@ void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
 	if (!t || !job.running())
 		return;
 	const Container *c = kubelet_->find(job.node, key->uid);
-	if (c && c->state == State::running && !t->restored)
+	if (c && c->state == State::running && !t->restored && !t->lost)
 		return violation("I2: " + who + " is ended by us while its pod runs on " + job.node);
 	check_truth(*t, key->uid, job, end);
 }
@@ -169,6 +169,7 @@ void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
 void Judge::bound(const kube::Pod &pod)
 {
 	PodTruth &t = pods_.at(pod.meta.uid);
+	t.bound_at = time_.now();
 	if (++t.bound > 1 && !t.restored)
 		violation("I3: pod " + pod.meta.name + " (" + pod.meta.uid + ") is bound a second time");
 }
@@ -180,7 +181,10 @@ void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
 	kube::PodPtr pod = api_.pod(key.name);
 	if (!pod || pod->meta.uid != key.uid)
 		return; // the server refuses
-	if (pods_.at(key.uid).innocent)
+	PodTruth &t = pods_.at(key.uid);
+	if (t.deleted < 0)
+		t.deleted = time_.now();
+	if (t.innocent)
 		violation("I3: pod " + key.name + " (" + key.uid + ") is deleted by us although nobody ended its job");
 }
 
@@ -190,11 +194,20 @@ void Judge::started_without_being_woken(const SlurmJob &job)
 		  ") could have started before: Slurm was not told that a mask went away");
 }
 
-// Before our finalizer is on it, people can make a pod's object vanish while it runs.
+// Before our finalizer is on it, a pod's object can vanish without anybody's word of how
+// it ended: nobody can tell then, and what it held stays masked until a person decides.
 void Judge::pod_event(const ApiEvent &event)
 {
-	if (event.removed && kubelet_->runs_anywhere(event.pod->meta.uid))
-		pods_.at(event.pod->meta.uid).lost = true;
+	PodTruth &t = pods_.at(event.pod->meta.uid);
+	t.had_finalizer |= core::has_finalizer(*event.pod);
+	if (!event.removed)
+		return;
+	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);
+	// the finalizer is sent with the Binding, and either may be slow
+	const bool just_bound = time_.now() - t.bound_at < 5 * second;
+	t.lost = runs || (!t.had_finalizer && (trouble_ || just_bound));
+	if (runs && !trouble_ && !t.restored && !just_bound)
+		violation("I3: the object of pod " + t.name + " can vanish while it runs: it lacks our finalizer");
 }
 
 // ---- I5, and I1 again, after every step ----
@@ -238,18 +251,6 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.state == State::running)
 			return name_of("pod", c.pod, c.uid) + " still runs on " + c.node;
-	for (const auto &[id, job] : slurm_->jobs())
-		if (job.live())
-			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
-	for (const auto &[name, pod] : api_.pods()) {
-		const std::string who = name_of("pod", name, pod->meta.uid);
-		if (pod->meta.deleting)
-			return who + " is deleted and does not go";
-		if (pod->phase != "Succeeded" && pod->phase != "Failed")
-			return who + " is still " + pod->phase;
-		if (std::count(pod->meta.finalizers.begin(), pod->meta.finalizers.end(), core::names::finalizer))
-			return who + " still has our finalizer";
-	}
 	std::size_t lost = 0;
 	auto holds = core::parse_journal(ledger);
 	if (!holds)
@@ -258,6 +259,19 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 		if (!pods_.at(h.key.uid).lost)
 			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
 		lost++;
+	}
+	// what a lost pod holds may keep others away for ever
+	for (const auto &[id, job] : slurm_->jobs())
+		if (job.live() && (lost == 0 || !job.pending()))
+			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
+	for (const auto &[name, pod] : api_.pods()) {
+		const std::string who = name_of("pod", name, pod->meta.uid);
+		if (pod->meta.deleting)
+			return who + " is deleted and does not go";
+		if (pod->phase != "Succeeded" && pod->phase != "Failed" && (lost == 0 || !pod->node_name.empty()))
+			return who + " is still " + pod->phase;
+		if (pod->phase != "Pending" && core::has_finalizer(*pod))
+			return who + " still has our finalizer";
 	}
 	if (masked && lost == 0)
 		return "something is still masked";
@@ -268,8 +282,9 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 
 void Judge::final_check()
 {
+	const bool any_lost = std::any_of(pods_.begin(), pods_.end(), [](const auto &p) { return p.second.lost; });
 	for (const auto &[uid, t] : pods_) {
-		if (!t.innocent || t.restored)
+		if (!t.innocent || t.restored || (any_lost && t.started == 0))
 			continue;
 		const std::string who = name_of("pod", t.name, uid);
 		if (!t.program.refused && !t.ended_by_itself)

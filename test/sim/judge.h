@@ -46,6 +46,7 @@ public:
 		people_are_gone(); // Slurm may have forgotten what they did
 	}
 	void etcd_restored();
+	void trouble() { trouble_ = true; } // requests may fail, or nobody is there to make them
 
 	// After every step.
 	void check();
@@ -77,10 +78,11 @@ private:
 		bool innocent = true;      // nobody wanted it to end
 		bool phase_set = false;    // a garbage collector wrote its phase
 		bool restored = false;     // it was in another state in a backup
-		Micros deleted = -1;       // when people asked for it
+		Micros deleted = -1;       // when that was first asked for
 		int bound = 0, started = 0;
-		bool ended_by_itself = false, job_told = false;
-		bool lost = false;         // its object vanished while it ran: masked until a person decides
+		Micros bound_at = 0;
+		bool ended_by_itself = false, job_told = false, had_finalizer = false;
+		bool lost = false;         // its object vanished before anybody could tell how it ended
 		std::set<std::string> finalizers; // of others
 	};
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
@@ -96,6 +98,7 @@ private:
 	std::map<Ref, std::string> exclusions_;
 	std::map<Ref, std::uint32_t> priorities_;
 	int crashes_ = 0;
+	bool trouble_ = false;
 	std::string verdict_;
 };
 

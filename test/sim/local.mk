@@ -37,7 +37,41 @@ test_sim_sim_SOURCES = \
 	test/sim/slurm_job.h \
 	test/sim/slurm_ops.cc \
 	test/sim/story.h \
+	test/sim/trace.cc \
+	test/sim/trace.h \
 	test/sim/verbs.cc \
 	test/sim/world.cc \
 	test/sim/world.h
 test_sim_sim_LDADD = lib/core/libcore.la
+
+TESTS += test/sim/check
+EXTRA_DIST += \
+	test/sim/check \
+	test/sim/traces/22.05.8/batch-beside-pods.trace \
+	test/sim/traces/22.05.8/excluded-node.trace \
+	test/sim/traces/22.05.8/hold-and-release.trace \
+	test/sim/traces/22.05.8/kill-and-restart.trace \
+	test/sim/traces/22.05.8/masked-cores.trace \
+	test/sim/traces/22.05.8/masked-memory.trace \
+	test/sim/traces/22.05.8/masked-more.trace \
+	test/sim/traces/22.05.8/masked-whole.trace \
+	test/sim/traces/22.05.8/memory.trace \
+	test/sim/traces/22.05.8/preemption-beside-a-mask.trace \
+	test/sim/traces/22.05.8/preemption.trace \
+	test/sim/traces/22.05.8/queue.trace \
+	test/sim/traces/22.05.8/start-and-end.trace \
+	test/slurm/record_traces \
+	test/sim/regressions/delete-collision.case \
+	test/sim/regressions/deleted-before-bound.case \
+	test/sim/regressions/ended-before-deletion.case \
+	test/sim/regressions/finalizer-collision.case \
+	test/sim/regressions/hold-after-full-disk.case \
+	test/sim/regressions/killed-before-ledger.case \
+	test/sim/regressions/moved-hold.case \
+	test/sim/regressions/own-mask-after-crash.case \
+	test/sim/regressions/own-mask-after-preemption.case
+
+SOAK_SECONDS = 3600
+.PHONY: soak
+soak: test/sim/sim$(EXEEXT)
+	SK8_BUILD=$(abs_top_builddir) $(top_srcdir)/test/sim/check soak $(SOAK_SECONDS)

@@ -19,7 +19,7 @@ public:
 	{
 		case_.nodes = number(1, 3);
 		case_.cores = number(2, 6);
-		case_.job_ids = chance(300) ? 60 : 10'000;
+		case_.job_ids = chance(300) ? number(8, 40) : 10'000;
 		case_.faults = chance(400) ? number(10, 150) : 0;
 		length_ = number(20, 90) * second;
 		const int pods = number(2, 12);

@@ -74,8 +74,6 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 {
-	if (pod.phase == "Succeeded" || pod.phase == "Failed")
-		return;
 	const Key key{node, pod.meta.uid};
 	Container &c = containers_[key];
 	c.pod = pod.meta.name;
@@ -83,7 +81,7 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	c.node = node;
 	c.program = programs_[pod.meta.uid];
 	c.seen_at = epoch + time_.now() / second;
-	if (pod.meta.deleting)
+	if (pod.meta.deleting || pod.phase == "Succeeded" || pod.phase == "Failed")
 		return end(c, 0, "", false); // before it was ever started
 	if (c.program.refused)
 		return end(c, 0, "OutOfcpu", false);
@@ -212,8 +210,9 @@ void ModelKubelet::report(const Key &key)
 		return;
 	if (pod->phase != "Succeeded" && pod->phase != "Failed") {
 		api_.change(c.pod, c.uid, [&](kube::Pod &p) { write_status(p, c); });
-	} else if (c.state == State::ended && !pod->containers.empty() &&
-		   pod->containers[0].state == kube::ContainerStatus::State::running) {
+	} else if (c.state == State::ended &&
+		   (pod->started_at == 0 || (!pod->containers.empty() &&
+					     pod->containers[0].state == kube::ContainerStatus::State::running))) {
 		// somebody else set the final phase: the kubelet's word comes all the same
 		const std::string phase = pod->phase;
 		api_.change(c.pod, c.uid, [&](kube::Pod &p) {

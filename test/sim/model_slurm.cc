@@ -353,11 +353,14 @@ void ModelSlurm::node_returns(const std::string &node)
 
 // ---- people ----
 
+// 0: the table is full (MaxJobCount).
 std::uint32_t ModelSlurm::next_id()
 {
+	if (jobs_.size() + 2 >= last_id_)
+		return 0;
 	do {
 		next_ = next_ >= last_id_ ? 1 : next_ + 1;
-	} while (jobs_.contains(next_)); // last_id_ is far above the number of jobs
+	} while (jobs_.contains(next_));
 	return next_;
 }
 
@@ -371,7 +374,8 @@ void ModelSlurm::sbatch(SlurmJob job)
 {
 	if (job.cpus > static_cast<std::uint32_t>(select_.cores) || job.memory_mb > select_.memory)
 		return; // refused: it could never start
-	job.id = next_id();
+	if (!(job.id = next_id()))
+		return;
 	job.submit_time = wall();
 	tell(story_, "slurm: sbatch ", job.name, " is job ", std::to_string(job.id));
 	jobs_[job.id] = std::move(job);

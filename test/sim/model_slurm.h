@@ -86,7 +86,8 @@ public:
 	// ---- nodes ----
 	void node_dies(const std::string &node);
 	void node_returns(const std::string &node);
-	int busy = 0; // permille of our submits that it does not take now
+	int busy = 0; // permille of our submits that it does not take now,
+	int tries_at_once = 500; // and of those that it tries to start before it answers
 
 	const std::map<std::uint32_t, SlurmJob> &jobs() const { return jobs_; }
 	const std::vector<BatchProcess> &processes() const { return processes_; }

@@ -26,7 +26,6 @@ const std::vector<MutantInfo> &mutants()
 		{scheduler_not_woken, "scheduler-not-woken", "Slurm does not hear that masks went away"},
 		{timers_lost, "timers-lost", "each fifth timer is forgotten"},
 		{second_job, "second-job", "a submit is now and then done twice"},
-		{stale_job_ref, "stale-job-ref", "a job is ended by its bare id, whoever has it now"},
 		{exclusion_overwritten, "exclusion-overwritten", "what an administrator excluded is not noticed"},
 		{hold_not_flushed, "hold-not-flushed", "the ledger is said to be on disk and is not yet"},
 		{ledger_not_loaded, "ledger-not-loaded", "the saved ledger is not read at start"},
@@ -191,19 +190,6 @@ void submit_twice(const sk8_submit *s, sk8_outcome *out)
 		state.inner->submit(s, out);
 }
 
-void end_by_id(const sk8_end *e, sk8_outcome *out)
-{
-	sk8_end other = *e;
-	sk8_job job;
-	std::string mark;
-	if (state.inner->find(e->job_id, &job)) {
-		mark = job.mark;
-		other.mark = mark.c_str();
-		other.submit_time = job.submit_time;
-	}
-	state.inner->end(&other, out);
-}
-
 void remembering_submit(const sk8_submit *s, sk8_outcome *out)
 {
 	state.inner->submit(s, out);
@@ -251,8 +237,6 @@ const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner)
 	table = inner;
 	if (m == Mutant::second_job)
 		table.submit = submit_twice;
-	if (m == Mutant::stale_job_ref)
-		table.end = end_by_id;
 	if (m == Mutant::exclusion_overwritten) {
 		table.submit = remembering_submit;
 		table.exclude = remembering_exclude;

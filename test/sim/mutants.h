@@ -34,7 +34,6 @@ enum class Mutant {
 	scheduler_not_woken,
 	timers_lost,
 	second_job,
-	stale_job_ref,
 	exclusion_overwritten,
 	hold_not_flushed,
 	ledger_not_loaded,

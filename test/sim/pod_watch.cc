@@ -29,10 +29,14 @@ void PodWatch::later(Micros delay, std::function<void()> f)
 // When what is sent now arrives: never before what was sent earlier.
 Micros PodWatch::in_order(Micros delay, const std::string &object)
 {
-	Micros &until = sent_until_[reorders ? object : ""];
-	until = std::max({until, list_arrives_, time_.now() + delay});
+	Micros &of_object = sent_until_[object], &of_all = sent_until_[""];
+	Micros at = std::max({of_object, list_arrives_, time_.now() + delay});
+	if (!reorders)
+		at = std::max(at, of_all);
 	unordered_ |= reorders;
-	return until - time_.now();
+	of_object = at;
+	of_all = std::max(of_all, at);
+	return at - time_.now();
 }
 
 // ---- lists ----
@@ -40,6 +44,7 @@ Micros PodWatch::in_order(Micros delay, const std::string &object)
 void PodWatch::list()
 {
 	connection_++;
+	lists_ = 0;
 	watching_ = false;
 	later(dice_.between("watch/list", 1 * ms, 30 * ms), [this] {
 		if (api_.down || api_.hung)
@@ -58,9 +63,15 @@ void PodWatch::list()
 		list_arrives_ = time_.now() + delay;
 		// pods and nodes are lists of their own: either may come first
 		later(delay,
-		      [this, pods = std::move(pods)] { calls_.replaced(pods); });
+		      [this, pods = std::move(pods)] {
+			      lists_++;
+			      calls_.replaced(pods);
+		      });
 		later(dice_.between("watch/nodes", 1 * ms, 400 * ms),
-		      [this, nodes = std::move(nodes)] { calls_.nodes_replaced(nodes); });
+		      [this, nodes = std::move(nodes)] {
+			      lists_++;
+			      calls_.nodes_replaced(nodes);
+		      });
 	});
 }
 
@@ -71,7 +82,7 @@ void PodWatch::interrupt(bool lost)
 	tell(story_, "watch: interrupted", lost ? ", 410" : "");
 	connection_++;
 	watching_ = false;
-	if (lost || unordered_)
+	if (lost || unordered_ || lists_ < 2)
 		version_ = -1;
 	later(dice_.between("watch/again", 100 * ms, 3 * second), [this] { resume(); });
 }

@@ -57,6 +57,7 @@ private:
 	ModelApi &api_;
 	Calls calls_;
 	bool wanted_ = false, watching_ = false;
+	int lists_ = 0;              // that have arrived since the last one was asked for: pods, nodes
 	int connection_ = 0;         // what belongs to a former one is dropped
 	std::int64_t version_ = 0;   // up to where events were sent
 	Micros list_arrives_ = 0;    // no event overtakes it

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "test/sim/shrink.h"
+#include "test/sim/trace.h"
 #include "test/sim/world.h"
 
 using namespace sk8;
@@ -32,10 +33,11 @@ static const char help[] =
 	"  --progress N    a line each N seconds\n"
 	"  --mutant NAME   with this deliberate mistake\n"
 	"  --list-mutants  prints them\n"
-	"  --all-mutants   each must be caught within --seeds seeds [2000]\n"
+	"  --all-mutants   each must be caught within --seeds seeds [10000]\n"
 	"  --trace         prints each event\n"
 	"  --keep-going    prints each seed that breaks something, and goes on\n"
 	"  --shrink        of a case that breaks something, a small one\n"
+	"  --traces        FILEs are recorded on a real Slurm: the model of Slurm must do the same\n"
 	"  --case          prints the case of --seed\n"
 	"  --out FILE      where a broken (and shrunk) case is written [sim.case]\n";
 
@@ -45,7 +47,7 @@ struct Options {
 	std::uint64_t seed = 1, seeds = 0, steps = 0;
 	int seconds = 0, jobs = 1, progress = 0;
 	std::string mutant, out = "sim.case";
-	bool trace = false, shrink = false, keep_going = false, print_case = false, all_mutants = false;
+	bool trace = false, traces = false, shrink = false, keep_going = false, print_case = false, all_mutants = false;
 	std::vector<std::string> files;
 };
 
@@ -172,7 +174,7 @@ int catch_mutants(Options o)
 {
 	std::size_t caught = 0;
 	if (!o.seeds)
-		o.seeds = 2000;
+		o.seeds = 10'000;
 	for (const auto &m : mutants()) {
 		o.mutant = m.name;
 		const Tally t = run_all(o);
@@ -197,6 +199,12 @@ int replay(const Options &o)
 		std::ifstream in(file);
 		std::stringstream text;
 		text << in.rdbuf();
+		if (in && o.traces) {
+			const std::string why = replay_trace(text.str());
+			std::printf("%s: %s\n", file.c_str(), why.empty() ? "passed" : why.c_str());
+			failed += !why.empty();
+			continue;
+		}
 		auto c = parse_case(text.str());
 		if (!in || !c || !mutant_named(c->mutant)) {
 			std::fprintf(stderr, "sim: %s: %s\n", file.c_str(),
@@ -232,6 +240,7 @@ bool parse(int argc, char **argv, Options &o)
 	};
 	const std::pair<const char *, bool *> flags[] = {{"--trace", &o.trace},
 							 {"--shrink", &o.shrink},
+							 {"--traces", &o.traces},
 							 {"--keep-going", &o.keep_going},
 							 {"--case", &o.print_case},
 							 {"--all-mutants", &o.all_mutants}};

@@ -63,7 +63,8 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 	if (dice_.chance("slurm/busy", busy))
 		return fail(out, false, "Slurm temporarily unable to accept job, sleeping and retrying");
 	SlurmJob job;
-	job.id = next_id();
+	if (!(job.id = next_id()))
+		return fail(out, false, "Slurm temporarily unable to accept job, sleeping and retrying");
 	job.submit_time = wall();
 	job.mark = s.mark;
 	job.name = s.job_name;
@@ -71,10 +72,11 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 	job.memory_mb = s.memory_mb;
 	job.excluded = s.excluded_nodes;
 	job.required = s.required_node;
+	job.high = s.partition == std::string("high");
 	const std::uint32_t id = job.id;
 	SlurmJob &made = jobs_[id] = std::move(job);
 	// job_allocate() tries to start it, if nothing is before it
-	const bool first = pending() == 1 && dice_.chance("slurm/at once", 500);
+	const bool first = pending() == 1 && dice_.chance("slurm/at once", tries_at_once);
 	const bool adoption = !made.required.empty();
 	const bool started = (adoption || first) && try_start(made);
 	if (adoption && !started) {

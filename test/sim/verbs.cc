@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The verbs of a case: what people and bad luck can do.
+#include <algorithm>
 #include <cstring>
 
 #include "test/sim/world.h"
@@ -22,6 +23,7 @@ struct Verbs {
 	struct Row {
 		const char *verb;
 		Function function;
+		bool trouble = false; // the engine cannot be expected to do something at once
 	};
 	static const Row table[];
 
@@ -30,13 +32,15 @@ struct Verbs {
 	// again=N: tries so often, once a second, as a controller whose pod of this name must go first
 	static void create(World &w, const Action &a)
 	{
+		if (w.calm_)
+			return;
 		kube::Pod pod;
 		pod.meta.ns = a.has("ns") ? a.text("ns") : "team-a";
 		pod.meta.name = a.text("pod");
 		if (w.api_.pod(pod.meta.name)) {
 			Action later = a;
 			later.with["again"] = std::to_string(a.number("again") - 1);
-			if (a.number("again") > 0 && !w.calm_)
+			if (a.number("again") > 0)
 				w.time_.after(second, [&w, later] { create(w, later); });
 			return;
 		}
@@ -44,8 +48,10 @@ struct Verbs {
 		pod.scheduler_name = "slurm";
 		pod.phase = "Pending";
 		pod.grace_seconds = a.number("grace", 5);
-		pod.request.milli_cpu = a.number("cpu", 1) * 1000;
-		pod.request.memory_bytes = a.number("mem", 100) << 20;
+		const std::int64_t cpu = std::min<std::int64_t>(a.number("cpu", 1), w.case_.cores);
+		const std::int64_t mem = std::min(a.number("mem", 100), w.case_.memory);
+		pod.request.milli_cpu = cpu * 1000;
+		pod.request.memory_bytes = mem << 20;
 		pod.has_cpu_request = pod.has_memory_request = true;
 		Program p;
 		p.start_delay = a.number("pull", 500) * ms;
@@ -54,8 +60,8 @@ struct Verbs {
 		p.out_of_memory = a.has("oom");
 		p.ignores_sigterm = a.has("stubborn");
 		p.refused = a.has("refused");
-		p.cores = static_cast<int>(a.number("cpu", 1));
-		p.memory = a.number("mem", 100);
+		p.cores = static_cast<int>(cpu);
+		p.memory = mem;
 		w.kubelet_.set_program(pod.meta.uid, p);
 		w.judge_.created(pod, p);
 		w.api_.create(std::move(pod));
@@ -146,8 +152,8 @@ struct Verbs {
 	static void exclude(World &w, const Action &a)
 	{
 		SlurmJob *job = w.job_named(a);
-		if (!job || !job->pending())
-			return;
+		if (!job || !job->pending() || job->excluded == a.text("nodes"))
+			return; // what we have set already cannot be told from our own
 		job->excluded = a.text("nodes");
 		tell(w.story_, "scontrol: job ", std::to_string(job->id), " excludes ", job->excluded);
 		w.judge_.excluded_by_people(*job);
@@ -271,22 +277,48 @@ struct Verbs {
 };
 
 const Verbs::Row Verbs::table[] = {
-	{"create", create},	{"delete", remove},	{"annotate", annotate}, {"finalizer", finalizer},
-	{"gc", gc},		{"cordon", cordon},	{"batch", batch},	{"cancel", end},
-	{"timeout", end},	{"nodefail-job", end},	{"preempt", end},	{"priority", priority},
-	{"exclude", exclude},	{"reconfigure", reconfigure}, {"crash", crash}, {"shutdown", shutdown},
-	{"locks", locks},	{"busy", busy},		{"diskfull", diskfull}, {"clock", clock},
-	{"apidown", apidown},	{"apihang", apihang},	{"forbid", forbid},	{"faults", faults},
-	{"backup", backup},	{"restore", restore},	{"watch", watch},	{"nodefail", nodefail},
-	{"netcut", netcut},	{"kubelate", kubelate},
+	{"create", create},
+	{"delete", remove},
+	{"annotate", annotate},
+	{"finalizer", finalizer},
+	{"gc", gc},
+	{"cordon", cordon},
+	{"batch", batch},
+	{"cancel", end},
+	{"timeout", end},
+	{"nodefail-job", end},
+	{"preempt", end},
+	{"priority", priority},
+	{"exclude", exclude},
+	{"reconfigure", reconfigure},
+	{"crash", crash, true},
+	{"shutdown", shutdown, true},
+	{"locks", locks},
+	{"busy", busy},
+	{"diskfull", diskfull},
+	{"clock", clock},
+	{"apidown", apidown, true},
+	{"apihang", apihang, true},
+	{"forbid", forbid, true},
+	{"faults", faults, true},
+	{"backup", backup},
+	{"restore", restore, true},
+	{"watch", watch, true},
+	{"nodefail", nodefail},
+	{"netcut", netcut},
+	{"kubelate", kubelate},
 };
 
 void World::act(const Action &a)
 {
 	tell(story_, "** ", a.line());
-	for (const auto &row : Verbs::table)
-		if (a.verb == row.verb)
-			return row.function(*this, a);
+	for (const auto &row : Verbs::table) {
+		if (a.verb != row.verb)
+			continue;
+		if (row.trouble)
+			judge_.trouble();
+		return row.function(*this, a);
+	}
 	judge_.violation("the case has no verb \"" + a.verb + "\"");
 }
 

@@ -33,6 +33,8 @@ World::World(const Case &c, bool story, bool print)
 	api_.listen(&kubelet_);
 	api_.listen(&watch_);
 	faults_ = c.faults;
+	if (faults_)
+		judge_.trouble();
 	for (const auto &[name, n] : slurm_.select().nodes) {
 		kube::Node node;
 		node.meta.name = name;
