@@ -34,7 +34,7 @@ class Game:
 	def __init__(self, api, seed, seconds, folder):
 		self.seed, self.seconds = seed, seconds
 		self.steps = plan.make(seed, seconds, api)
-		self.stand = Stand(api, "--slurm-conf", SLURM_CONF)
+		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF)
 		try:
 			self.users, self.faults = Users(self.stand), Faults(self.stand)
 		except StandError:

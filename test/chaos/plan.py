@@ -11,10 +11,12 @@ from collections import namedtuple
 Step = namedtuple("Step", "at verb target about")
 
 NODES = ("n1", "n2")
-CORES, MEMORY = 8, 16000  # of a node; MiB
-GAP = {"pod": 1.3, "job": 4.0, "fault": 3.0, "reconfigure": 15.0}  # mean seconds between two
+CORES, MEMORY = 4, 16000  # of a node, MiB; few, so that they are always in use
+# Seconds between two, on average. It is a little more than the nodes can take, so that what is freed too early is given
+# away at once.
+GAP = {"pod": 1.3, "job": 4.0, "fault": 3.0, "reconfigure": 15.0}
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
-TOUCHED = 0.4  # part of the pods and jobs that users do something to
+TOUCHED = 0.5  # part of the pods and jobs that users do something to
 
 # {daemon: how often compared with others}
 EVERYWHERE = {"slurmctld": 4, "slurmd-n1": 1, "slurmd-n2": 1, "network": 3}
@@ -39,20 +41,20 @@ def moments(dice, gap, until):
 
 
 def _pod(dice):
-	return {"seconds": round(dice.uniform(0.2, 12), 1), "code": dice.choice((0, 0, 0, 3, 7, 42)),
+	return {"seconds": round(dice.uniform(0.2, 8), 1), "code": dice.choice((0, 0, 0, 3, 7, 42)),
 		"cores": dice.choice((1, 1, 1, 2, 3)), "memory": dice.choice((100, 500, 2000, 5000)),
 		"deaf": dice.random() < DEAF, "grace": dice.choice((2, 5, 8))}
 
 
 def _job(dice):
-	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 2, 2, 4, 8))}
+	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2, 4))}
 
 
 def _touch(dice, kind, name, born, until):
 	"""What users do to one pod or job, if anything."""
 	if dice.random() < TOUCHED:
 		verb = dice.choice(ON_PODS if kind == "pod" else ON_JOBS)
-		at = born + dice.uniform(0, 15)
+		at = born + dice.uniform(0, 30)
 		if at < until:
 			yield Step(at, verb, name, {"seconds": round(dice.uniform(0.5, 6), 1)} if verb == "hold" else {})
 
@@ -74,6 +76,8 @@ def faults(seed, until, api):
 	dice, busy = random.Random(f"{seed} faults"), {}
 	for at in moments(dice, GAP["fault"], until):
 		free = {name: weight for name, weight in DAEMONS[api].items() if busy.get(name, 0) <= at}
+		if not free:
+			continue
 		target = dice.choices(list(free), list(free.values()))[0]
 		known = NETWORK_FAULTS if target == "network" else DAEMON_FAULTS
 		verb = dice.choice(list(known))

@@ -20,12 +20,12 @@ class Batch:
 
 
 def world(log=START):
-	"""A pod with exit code 3 beside a job of 6 cores on n1, both well ended."""
-	about = {"cores": 2, "memory": 500, "code": 3}
+	"""A pod with exit code 3 beside a job of 3 cores on n1, both well ended."""
+	about = {"cores": 1, "memory": 500, "code": 3}
 	status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}
 	return SimpleNamespace(
 		users=SimpleNamespace(pods={"pod0": UID}, jobs={"job0": Batch(2, 100.0, 110.0)}),
-		steps={"pod0": about, "job0": {"cores": 6, "memory": 500, "code": 0, "node": "n1"}},
+		steps={"pod0": about, "job0": {"cores": 3, "memory": 500, "code": 0, "node": "n1"}},
 		log=ControllerLog(log), objects={UID: {"metadata": {"name": "pod0"}, "status": status}},
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
@@ -47,8 +47,8 @@ def test_a_good_world_is_found_good():
 
 def test_one_core_too_many_is_found_and_so_is_memory():
 	bad = world()
-	bad.steps["pod0"]["cores"] = 3
-	assert "9 cores" in judge.check_overbooking(bad).wrong[0]
+	bad.steps["pod0"]["cores"] = 2
+	assert "5 cores" in judge.check_overbooking(bad).wrong[0]
 	bad = world()
 	bad.steps["pod0"]["memory"] = judge.MEMORY
 	assert len(judge.check_overbooking(bad).wrong) == 1
@@ -56,14 +56,14 @@ def test_one_core_too_many_is_found_and_so_is_memory():
 
 def test_what_starts_when_the_other_ends_does_not_overlap():
 	good = world()
-	good.steps["job0"]["cores"] = 8
+	good.steps["job0"]["cores"] = 4
 	good.runs[UID] = [Run(UID, "main", "c1", "n1", 110.0, 115.0, 3)]
 	assert judge.check_overbooking(good).wrong == []
 
 
 def test_cores_that_slurm_gave_away_because_it_forgot_its_own_job_count_apart():
 	bad = world()
-	bad.steps["pod0"]["cores"] = 3
+	bad.steps["pod0"]["cores"] = 2
 	bad.jobs["job0"] = []
 	verdict = judge.check_overbooking(bad)
 	assert verdict.wrong == [] and len(verdict.apart) == 1

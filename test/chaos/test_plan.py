@@ -8,6 +8,11 @@ def test_same_seed_gives_the_same_steps_and_another_seed_gives_others():
 	assert plan.make(7, 60, "real") != plan.make(8, 60, "real")
 
 
+def test_there_is_a_plan_for_every_seed_also_when_all_is_broken_at_once():
+	for seed in range(300):
+		assert plan.make(seed, 60, "sim")
+
+
 def test_a_target_has_one_fault_at_a_time_and_every_target_gets_one():
 	steps = [step for step in plan.make(3, 3600, "real") if step.verb in {**plan.DAEMON_FAULTS, **plan.NETWORK_FAULTS}]
 	assert {step.target for step in steps} == set(plan.DAEMONS["real"])
