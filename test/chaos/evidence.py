@@ -50,6 +50,16 @@ class ControllerLog:
 		"""When lines with one of the words were written."""
 		return [when for when, text in self.lines if any(word in text for word in words)]
 
+	def lost(self):
+		"""{uid: node} of pods that slurm-k8s calls lost after a crash: deleted when they had cores and, as far as anybody
+		can tell by then, perhaps a Binding. Their cores stay masked until an administrator releases them."""
+		found = {}
+		for when, text in self.lines:
+			match = re.search(r"uid (\S+) job .* what it holds on node (\S+) stays masked", text)
+			if match and any(min(self.about(match[1])) < crash.start < when for crash in self.crashes):
+				found[match[1]] = match[2]
+		return found
+
 	def forgot(self, times):
 		"""Whether a crash came so soon after one of the times that Slurm cannot have saved it, or was going on then."""
 		return any(crash.last - SAVED <= when <= crash.start for crash in self.crashes for when in times)

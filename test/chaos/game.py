@@ -9,9 +9,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import plan
-from evidence import Evidence
+from evidence import ControllerLog, Evidence
 from faults import Faults
 from judge import judge, table
+from stands.build import build_folder
 from stands.process import run as run_command
 from stands.slurm import Slurm
 from stands.waiting import StandError
@@ -40,6 +41,7 @@ class Game:
 		except StandError:
 			self.stand.down()
 			raise
+		self.lost, self.released = {}, set()  # {uid: node} of pods that a person has to decide about; and did
 		self.closing, self.drained = threading.Event(), 0
 		self.healed, self.left = None, {}  # seconds that it took; what has not ended yet
 		os.makedirs(folder, exist_ok=True)
@@ -80,6 +82,9 @@ class Game:
 				for node in self.users.undrain():
 					self.drained += 1
 					self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
+				for uid in set(self.lost) - self.released:
+					self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
+					self.released.add(uid)
 				# Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping
 				if self.left.get("jobs"):
 					self.faults.restart("slurmd-n1", "slurmd-n2")
@@ -114,13 +119,16 @@ class Game:
 		"""{what: names} of what still has to come to an end."""
 		pods, jobs = self.users.api.get("/api/v1/pods")["items"], self.stand.jobs()
 		nodes = [line.split() for line in self.stand.run("sinfo", "-h", "-N", "-o", "%N %T %C").splitlines()]
+		holds = self.holds()
+		if holds:
+			self.lost.update(ControllerLog(self.stand.log()).lost())
 		return {
 			"pods": [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")],
 			"finalizers": [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("finalizers")],
 			"jobs": [job["JobName"] for job in jobs if job["JobState"] in LIVE],
 			"nodes": sorted({name for name, state, cpus in nodes if state != "idle" or not cpus.startswith("0/")}),
 			"containers": [run.id for run in self.stand.runs() if run.stop is None and self._runs_on(run)],
-			"holds": self.holds(),
+			"holds": holds,
 		}
 
 	def _runs_on(self, run):

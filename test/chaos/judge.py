@@ -170,20 +170,27 @@ def check_free(game):
 	return Verdict("orphan", "node of which a part stays masked", len(NODES), game.masked(), [])
 
 
+def check_lost(game):
+	"""What nobody can prove after a crash is kept for a person (slurm-k8s release): no damage, but not healed either."""
+	return Verdict("orphan", "pod deleted around a crash, lost", len(game.users.pods), [], [f"{uid} on {node}: its cores were "
+		"masked until slurm-k8s release" for uid, node in game.lost.items()])
+
+
 def check_daemons(game):
 	return Verdict("violation", "daemon of Slurm that ended by itself", len(game.faults.names), game.faults.crashed, [])
 
 
 def judge(game, evidence):
 	return [check_overbooking(evidence), check_bindings(evidence), check_deletions(evidence), check_daemons(game),
-		check_pods(evidence), check_jobs(evidence), *check_left(game, evidence), check_free(game)]
+		check_pods(evidence), check_jobs(evidence), *check_left(game, evidence), check_lost(game),
+		check_free(game)]
 
 
 def table(verdicts):
 	"""Lines for people."""
-	yield f"{'kind':10} {'what':48} {'seen':>6} {'found':>6} {'forgotten by Slurm':>19}"
+	yield f"{'kind':10} {'what':48} {'seen':>6} {'found':>6} {'apart':>19}"
 	for verdict in verdicts:
 		yield f"{verdict.kind:10} {verdict.what:48} {verdict.seen:6} {len(verdict.wrong):6} {len(verdict.apart):19}"
 	for verdict in verdicts:
-		for mark, texts in (("FOUND", verdict.wrong), ("forgotten", verdict.apart)):
+		for mark, texts in (("FOUND", verdict.wrong), ("apart", verdict.apart)):
 			yield from (f"  {mark}: {verdict.what}: {text}" for text in texts)

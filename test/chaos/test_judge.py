@@ -118,3 +118,9 @@ def test_id_that_slurm_gave_twice_is_known():
 	assert ControllerLog(log).reused == {"9"}
 	kept = log.replace("other", "Recovered JobId=9 Assoc=0\n[2026-11-22T01:00:09.000] other")
 	assert ControllerLog(kept).reused == set()
+
+
+def test_pod_is_lost_by_a_crash_only_if_there_was_one():
+	gone = f"[2026-11-22T01:00:20.000] pod uid {UID} job 1: gone; what it holds on node n1 stays masked\n"
+	assert ControllerLog(crash(8) + gone).lost() == {UID: "n1"}
+	assert ControllerLog(START + f"[2026-11-22T01:00:08.000] {UID}\n" + gone).lost() == {}
