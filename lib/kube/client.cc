@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/kube/client.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "lib/base/text.h"
+#include "lib/kube/call_text.h"
 #include "lib/kube/credentials.h"
 #include "lib/kube/splitter.h"
 
 namespace sk8::kube {
 
 namespace {
+
+// How long a 429 holds back what is not urgent.
+constexpr Millis least_pause{1'000}, longest_pause{10'000};
 
 const char *content_type(PatchType type)
 {
@@ -23,52 +28,6 @@ const char *content_type(PatchType type)
 		return "application/json-patch+json";
 	}
 	return "";
-}
-
-const char *reason_phrase(int status)
-{
-	static constexpr std::pair<int, const char *> known[] = {
-		{400, "Bad Request"},	    {401, "Unauthorized"},
-		{403, "Forbidden"},	    {404, "Not Found"},
-		{405, "Method Not Allowed"}, {409, "Conflict"},
-		{410, "Gone"},		    {413, "Too Large"},
-		{415, "Unsupported Media Type"}, {422, "Invalid"},
-		{429, "Too Many Requests"}, {500, "Internal Server Error"},
-		{502, "Bad Gateway"},	    {503, "Service Unavailable"},
-		{504, "Gateway Timeout"},
-	};
-	for (auto [code, text] : known)
-		if (code == status)
-			return text;
-	return "an unexpected status";
-}
-
-struct Target {
-	std::string resource; // pods/binding
-	std::string object;   // ml/web-1, or the namespace alone
-};
-
-// /api/v1/namespaces/ns/pods/name/binding -> {"pods/binding", "ns/name"}
-Target target_of(std::string_view path)
-{
-	std::vector<std::string_view> parts = split(path.substr(1), '/');
-	std::size_t at = !parts.empty() && parts[0] == "api" ? 2 : 3;
-	auto next = [&]() -> std::string_view { return at < parts.size() ? parts[at++] : ""; };
-	Target out;
-	std::string_view first = next();
-	std::string ns;
-	if (first == "namespaces" && at + 1 < parts.size()) {
-		ns = next();
-		first = next();
-	}
-	out.resource = first;
-	std::string_view name = next(), subresource = next();
-	if (!subresource.empty())
-		out.resource += "/" + std::string(subresource);
-	out.object = ns;
-	if (!name.empty())
-		out.object += (ns.empty() ? "" : "/") + std::string(name);
-	return out;
 }
 
 } // namespace
@@ -89,7 +48,7 @@ public:
 
 	struct Call {
 		const char *verb = "";
-		std::string path;
+		std::string path, query;
 		HttpRequest request; // kept for a second try with a new token
 		// Makes the Reply of a complete 2xx answer.
 		std::function<void(HttpResponse &, Reply &)> accept;
@@ -110,13 +69,13 @@ public:
 	}
 
 	CallId simple(const char *verb, std::string method, const std::string &path,
-		      const Json &body, const char *type, Done done)
+		      const Json &body, const char *type, Done done, Priority priority)
 	{
 		Call call;
 		call.verb = verb;
 		call.path = path;
 		call.request.method = std::move(method);
-		call.request.url = access_.server + path;
+		call.request.priority = priority;
 		call.request.timeout = options_.timeout;
 		if (!body.is_null()) {
 			call.request.body = body.dump();
@@ -145,11 +104,28 @@ public:
 			reply.error = "the answer is " + body.error().message;
 	}
 
+	// A watch that stands has been allowed.
+	void accepted(const char *verb, const std::string &path)
+	{
+		Reply reply;
+		reply.status = 200;
+		tell(verb, path, reply);
+	}
+
 	HttpLoop &loop_;
 	ClusterAccess access_;
 	ClientOptions options_;
+	std::function<void(const CallOutcome &)> observer_;
 
 private:
+	void tell(const char *verb, const std::string &path, const Reply &reply) const
+	{
+		if (!observer_)
+			return;
+		Target t = target_of(path);
+		observer_({verb, t.resource, t.ns, reply});
+	}
+
 	void stop(Call &call)
 	{
 		loop_.cancel(call.sent);
@@ -168,12 +144,15 @@ private:
 			});
 			return;
 		}
-		if (tls_ && tls_ != who->tls)
+		if (tls_ && (tls_ != who->tls || server_ != who->server))
 			loop_.renew_connections();
 		tls_ = who->tls;
+		server_ = who->server;
+		call.request.url = server_ + call.path + call.query;
+		call.request.expected_type = "application/json";
 		call.request.tls = who->tls;
 		call.request.bearer_token = who->token;
-		call.request.proxy_url = access_.proxy_url;
+		call.request.proxy_url = who->proxy_url;
 		call.request.connect_timeout = options_.connect_timeout;
 		call.sent_at = loop_.clock().monotonic();
 		call.sent = loop_.start(call.request, [this, id](HttpResponse response) {
@@ -231,6 +210,10 @@ private:
 		} else {
 			refused(call, response, reply);
 		}
+		if (reply.status == 429)
+			loop_.hold_back(std::clamp(reply.retry_after.value_or(Millis(0)), least_pause,
+						   longest_pause));
+		tell(call.verb, call.path, reply);
 		call.done(std::move(reply));
 	}
 
@@ -256,11 +239,12 @@ private:
 	{
 		Target t = target_of(call.path);
 		return std::string("cannot ") + call.verb + " " + t.resource +
-		       (t.object.empty() ? "" : " " + t.object) + " at " + access_.server + ": " + why;
+		       (t.object.empty() ? "" : " " + t.object) + " at " + (server_.empty() ? access_.server : server_) + ": " + why;
 	}
 
 	Credentials credentials_;
 	std::shared_ptr<const TlsMaterial> tls_; // of the connections that exist
+	std::string server_;                     // where they lead to
 	CallId last_id_ = 0;
 	std::unordered_map<CallId, Call> calls_;
 };
@@ -274,27 +258,30 @@ Client::~Client() = default;
 
 Client::CallId Client::get(const std::string &path, Done done)
 {
-	return impl_->simple("get", "GET", path, Json(), "", std::move(done));
+	return impl_->simple("get", "GET", path, Json(), "", std::move(done), Priority::normal);
 }
 
-Client::CallId Client::create(const std::string &path, const Json &body, Done done)
+Client::CallId Client::create(const std::string &path, const Json &body, Done done, Priority priority)
 {
-	return impl_->simple("create", "POST", path, body, "application/json", std::move(done));
+	return impl_->simple("create", "POST", path, body, "application/json", std::move(done), priority);
 }
 
 Client::CallId Client::replace(const std::string &path, const Json &body, Done done)
 {
-	return impl_->simple("update", "PUT", path, body, "application/json", std::move(done));
+	return impl_->simple("update", "PUT", path, body, "application/json", std::move(done),
+			     Priority::normal);
 }
 
-Client::CallId Client::patch(const std::string &path, PatchType type, const Json &body, Done done)
+Client::CallId Client::patch(const std::string &path, PatchType type, const Json &body, Done done,
+			     Priority priority)
 {
-	return impl_->simple("patch", "PATCH", path, body, content_type(type), std::move(done));
+	return impl_->simple("patch", "PATCH", path, body, content_type(type), std::move(done), priority);
 }
 
 Client::CallId Client::delete_(const std::string &path, const Json &options, Done done)
 {
-	return impl_->simple("delete", "DELETE", path, options, "application/json", std::move(done));
+	return impl_->simple("delete", "DELETE", path, options, "application/json", std::move(done),
+			     Priority::urgent);
 }
 
 Client::CallId Client::list(const std::string &path, const Query &query,
@@ -303,7 +290,10 @@ Client::CallId Client::list(const std::string &path, const Query &query,
 	using ItemFn = std::function<bool(std::string_view)>;
 	using List = ListSplitter<ItemFn>;
 	auto items = std::make_shared<List>(
-		[item = std::move(item)](std::string_view text) {
+		[item = std::move(item), left = impl_->options_.max_items](std::string_view text) mutable {
+			if (left == 0)
+				return false;
+			left--;
 			item(text);
 			return true;
 		},
@@ -311,17 +301,20 @@ Client::CallId Client::list(const std::string &path, const Query &query,
 	Impl::Call call;
 	call.verb = "list";
 	call.path = path;
-	call.request.url = impl_->access_.server + path + encode_query(query);
+	call.query = encode_query(query);
 	call.request.timeout = impl_->options_.list_timeout;
 	call.request.idle_timeout = impl_->options_.list_idle;
 	call.request.on_data = [items](std::string_view bytes) {
 		List::Status s = items->feed(bytes);
 		return s == List::Status::more || s == List::Status::done;
 	};
-	call.accept = [items](HttpResponse &, Reply &reply) {
+	call.accept = [items, most = impl_->options_.max_items](HttpResponse &, Reply &reply) {
 		switch (items->finish()) {
 		case List::Status::done:
 			break;
+		case List::Status::stopped:
+			reply.error = "the list has more objects than " + std::to_string(most);
+			return;
 		case List::Status::too_large:
 			reply.error = "an object of the list is larger than expected";
 			return;
@@ -346,17 +339,26 @@ Client::CallId Client::watch(const std::string &path, const Query &query, Millis
 	Impl::Call call;
 	call.verb = "watch";
 	call.path = path;
-	call.request.url = impl_->access_.server + path + encode_query(query);
+	call.query = encode_query(query);
 	call.request.timeout = timeout;
+	call.request.idle_timeout = impl_->options_.watch_idle;
 	call.request.own_connection = true;
-	call.request.on_status = [up = std::move(handler.up)](int status) {
-		if (status == 200 && up)
+	call.request.on_status = [impl = impl_.get(), path, up = std::move(handler.up)](int status) {
+		if (status != 200)
+			return;
+		impl->accepted("watch", path);
+		if (up)
 			up();
 	};
 	call.request.on_data = [lines](std::string_view bytes) { return lines->feed(bytes); };
 	call.ends_early = true;
 	call.done = std::move(handler.done);
 	return impl_->begin(std::move(call));
+}
+
+void Client::observe(std::function<void(const CallOutcome &)> observer)
+{
+	impl_->observer_ = std::move(observer);
 }
 
 void Client::cancel(CallId id)

@@ -46,10 +46,21 @@ struct ClientOptions {
 	Millis connect_timeout{10'000}; // of all
 	Millis list_idle{60'000};       // a list that stalls so long is given up
 	Millis list_timeout{600'000};   // a list that takes so long is given up
+	Millis watch_idle{150'000};     // a watch that is silent so long ends (servers send
+					// bookmarks once a minute)
 	std::size_t max_item = 16u << 20; // one object of a list or line of a watch, bytes
+	std::size_t max_items = 1'000'000; // of a list
 	Millis credentials_cache{60'000}; // files are looked at again after that
 	// For those who count: called on the loop's thread, also for what is sent again.
 	std::function<void(const Answer &)> answered;
+};
+
+// How a request ended, for whoever keeps count.
+struct CallOutcome {
+	const char *verb;     // of RBAC: get, list, watch, create, update, patch, delete
+	std::string resource; // pods/binding
+	std::string ns;       // may be empty
+	const Reply &reply;
 };
 
 class Client {
@@ -65,12 +76,18 @@ public:
 	Client(const Client &) = delete;
 	Client &operator=(const Client &) = delete;
 
+	// Told of each call's end before its done; of a watch when it is accepted, too. May
+	// not call the client.
+	void observe(std::function<void(const CallOutcome &)> observer);
+
 	// path: from resource_path(), starts with "/".
 	CallId get(const std::string &path, Done done);
-	CallId create(const std::string &path, const Json &body, Done done);  // POST
+	CallId create(const std::string &path, const Json &body, Done done,
+		      Priority priority = Priority::normal); // POST
 	CallId replace(const std::string &path, const Json &body, Done done); // PUT
-	CallId patch(const std::string &path, PatchType type, const Json &body, Done done);
-	// options: a DeleteOptions object, or null.
+	CallId patch(const std::string &path, PatchType type, const Json &body, Done done,
+		     Priority priority = Priority::normal);
+	// options: a DeleteOptions object, or null. Urgent.
 	CallId delete_(const std::string &path, const Json &options, Done done);
 
 	// item: the text of each object of the list as it arrives, valid during the call
@@ -83,7 +100,7 @@ public:
 	// the watch. cut: the line was longer than max_item and only its begin is given.
 	// up: the server has accepted the watch. query must have watch=true. timeout: for
 	// the whole watch. A watch that ended as it should (end of stream, also within a
-	// line, or false) has status 200 and no error.
+	// line, silence, or false) has status 200 and no error.
 	struct WatchHandler {
 		std::function<void()> up;
 		std::function<bool(std::string_view line, bool cut)> line;

@@ -61,20 +61,31 @@ void Credentials::doubt()
 		stale_after_ = read_at_;
 }
 
+// Inline credentials rotate by a new kubeconfig.
 Result<void> Credentials::read_all()
 {
+	if (access_.file.empty())
+		return use(access_);
+	Result<ClusterAccess> fresh = load_kubeconfig(access_.file, access_.context, access_.owner);
+	if (!fresh.ok())
+		return fresh.error();
+	return use(*fresh);
+}
+
+Result<void> Credentials::use(const ClusterAccess &access)
+{
 	TlsMaterial tls;
-	tls.server_name = access_.tls_server_name;
+	tls.server_name = access.tls_server_name;
 	std::string token;
 	struct Row {
 		const Material &from;
 		const char *what;
 		std::string &to;
 	};
-	const Row rows[] = {{access_.ca, "the certificate authority", tls.ca},
-			    {access_.client_certificate, "the client certificate", tls.certificate},
-			    {access_.client_key, "the client key", tls.key},
-			    {access_.token, "the token", token}};
+	const Row rows[] = {{access.ca, "the certificate authority", tls.ca},
+			    {access.client_certificate, "the client certificate", tls.certificate},
+			    {access.client_key, "the client key", tls.key},
+			    {access.token, "the token", token}};
 	for (const Row &row : rows) {
 		Result<std::string> text = read(row.from, row.what);
 		if (!text.ok())
@@ -90,9 +101,12 @@ Result<void> Credentials::read_all()
 		return Error{access_.source + ": " + fine.error().message};
 
 	const TlsMaterial *old = current_.tls.get();
-	if (!old || old->ca != tls.ca || old->certificate != tls.certificate || old->key != tls.key)
+	if (!old || old->ca != tls.ca || old->certificate != tls.certificate || old->key != tls.key ||
+	    old->server_name != tls.server_name)
 		current_.tls = std::make_shared<const TlsMaterial>(std::move(tls));
 	current_.token = std::move(token);
+	current_.server = access.server;
+	current_.proxy_url = access.proxy_url;
 	return {};
 }
 

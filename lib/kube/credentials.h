@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What proves who we are, read from where a ClusterAccess says and read again as
-// it rotates. One thread. Reads small files: blocks on the disk.
+// Where the API server is and what proves who we are, read from where a ClusterAccess
+// says and read again as it changes: the kubeconfig, too. One thread. Reads small
+// files: blocks on the disk.
 #ifndef SK8_KUBE_CREDENTIALS_H
 #define SK8_KUBE_CREDENTIALS_H
 
@@ -24,6 +25,7 @@ public:
 	struct Current {
 		std::shared_ptr<const TlsMaterial> tls; // another object when it changes
 		std::string token;                      // empty: none
+		std::string server, proxy_url;          // of ClusterAccess
 	};
 
 	// What to use now. If a file cannot be read (or holds nothing usable) what was
@@ -35,6 +37,7 @@ public:
 
 private:
 	Result<void> read_all();
+	Result<void> use(const ClusterAccess &access);
 	Result<std::string> read(const Material &from, const char *what) const;
 
 	ClusterAccess access_;

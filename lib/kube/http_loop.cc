@@ -121,7 +121,10 @@ public:
 		auto t = std::make_unique<HttpTransfer>(id, std::move(request), std::move(done),
 							clock_.monotonic());
 		transfers_.emplace(id, std::move(t));
-		(own ? waiting_own_ : waiting_).push_back(id);
+		if (own)
+			waiting_own_.push_back(id);
+		else
+			queue_.push(transfers_.at(id)->request().priority, id);
 		return id;
 	}
 
@@ -137,6 +140,8 @@ public:
 	}
 
 	std::size_t in_flight() const { return transfers_.size(); }
+	void set_limits(RequestLimits limits) { queue_.set_limits(limits); }
+	void hold_back(Millis time) { queue_.hold_back(clock_.monotonic() + time); }
 
 	void renew_connections()
 	{
@@ -169,17 +174,17 @@ private:
 		std::size_t in_use = 0;
 	};
 
-	// Gives waiting requests to libcurl: watches at once, others up to the limit.
+	// Gives waiting requests to libcurl: watches at once, others within the limits.
 	void admit()
 	{
+		Millis now = clock_.monotonic();
 		for (RequestId id : std::exchange(waiting_own_, {}))
 			if (auto at = transfers_.find(id); at != transfers_.end())
-				attach(*at->second);
-		while (!waiting_.empty() && pooled_ < max_pooled) {
-			RequestId id = waiting_.front();
-			waiting_.pop_front();
-			if (auto at = transfers_.find(id); at != transfers_.end())
-				attach(*at->second);
+				attach(*at->second, now);
+		while (auto next = queue_.next(now)) {
+			auto at = transfers_.find(next->second);
+			if (at == transfers_.end() || !attach(*at->second, now))
+				queue_.ended(next->first); // gone meanwhile, or fails
 		}
 	}
 
@@ -195,17 +200,17 @@ private:
 		return pools_.back();
 	}
 
-	void attach(HttpTransfer &t)
+	bool attach(HttpTransfer &t, Millis now)
 	{
 		Pool &pool = pool_for(t);
-		if (!t.prepare() || curl_multi_add_handle(pool.multi, t.easy()) != CURLM_OK) {
+		if (!t.prepare(doubt_) || curl_multi_add_handle(pool.multi, t.easy()) != CURLM_OK) {
 			t.fail("the request cannot be prepared");
-			return;
+			return false;
 		}
+		t.sent(now);
 		t.pool = &pool;
 		pool.in_use++;
-		if (!t.request().own_connection)
-			pooled_++;
+		return true;
 	}
 
 	void detach(HttpTransfer &t)
@@ -216,8 +221,9 @@ private:
 		curl_multi_remove_handle(pool->multi, t.easy());
 		t.pool = nullptr;
 		pool->in_use--;
-		if (!t.request().own_connection)
-			pooled_--;
+		if (t.request().own_connection)
+			return;
+		queue_.ended(t.request().priority);
 	}
 
 	Millis until_next()
@@ -230,6 +236,8 @@ private:
 			wait = std::min(wait, t->failed() ? Millis(0) : t->deadline() - now);
 		if (pools_.size() > 1)
 			wait = std::min(wait, drain_look);
+		if (std::optional<Millis> due = queue_.due(now))
+			wait = std::min(wait, *due - now);
 		std::lock_guard lock(mutex_);
 		return posted_.empty() ? wait : Millis(0);
 	}
@@ -286,6 +294,8 @@ private:
 				continue; // cancelled by a callback just now
 			std::unique_ptr<HttpTransfer> t = std::move(at->second);
 			transfers_.erase(at);
+			if (t->was_sent())
+				doubt_ = !t->answered();
 			detach(*t);
 			guard("kube: answer", [&] { t->finish(); });
 		}
@@ -328,10 +338,14 @@ private:
 	const Clock &clock_;
 	Fd event_;
 	std::list<Pool> pools_; // never empty
-	std::size_t pooled_ = 0;
 	std::uint64_t last_id_ = 0;
 	std::unordered_map<RequestId, std::unique_ptr<HttpTransfer>> transfers_;
-	std::deque<RequestId> waiting_, waiting_own_;
+	RequestQueue queue_; // of what is not own_connection
+	std::deque<RequestId> waiting_own_;
+	// The last request that ended had no answer: its peer may have vanished without a word,
+	// or its name leads elsewhere by now. Then the other connections are as dead, and each
+	// would cost the next request a timeout.
+	bool doubt_ = false;
 	std::vector<std::unique_ptr<HttpTransfer>> cancelled_;
 	std::map<std::pair<Millis, TimerId>, std::function<void()>> timers_;
 	std::unordered_map<TimerId, Millis> timer_due_;
@@ -372,6 +386,14 @@ void HttpLoop::cancel(RequestId id)
 std::size_t HttpLoop::in_flight() const
 {
 	return impl_->in_flight();
+}
+void HttpLoop::set_limits(RequestLimits limits)
+{
+	impl_->set_limits(limits);
+}
+void HttpLoop::hold_back(Millis time)
+{
+	impl_->hold_back(time);
 }
 void HttpLoop::renew_connections()
 {

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "lib/base/clock.h"
+#include "lib/kube/request_queue.h"
 
 namespace sk8::kube {
 
@@ -34,10 +35,13 @@ struct HttpRequest {
 	std::string url; // https://..., already encoded; everything else is refused
 	std::string content_type;
 	std::string body;
+	// If set: a 2xx answer that says to be of another type is none (status 0).
+	std::string expected_type;
 	std::string bearer_token; // never logged; empty: none
 	std::shared_ptr<const TlsMaterial> tls;
 	std::string proxy_url;
-	Millis timeout{30'000};         // for everything; 0: no limit
+	Priority priority = Priority::normal; // of no interest with own_connection
+	Millis timeout{30'000};         // until it is sent, and again until all has come; 0: none
 	Millis connect_timeout{10'000}; // until TLS stands
 	Millis idle_timeout{0};         // without a byte from the server; 0: no limit
 	std::size_t max_body = 16u << 20; // of a collected body, bytes
@@ -73,12 +77,7 @@ public:
 	using TimerId = std::uint64_t;
 	using Done = std::function<void(HttpResponse)>;
 
-	// Requests on the wire at once, watches apart. Slurm starts jobs in bursts (a cycle of
-	// its backfill), and what waits here for a connection waits for several answers of the
-	// server. Connections are made when a burst first needs them, then kept.
-	static constexpr std::size_t max_pooled = 32;
-
-	// clock must outlive the loop and drives timers, timeout and idle_timeout.
+	// clock must outlive the loop and drives timers, limits, timeout and idle_timeout.
 	// Throws std::bad_alloc if libcurl cannot be set up.
 	explicit HttpLoop(const Clock &clock);
 	// Requests in flight are dropped, their done is not called. Owner's thread, not
@@ -105,10 +104,14 @@ public:
 	void cancel_timer(TimerId id); // unknown or done: no effect
 
 	// Never fails at once: what is wrong comes through done, exactly once, unless
-	// the request is cancelled.
+	// the request is cancelled. It waits for its turn within the limits.
 	RequestId start(HttpRequest request, Done done);
 	void cancel(RequestId id); // done will not be called; unknown or done: no effect
 	std::size_t in_flight() const;
+
+	void set_limits(RequestLimits limits);
+	// The server is overloaded: for so long only urgent requests go.
+	void hold_back(Millis time);
 
 	// From now on no request uses a connection made before: credentials have
 	// changed. Requests with own_connection end with an error, others finish.

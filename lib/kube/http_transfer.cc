@@ -19,10 +19,14 @@ namespace sk8::kube {
 
 namespace {
 
-// A peer that is gone is noticed after that, whatever the kernel's defaults say.
-constexpr long keepalive_idle_s = 30, keepalive_interval_s = 15;
-constexpr unsigned tcp_user_timeout_ms = 60'000;
+// A peer that is gone is noticed after half a minute, whatever the kernel's defaults say.
+constexpr long keepalive_idle_s = 15, keepalive_interval_s = 5;
+constexpr unsigned tcp_user_timeout_ms = 30'000;
+// A name that leads elsewhere by now is followed after that: libcurl's cache, and
+// connections that still work.
+constexpr long dns_cache_s = 30, connection_life_s = 600;
 constexpr std::size_t max_error_body = 1u << 20;
+constexpr std::size_t max_headers = 64u << 10;
 constexpr Millis longest_retry_after{300'000};
 constexpr Millis never = Millis::max();
 
@@ -70,7 +74,7 @@ void HttpTransfer::set(CURLoption option, T value)
 		prepared_ = false; // never send half of what was meant
 }
 
-bool HttpTransfer::prepare()
+bool HttpTransfer::prepare(bool doubt)
 {
 	if (!request_.url.starts_with("https://")) {
 		fail("only https:// is spoken");
@@ -94,6 +98,15 @@ bool HttpTransfer::prepare()
 	set(CURLOPT_TCP_KEEPALIVE, 1L);
 	set(CURLOPT_TCP_KEEPIDLE, keepalive_idle_s);
 	set(CURLOPT_TCP_KEEPINTVL, keepalive_interval_s);
+	set(CURLOPT_DNS_CACHE_TIMEOUT, doubt ? 0L : dns_cache_s);
+	if (doubt)
+		set(CURLOPT_MAXAGE_CONN, 0L);
+#if LIBCURL_VERSION_NUM >= 0x075000
+	set(CURLOPT_MAXLIFETIME_CONN, connection_life_s);
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+	set(CURLOPT_QUICK_EXIT, 1L); // or the end of a request waits for a resolver that hangs
+#endif
 	set(CURLOPT_SOCKOPTFUNCTION, &on_socket_made);
 	set(CURLOPT_OPENSOCKETFUNCTION, &on_socket_wanted);
 	set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -196,7 +209,7 @@ void HttpTransfer::add_header(const std::string &line)
 Millis HttpTransfer::deadline() const
 {
 	Millis total = request_.timeout > Millis(0) ? started_ + request_.timeout : never;
-	Millis idle = request_.idle_timeout > Millis(0) ? last_byte_ + request_.idle_timeout : never;
+	Millis idle = sent_ && request_.idle_timeout > Millis(0) ? last_byte_ + request_.idle_timeout : never;
 	return std::min(total, idle);
 }
 
@@ -207,10 +220,18 @@ void HttpTransfer::expire(Millis now)
 	if (complete_ || failed_ || now < deadline())
 		return;
 	auto seconds = [](Millis t) { return strprintf("%.3g s", double(t.count()) / 1000); };
-	if (request_.timeout > Millis(0) && now >= started_ + request_.timeout)
+	if (!sent_)
+		fail("not sent within " + seconds(request_.timeout) + ": others are before it");
+	else if (request_.timeout > Millis(0) && now >= started_ + request_.timeout)
 		fail("no complete answer within " + seconds(request_.timeout));
 	else
 		fail("nothing came for " + seconds(request_.idle_timeout));
+}
+
+void HttpTransfer::sent(Millis now)
+{
+	sent_ = true;
+	started_ = last_byte_ = now;
 }
 
 void HttpTransfer::fail(std::string why)
@@ -236,10 +257,17 @@ void HttpTransfer::completed(CURLcode result)
 	response_.certificate_problem = result == CURLE_SSL_CERTPROBLEM;
 	if (result != CURLE_OK && !response_.stopped)
 		response_.error = reason(result);
+	if (wrong_type_)
+		response_.status = 0; // whoever answered, it was not the API server
 }
 
 std::string HttpTransfer::reason(CURLcode result) const
 {
+	if (wrong_type_)
+		return "the answer is " + one_line(response_.content_type, 64) + " instead of " +
+		       request_.expected_type + "; the address leads to something else than an API server";
+	if (header_bytes_ > max_headers)
+		return "the answer's headers are larger than " + std::to_string(max_headers) + " bytes";
 	if (too_large_)
 		return "the answer is larger than " + std::to_string(request_.max_body) + " bytes";
 	std::string text = error_[0] ? error_.data() : curl_easy_strerror(result);
@@ -268,6 +296,9 @@ static std::optional<std::string_view> header_value(std::string_view line, std::
 bool HttpTransfer::header_line(std::string_view line)
 {
 	bytes_came_ = true;
+	header_bytes_ += line.size();
+	if (header_bytes_ > max_headers)
+		return false;
 	line = trim(line);
 	if (auto type = header_value(line, "content-type:")) {
 		response_.content_type = *type;
@@ -279,14 +310,22 @@ bool HttpTransfer::header_line(std::string_view line)
 			response_.date = t;
 		return true;
 	}
-	if (!line.empty() || status_told_)
-		return true;
+	return !line.empty() || status_told_ || headers_over();
+}
+
+bool HttpTransfer::headers_over()
+{
 	long status = 0;
 	curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
 	if (status < 200)
 		return true; // another status follows
 	response_.status = static_cast<int>(status);
 	status_told_ = true;
+	// "application/json; charset=utf-8" is meant, too. No type at all: the content tells.
+	wrong_type_ = is_success(response_.status) && !response_.content_type.empty() &&
+		      !response_.content_type.starts_with(request_.expected_type);
+	if (wrong_type_)
+		return false;
 	if (request_.on_status && !silent_)
 		request_.on_status(response_.status);
 	return true;

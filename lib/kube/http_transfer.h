@@ -21,10 +21,13 @@ public:
 	HttpTransfer(const HttpTransfer &) = delete;
 	HttpTransfer &operator=(const HttpTransfer &) = delete;
 
-	// Creates the easy handle. False: fail() has been called or should be.
-	bool prepare();
+	// Creates the easy handle. False: fail() has been called or should be. doubt: names
+	// are looked up anew, and no connection is used that was idle for a second.
+	bool prepare(bool doubt = false);
 	CURL *easy() const { return easy_.get(); }
 	const HttpRequest &request() const { return request_; }
+	// It is on its way now (monotonic): the limits of time begin again.
+	void sent(Millis now);
 
 	// When the next limit of time is reached (monotonic).
 	Millis deadline() const;
@@ -35,6 +38,8 @@ public:
 	void fail(std::string why);
 	void completed(CURLcode result);
 	bool failed() const { return failed_; }
+	bool was_sent() const { return sent_; }
+	bool answered() const { return response_.status != 0; }
 	bool is_complete() const { return complete_; }
 
 	// Calls done. Once, after failed() or is_complete(), detached from libcurl.
@@ -58,6 +63,7 @@ private:
 	bool set_name();
 	void add_header(const std::string &line);
 	bool header_line(std::string_view line);
+	bool headers_over();
 	bool take(std::string_view bytes);
 	std::string reason(CURLcode result) const;
 	template <class T>
@@ -73,7 +79,9 @@ private:
 	HttpLoop::Done done_;
 	HttpResponse response_;
 	Millis started_, last_byte_;
-	bool bytes_came_ = false, status_told_ = false, too_large_ = false;
+	bool sent_ = false;
+	bool bytes_came_ = false, status_told_ = false, too_large_ = false, wrong_type_ = false;
+	std::size_t header_bytes_ = 0;
 	bool failed_ = false, complete_ = false, silent_ = false, prepared_ = true;
 	std::array<char, CURL_ERROR_SIZE> error_{};
 	std::unique_ptr<curl_slist, FreeList> headers_, connect_to_;

@@ -207,7 +207,12 @@ Result<ClusterAccess> load_kubeconfig(const std::string &path, const std::string
 		return doc.error();
 	if (!doc->is_mapping())
 		return Error{path + ": this is no kubeconfig"};
-	return Loader(path, owner).run(*doc, context);
+	Result<ClusterAccess> access = Loader(path, owner).run(*doc, context);
+	if (access.ok()) {
+		access->file = path;
+		access->context = context;
+	}
+	return access;
 }
 
 Result<ClusterAccess> in_cluster_access(const std::string &folder)

@@ -24,6 +24,7 @@ struct Material {
 
 struct ClusterAccess {
 	std::string source;          // for messages: "/etc/slurm/k8s.kubeconfig, context prod"
+	std::string file, context;   // of load_kubeconfig(), to read it again; file may be empty
 	std::string server;          // https://host[:port][/prefix], no slash at the end
 	std::string tls_server_name; // name in the server's certificate; empty: the host
 	std::string proxy_url;       // http://, https:// or socks5://; empty: none

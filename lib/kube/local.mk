@@ -2,6 +2,8 @@
 noinst_LTLIBRARIES += lib/kube/libkube.la
 lib_kube_libkube_la_SOURCES = \
 	lib/kube/backoff.h \
+	lib/kube/call_text.cc \
+	lib/kube/call_text.h \
 	lib/kube/client.cc \
 	lib/kube/client.h \
 	lib/kube/credentials.cc \
@@ -16,10 +18,12 @@ lib_kube_libkube_la_SOURCES = \
 	lib/kube/objects.h \
 	lib/kube/reflector.cc \
 	lib/kube/reflector.h \
+	lib/kube/request_queue.h \
 	lib/kube/requests.cc \
 	lib/kube/requests.h \
 	lib/kube/rescue.cc \
 	lib/kube/rescue.h \
+	lib/kube/resource_version.h \
 	lib/kube/splitter.h \
 	lib/kube/store.h \
 	lib/kube/url.h \

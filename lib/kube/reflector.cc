@@ -3,16 +3,23 @@
 //   start                                 list
 //   list complete                         hand it on, watch from its resourceVersion
 //   list failed                           back off (or Retry-After), list
-//   watch ended, or broke off, or is      watch from the last resourceVersion
-//     overdue
-//   ... after less than 1 s without news  back off, watch from there
-//   watch refused: no answer for 60 s,    back off (or Retry-After), watch from there;
-//     401, 403, 429, 5xx, also as an        after five times 5xx: list
-//     ERROR event
+//   watch ended when it was agreed        watch from the last resourceVersion
+//   ... earlier, or broke off, or is      check, watch from there, once a second at most
+//     silent or overdue
+//   ... after less than 1 s without news  back off, check, watch from there
+//   watch refused: no answer for 60 s,    back off (or Retry-After), check, watch from
+//     401, 403, 429, 5xx, also as an        there; after five times 5xx, or when there was
+//     ERROR event                           no answer for a minute: list
 //   410 by status or ERROR event, or a    list: the place is lost
 //     resourceVersion the server does
-//     not know yet (it was restored)
+//     not know yet, or an event or a
+//     check that is older than what was
+//     seen (it was restored)
 //   any other refusal or ERROR event      back off, list
+// The check: a server that was restored from a backup accepts a watch from a
+// resourceVersion that is still to come and is silent until it comes (Kubernetes API
+// concepts, "Unavailable resource versions"); what happens until then would never be
+// seen. A list of one object tells where the server is.
 // Lists never carry a resourceVersion: the answer is then consistent. One from the
 // watch cache may be older than what was seen before, and what a pod holds would be
 // given away. They are not paginated: pages bypass the server's watch cache, and the
@@ -24,6 +31,7 @@
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/kube/rescue.h"
+#include "lib/kube/resource_version.h"
 #include "lib/kube/splitter.h"
 
 namespace sk8::kube {
@@ -32,6 +40,8 @@ namespace {
 
 constexpr Millis short_watch{1000};
 constexpr Millis longest_silence{60'000}; // until the server accepts a watch
+constexpr Millis long_outage{60'000};    // in which a server could have been restored
+constexpr Millis agreed_margin{10'000};
 constexpr int max_refusals = 5;     // of a watch with 5xx, then a list
 constexpr int max_short_watches = 3; // in a row, then it counts as lost
 
@@ -107,6 +117,7 @@ private:
 	void list()
 	{
 		sink_.list_begins();
+		no_answer_ = false;
 		refusals_ = short_watches_ = 0;
 		call_ = client_.list(
 			options_.path, selectors(), [this](std::string_view item) { listed(item); },
@@ -153,9 +164,12 @@ private:
 		auto length = duration_cast<seconds>(options_.min_watch +
 						     Millis(static_cast<Millis::rep>(most * chance)));
 		watch_began_ = now();
+		watch_ends_ = watch_began_ + length;
 		watch_from_ = version_;
+		heard_ = false;
 		error_event_ = Json();
 		broken_.clear();
+		went_back_.clear();
 		Query query = selectors();
 		query.emplace_back("watch", "true");
 		query.emplace_back("allowWatchBookmarks", "true");
@@ -168,6 +182,7 @@ private:
 				       [this](Reply reply) { watch_ended(std::move(reply)); }});
 		up_timer_ = client_.loop().after(longest_silence, [this] {
 			client_.cancel(call_);
+			no_answer_ = true;
 			again(Next::watch,
 			      "the API server does not answer the watch of " + options_.name, {});
 		});
@@ -186,7 +201,7 @@ private:
 		if (!std::exchange(lost_, false))
 			return;
 		since_ = now();
-		log_info("kube: %s: the watch works again", options_.name.c_str());
+		log_verbose("kube: %s: the watch works again", options_.name.c_str());
 		sink_.regained();
 	}
 
@@ -203,13 +218,21 @@ private:
 			error_event_ = object;
 			return false;
 		}
+		std::string_view v = object["metadata"]["resourceVersion"].str();
+		if (is_older(v, version_)) {
+			if (type == "BOOKMARK")
+				return true;
+			went_back_ = v;
+			return false;
+		}
 		int run = run_;
 		heard_at_ = now();
+		heard_ = true;
 		works();
 		if (run != run_)
 			return false;
 		// Before the sink sees it: an event on which it fails must not come for ever.
-		if (std::string_view v = object["metadata"]["resourceVersion"].str(); !v.empty())
+		if (!v.empty())
 			version_ = v;
 		if (type == "ADDED" || type == "MODIFIED")
 			sink_.changed(object);
@@ -246,6 +269,8 @@ private:
 		client_.loop().cancel_timer(up_timer_);
 		if (!broken_.empty())
 			return again(Next::list, broken_, {});
+		if (!went_back_.empty())
+			return expired(back_text(std::exchange(went_back_, {})));
 		int code = reply.status;
 		std::string why = reply.error;
 		if (!error_event_.is_null()) {
@@ -258,22 +283,62 @@ private:
 		} else if (reply.ok()) {
 			return ended_plainly();
 		}
-		if (place_is_lost(code, reply.body))
+		refused(code, reply.body, why, reply.retry_after);
+	}
+
+	// The watch, or the check before it.
+	void refused(int code, const Json &status, const std::string &why, std::optional<Millis> retry_after)
+	{
+		no_answer_ = code == 0;
+		if (place_is_lost(code, status))
 			return expired(why);
 		bool relist = !may_pass(code) || (code >= 500 && ++refusals_ >= max_refusals);
-		again(relist ? Next::list : Next::watch, why, reply.retry_after);
+		again(relist ? Next::list : Next::watch, why, retry_after);
 	}
 
 	void ended_plainly()
 	{
 		bool news = version_ != watch_from_;
-		if (news || now() - watch_began_ >= short_watch) {
+		Millis lasted = now() - watch_began_;
+		if (lasted >= short_watch) {
 			short_watches_ = 0;
-			return watch();
+			return heard_ && now() >= watch_ends_ - agreed_margin ? watch() : check();
 		}
+		if (news && short_watches_ == 0) {
+			short_watches_ = 1;
+			return check();
+		}
+		// However many news come: not more often than that.
+		if (news)
+			return later(Next::watch, short_watch - lasted);
 		short_watches_++;
 		std::string why = "the API server ends each watch of " + options_.name + " at once";
 		again(Next::watch, short_watches_ >= max_short_watches ? why : "", {});
+	}
+
+	// Is the server where it was?
+	void check()
+	{
+		call_ = client_.list(options_.path, {{"limit", "1"}}, [](std::string_view) {},
+				     [this](Reply reply) { checked(reply); });
+	}
+
+	void checked(const Reply &reply)
+	{
+		if (!reply.ok())
+			return refused(reply.status >= 300 ? reply.status : 0, reply.body, reply.error,
+				       reply.retry_after);
+		std::string_view at = reply.body["metadata"]["resourceVersion"].str();
+		if (is_older(at, version_))
+			return expired(back_text(at));
+		watch();
+	}
+
+	std::string back_text(std::string_view to) const
+	{
+		return "the API server's resourceVersion went back from " + one_line(version_, 32) + " to " +
+		       one_line(to, 32) + ": was etcd restored from a backup? All " + options_.name +
+		       " are listed anew";
 	}
 
 	// --- after something went wrong --------------------------------------------------
@@ -306,19 +371,19 @@ private:
 	void tell_lost(const std::string &why)
 	{
 		why_ = why;
-		if (std::exchange(lost_, true)) {
-			log_debug("kube: %s: still lost: %s", options_.name.c_str(), why.c_str());
+		bool known = std::exchange(lost_, true);
+		log_debug("kube: %s: %s: %s", options_.name.c_str(), known ? "still lost" : "lost", why.c_str());
+		if (known)
 			return;
-		}
-		since_ = now();
-		log_warning("kube: %s: %s", options_.name.c_str(), why.c_str());
+		lost_at_ = since_ = now();
 		sink_.lost(why);
 	}
 
 	void later(Next next, Millis delay)
 	{
 		timer_ = client_.loop().after(delay, [this, next] {
-			next == Next::list ? list() : watch();
+			bool long_gone = lost_ && no_answer_ && now() - lost_at_ >= long_outage;
+			next == Next::list || long_gone ? list() : check();
 		});
 	}
 
@@ -339,8 +404,10 @@ private:
 	Backoff backoff_;
 	int run_ = 0; // changes at stop()
 	bool synced_ = false, lost_ = false, complained_ = false;
-	Millis complained_at_{0}, heard_at_{0};
-	std::string version_, watch_from_, broken_, buffer_, why_;
+	bool heard_ = false;     // something came on this watch
+	bool no_answer_ = false; // the last refusal was none, or no whole one
+	Millis complained_at_{0}, heard_at_{0}, lost_at_{0}, watch_ends_{0};
+	std::string version_, watch_from_, broken_, went_back_, buffer_, why_;
 	Json error_event_;
 	Millis watch_began_{0}, since_{0};
 	int refusals_ = 0, short_watches_ = 0;

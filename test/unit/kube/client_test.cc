@@ -87,6 +87,7 @@ TEST_CASE("client: a refusal says verb, resource, object and the server's reason
 	CHECK(r.retry_after == Millis(3000));
 	CHECK(contains(r.error, "cannot get nodes n1"));
 
+	rig.clock.advance(Millis(3000)); // for so long nothing that can wait is sent
 	rig.server.push(409, "{\"message\":\"forged\\nline\"}");
 	r = rig.reply([&](auto d) { c.get(resource_path({"a.b", "v1", "cs"}, "", ""), d); });
 	CHECK(contains(r.error, "cannot get cs at"));

@@ -108,6 +108,7 @@ TEST_CASE("http: a server that accepts and never answers costs one timeout of vi
 		r.timeout = Millis(30'000);
 		std::optional<HttpResponse> got;
 		rig.loop.start(r, [&](HttpResponse x) { got = std::move(x); });
+		rig.settle();
 		if (url == hanging.url())
 			REQUIRE(rig.until([&] { return hanging.count() == 1; }));
 		rig.clock.advance(Millis(29'999));
@@ -301,16 +302,18 @@ TEST_CASE("http: after renew_connections nothing uses an old connection, and wha
 
 TEST_CASE("http: more requests than the pool allows wait their turn, a watch does not")
 {
-	const int pool = HttpLoop::max_pooled;
+	const int pool = RequestLimits().in_flight;
 	HttpsServer server;
 	Rig rig;
 	std::vector<std::shared_ptr<Stream>> streams;
 	int done = 0;
 	for (int i = 0; i < pool; i++) {
 		streams.push_back(server.push_stream());
-		rig.loop.start(request_to(server.url()), [&](HttpResponse) { done++; });
+		HttpRequest r = request_to(server.url());
+		r.priority = Priority::urgent; // others leave one place
+		rig.loop.start(r, [&](HttpResponse) { done++; });
 	}
-	REQUIRE(rig.until([&] { return server.count() == pool; }));
+	REQUIRE(rig.until([&] { return int(server.count()) == pool; }));
 	server.push(200, "watch");
 	HttpRequest watch = request_to(server.url());
 	watch.own_connection = true;

@@ -8,8 +8,11 @@
 #include <fstream>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +44,15 @@ Pki::Identity signed_by_ca(const std::string &folder, const std::string &name, c
 	return {slurp(folder + "/" + name + ".crt"), slurp(folder + "/" + name + ".key")};
 }
 
+Pki::Identity expired_yesterday(const std::string &folder, const std::string &san)
+{
+	run("cd " + folder + " && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+	    "-subj /CN=expired -keyout expired.key -out expired.csr && echo subjectAltName=" + san +
+	    " > expired.ext && openssl x509 -req -in expired.csr -CA ca.crt -CAkey ca.key -CAcreateserial "
+	    "-days -1 -extfile expired.ext -out expired.crt");
+	return {slurp(folder + "/expired.crt"), slurp(folder + "/expired.key")};
+}
+
 void remove_folder()
 {
 	run("rm -rf " + Pki::get().folder);
@@ -58,7 +70,9 @@ Pki make_pki()
 		    ".key -out " + name + ".crt");
 	out.ca = slurp(out.folder + "/ca.crt");
 	out.other_ca = slurp(out.folder + "/other.crt");
-	out.server = signed_by_ca(out.folder, "server", "DNS:localhost,IP:127.0.0.1");
+	const std::string here = "DNS:localhost,IP:127.0.0.1,IP:127.0.0.2,IP:::1";
+	out.server = signed_by_ca(out.folder, "server", here);
+	out.expired = expired_yesterday(out.folder, here);
 	out.elsewhere = signed_by_ca(out.folder, "elsewhere", "DNS:api.example");
 	out.client = signed_by_ca(out.folder, "client", "DNS:client");
 	std::atexit(remove_folder);
@@ -189,19 +203,29 @@ struct HttpsServer::Hooks {
 	static void on_stream_end(void *of) { delete static_cast<std::shared_ptr<Stream> *>(of); }
 };
 
-HttpsServer::HttpsServer(const Pki::Identity &identity, int port)
+HttpsServer::HttpsServer(const Pki::Identity &identity, int port, const std::string &address)
+	: address_(address)
 {
 	std::signal(SIGPIPE, SIG_IGN);
-	sockaddr_in at = loopback(port);
+	sockaddr_in at4 = loopback(port);
+	sockaddr_in6 at6{};
+	at6.sin6_family = AF_INET6;
+	at6.sin6_port = at4.sin_port;
+	const bool six = ::inet_pton(AF_INET6, address.c_str(), &at6.sin6_addr) == 1;
+	if (!six && ::inet_pton(AF_INET, address.c_str(), &at4.sin_addr) != 1)
+		throw std::runtime_error(address + " is no address");
+	const sockaddr *at = six ? reinterpret_cast<const sockaddr *>(&at6) : reinterpret_cast<const sockaddr *>(&at4);
 	daemon_ = MHD_start_daemon(
-		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_TLS,
+		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_TLS |
+			(six ? MHD_USE_IPv6 : MHD_NO_FLAG),
 		static_cast<std::uint16_t>(port), nullptr, nullptr, &Hooks::on_request, this,
-		MHD_OPTION_SOCK_ADDR, reinterpret_cast<sockaddr *>(&at), MHD_OPTION_HTTPS_MEM_KEY,
+		MHD_OPTION_SOCK_ADDR, at, MHD_OPTION_HTTPS_MEM_KEY,
 		identity.key.c_str(), MHD_OPTION_HTTPS_MEM_CERT, identity.certificate.c_str(),
 		MHD_OPTION_URI_LOG_CALLBACK, &Hooks::on_target, nullptr, MHD_OPTION_NOTIFY_COMPLETED,
-		&Hooks::on_end, nullptr, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+		&Hooks::on_end, nullptr, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, std::size_t(256) << 10, MHD_OPTION_END);
 	if (!daemon_)
-		throw std::runtime_error("the test's HTTPS server does not start");
+		throw std::runtime_error("the test's HTTPS server does not start at " + address);
 	port_ = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port;
 }
 
@@ -235,6 +259,18 @@ std::shared_ptr<Stream> HttpsServer::push_stream()
 	return s;
 }
 
+void HttpsServer::answer_checks(const std::string &version)
+{
+	std::lock_guard lock(mutex_);
+	checks_ = version;
+}
+
+std::string HttpsServer::url() const
+{
+	const std::string host = address_.find(':') == address_.npos ? address_ : "[" + address_ + "]";
+	return "https://" + host + ":" + std::to_string(port_);
+}
+
 std::vector<Seen> HttpsServer::seen() const
 {
 	std::lock_guard lock(mutex_);
@@ -246,8 +282,12 @@ MHD_Result HttpsServer::answer_next(MHD_Connection *c, const Seen &seen)
 	Answer a;
 	{
 		std::unique_lock lock(mutex_);
-		seen_.push_back(seen);
-		if (answers_.empty()) {
+		const bool check = !checks_.empty() && seen.target.find("limit=1") != std::string::npos;
+		if (!check)
+			seen_.push_back(seen);
+		if (check) {
+			a.body = R"({"metadata":{"resourceVersion":")" + checks_ + R"("},"items":[]})";
+		} else if (answers_.empty()) {
 			a.status = 503;
 			a.body = R"({"kind":"Status","message":"the test has no answer for this"})";
 		} else {
@@ -278,6 +318,78 @@ int free_port()
 	int port = bound_port(fd);
 	::close(fd);
 	return port;
+}
+
+TunnelProxy::TunnelProxy()
+	: fd_(listen_on_any()), stop_(::eventfd(0, EFD_CLOEXEC)), port_(bound_port(fd_)), thread_([this] { run(); })
+{
+}
+
+TunnelProxy::~TunnelProxy()
+{
+	::eventfd_write(stop_, 1);
+	thread_.join();
+	::close(fd_);
+	::close(stop_);
+}
+
+std::string TunnelProxy::heard() const
+{
+	std::lock_guard lock(mutex_);
+	return heard_;
+}
+
+void TunnelProxy::run()
+{
+	for (;;) {
+		pollfd fds[] = {{fd_, POLLIN, 0}, {stop_, POLLIN, 0}};
+		if (::poll(fds, 2, -1) < 0 || fds[1].revents)
+			return;
+		int client = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+		if (client < 0)
+			return;
+		serve(client);
+		::close(client);
+	}
+}
+
+void TunnelProxy::serve(int client)
+{
+	std::string head;
+	char byte;
+	while (head.find("\r\n\r\n") == head.npos && ::read(client, &byte, 1) == 1)
+		head += byte;
+	{
+		std::lock_guard lock(mutex_);
+		heard_ += head;
+	}
+	std::size_t colon = head.find(':');
+	if (!head.starts_with("CONNECT ") || colon == head.npos)
+		return;
+	sockaddr_in to = loopback(std::atoi(head.c_str() + colon + 1));
+	int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const std::string_view yes = "HTTP/1.1 200 OK\r\n\r\n";
+	if (::connect(server, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0 &&
+	    ::write(client, yes.data(), yes.size()) > 0)
+		copy(client, server);
+	::close(server);
+}
+
+void TunnelProxy::copy(int one, int other)
+{
+	for (;;) {
+		pollfd fds[] = {{one, POLLIN, 0}, {other, POLLIN, 0}, {stop_, POLLIN, 0}};
+		if (::poll(fds, 3, -1) < 0 || fds[2].revents)
+			return;
+		for (int i = 0; i < 2; i++) {
+			char buffer[4096];
+			if (!fds[i].revents)
+				continue;
+			ssize_t n = ::read(fds[i].fd, buffer, sizeof(buffer));
+			if (n <= 0 || ::write(fds[1 - i].fd, buffer, static_cast<std::size_t>(n)) != n)
+				return;
+		}
+	}
 }
 
 SilentServer::SilentServer() : fd_(listen_on_any()), port_(bound_port(fd_)) {}

@@ -12,6 +12,7 @@
 #include <microhttpd.h>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Pki {
 	Identity server;  // signed by ca, for localhost and 127.0.0.1
 	Identity elsewhere; // signed by ca, for api.example only
 	Identity client;
+	Identity expired;   // as server, but its time is over
 	static const Pki &get();
 };
 
@@ -60,13 +62,18 @@ struct Seen {
 
 class HttpsServer {
 public:
-	explicit HttpsServer(const Pki::Identity &identity = Pki::get().server, int port = 0);
+	explicit HttpsServer(const Pki::Identity &identity = Pki::get().server, int port = 0,
+			     const std::string &address = "127.0.0.1");
 	~HttpsServer();
 	HttpsServer(const HttpsServer &) = delete;
 	HttpsServer &operator=(const HttpsServer &) = delete;
 
 	int port() const { return port_; }
-	std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
+	// What a reflector asks before it goes on with a watch (limit=1) is answered with this
+	// resourceVersion, is in no order with the answers and not among the requests seen.
+	// Empty: as any other request.
+	void answer_checks(const std::string &version);
+	std::string url() const;
 
 	void push(Answer answer);
 	void push(int status, const std::string &body) { push({status, body, {}, nullptr, false}); }
@@ -80,11 +87,13 @@ private:
 	void release_all();
 	MHD_Result answer_next(MHD_Connection *c, const Seen &seen);
 
+	const std::string address_;
 	MHD_Daemon *daemon_ = nullptr;
 	int port_ = 0;
 	mutable std::mutex mutex_;
 	std::condition_variable stopped_;
 	bool stopping_ = false;
+	std::string checks_ = "1000000000";
 	std::deque<Answer> answers_;
 	std::vector<Seen> seen_;
 	std::vector<std::shared_ptr<Stream>> streams_;
@@ -92,6 +101,29 @@ private:
 
 // A port on which nothing listens now.
 int free_port();
+
+// A proxy that makes tunnels (CONNECT) to ports of the loopback, one after the other,
+// and remembers what it was told in the clear.
+class TunnelProxy {
+public:
+	TunnelProxy();
+	~TunnelProxy();
+	TunnelProxy(const TunnelProxy &) = delete;
+	TunnelProxy &operator=(const TunnelProxy &) = delete;
+
+	int port() const { return port_; }
+	std::string heard() const;
+
+private:
+	void run();
+	void serve(int client);
+	void copy(int one, int other);
+
+	int fd_ = -1, stop_ = -1, port_ = 0;
+	mutable std::mutex mutex_;
+	std::string heard_;
+	std::thread thread_;
+};
 
 // Listens and never says a word.
 class SilentServer {

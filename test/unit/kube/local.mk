@@ -11,10 +11,13 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/http_loop_test.cc \
 	test/unit/kube/https_server.cc \
 	test/unit/kube/https_server.h \
+	test/unit/kube/fake_dns.cc \
+	test/unit/kube/fake_dns.h \
 	test/unit/kube/kubeconfig_test.cc \
 	test/unit/kube/node_objects_test.cc \
 	test/unit/kube/pod_objects_test.cc \
 	test/unit/kube/reflector_test.cc \
+	test/unit/kube/request_queue_test.cc \
 	test/unit/kube/requests_test.cc \
 	test/unit/kube/rescue_test.cc \
 	test/unit/kube/rig.h \
@@ -22,6 +25,7 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/splitter_test.cc \
 	test/unit/kube/store_test.cc \
 	test/unit/kube/temp_folder.h \
+	test/unit/kube/transport_test.cc \
 	test/unit/kube/url_test.cc \
 	test/unit/kube/virtual_clock.h \
 	test/unit/kube/work_queue_test.cc
