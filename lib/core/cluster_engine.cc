@@ -14,8 +14,10 @@ static constexpr Millis connect_again{10'000};
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     std::shared_ptr<SlurmWorker> worker)
 	: settings_(settings), host_(host), holds_(holds), worker_(std::move(worker)), loop_(clock_),
-	  random_(std::random_device{}())
+	  random_(std::random_device{}()), link_(settings.name, *this)
 {
+	loop_.set_limits({.in_flight = static_cast<int>(settings.api.in_flight),
+			  .per_second = static_cast<double>(settings.api.requests_per_second)});
 }
 
 ClusterEngine::~ClusterEngine() = default;
@@ -181,11 +183,12 @@ void ClusterEngine::connect()
 	auto access = settings_.kubeconfig.empty()
 			      ? kube::in_cluster_access()
 			      : kube::load_kubeconfig(settings_.kubeconfig, settings_.context, host_.slurm_uid);
-	if (access)
+	if (access) {
+		link_.back("kubeconfig");
 		return build(*access);
+	}
 	access_error_ = access.error().message;
-	log_limited(LogLevel::error, settings_.name, "cluster %s: %s", settings_.name.c_str(),
-		    access_error_.c_str());
+	link_.lost("kubeconfig", access_error_);
 	loop_.after(connect_again, [this] { connect(); });
 }
 
@@ -203,6 +206,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	kube::ClientOptions options;
 	options.answered = [this](const kube::Answer &a) { count_answer(settings_.name, a); };
 	client_ = std::make_unique<kube::Client>(loop_, access, options);
+	client_->observe([this](const kube::CallOutcome &outcome) { link_.called(outcome); });
 	kube_ = std::make_unique<KubeLink>(*client_);
 	slurm_ = worker_->port(settings_.name);
 	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
@@ -221,13 +225,17 @@ void ClusterEngine::watch_pods(const std::string &scheduler_name)
 	options.name = "pods of cluster " + settings_.name;
 	options.path = resource_path(kube::pods_resource);
 	options.field_selector = "spec.schedulerName=" + scheduler_name;
+	const std::string what = "pods of " + scheduler_name;
 	kube::Reflector<kube::Pod>::Callbacks call;
-	call.on_replace = [this, scheduler_name, first = true](std::vector<kube::PodPtr> pods) mutable {
+	call.on_replace = [this, scheduler_name, what, first = true](std::vector<kube::PodPtr> pods) mutable {
 		listed("pods", std::exchange(first, false));
+		link_.back(what);
 		pods_->pods_replaced(scheduler_name, pods);
 	};
 	call.on_upsert = [this](kube::PodPtr pod) { pods_->pod_changed(pod); };
 	call.on_delete = [this](kube::PodPtr last) { pods_->pod_removed(last); };
+	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
+	call.on_regained = [this, what] { link_.back(what); };
 	pod_reflectors_.push_back(std::make_unique<kube::Reflector<kube::Pod>>(
 		*client_, options, kube::decode_pod, call, [this] { return random(); }));
 	pod_reflectors_.back()->start();
@@ -241,10 +249,13 @@ void ClusterEngine::watch_nodes()
 	kube::Reflector<kube::Node>::Callbacks call;
 	call.on_replace = [this, first = true](std::vector<kube::NodePtr> nodes) mutable {
 		listed("nodes", std::exchange(first, false));
+		link_.back("nodes");
 		pods_->nodes_replaced(nodes);
 	};
 	call.on_upsert = [this](kube::NodePtr node) { pods_->node_changed(node); };
 	call.on_delete = [this](kube::NodePtr last) { pods_->node_removed(last); };
+	call.on_lost = [this](std::string why) { link_.lost("nodes", why); };
+	call.on_regained = [this] { link_.back("nodes"); };
 	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(
 		*client_, options, kube::decode_node, call, [this] { return random(); });
 	node_reflector_->start();

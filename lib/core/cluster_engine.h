@@ -15,6 +15,7 @@
 #include "lib/core/cluster_numbers.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/ledger_file.h"
+#include "lib/core/link_state.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
@@ -87,6 +88,7 @@ private:
 	// Engine thread only, in the order of construction.
 	std::mt19937_64 random_;
 	std::string access_error_; // why there is no client; empty: there is one
+	LinkState link_;
 	std::unique_ptr<kube::Client> client_;
 	std::unique_ptr<KubePort> kube_;
 	std::unique_ptr<SlurmPort> slurm_;

@@ -62,7 +62,8 @@ void KubeLink::set_finalizer(const PodKey &key, bool present, Done done)
 	meta.set(present ? "finalizers" : "$deleteFromPrimitiveList/finalizers", list);
 	Json patch = Json::object();
 	patch.set("metadata", meta);
-	client_.patch(pod_path(key), kube::PatchType::strategic, patch, answer(std::move(done)));
+	client_.patch(pod_path(key), kube::PatchType::strategic, patch, answer(std::move(done)),
+		      kube::Priority::urgent);
 }
 
 void KubeLink::bind(const PodKey &key, const std::string &node,
@@ -79,7 +80,7 @@ void KubeLink::bind(const PodKey &key, const std::string &node,
 	Json body = Json::object();
 	body.set("apiVersion", "v1").set("kind", "Binding").set("metadata", meta);
 	body.set("target", target);
-	client_.create(pod_path(key, "binding"), body, answer(std::move(done)));
+	client_.create(pod_path(key, "binding"), body, answer(std::move(done)), kube::Priority::urgent);
 }
 
 void KubeLink::delete_pod(const PodKey &key, std::int64_t grace_seconds, Done done)
@@ -106,23 +107,21 @@ void KubeLink::set_condition(const PodKey &key, const std::string &resource_vers
 	meta.set("uid", key.uid).set("resourceVersion", resource_version);
 	Json patch = Json::object();
 	patch.set("metadata", meta).set("status", status);
-	client_.patch(pod_path(key, "status"), kube::PatchType::strategic, patch, answer(std::move(done)));
+	client_.patch(pod_path(key, "status"), kube::PatchType::strategic, patch, answer(std::move(done)),
+		      kube::Priority::low);
 }
 
 void KubeLink::create_event(const PodKey &key, const PodEvent &event, Done done)
 {
-	const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
-					    std::chrono::system_clock::now().time_since_epoch())
-					    .count();
-	const std::string now = format_rfc3339(now_us / 1'000'000);
+	const std::string now = format_rfc3339(event.time_us / 1'000'000);
 	Json object = Json::object();
 	object.set("apiVersion", "v1").set("kind", "Pod").set("namespace", key.ns);
 	object.set("name", key.name).set("uid", key.uid);
 	Json meta = Json::object();
-	// As client-go names them: unique without asking.
+	// As client-go names them: unique without asking, the same when it is sent again.
 	meta.set("namespace", key.ns);
-	meta.set("name", key.name.substr(0, 200) + strprintf(".%llx%02llx", static_cast<unsigned long long>(now_us),
-							     static_cast<unsigned long long>(next_event_++ & 0xff)));
+	meta.set("name",
+		 key.name.substr(0, 200) + strprintf(".%llx", static_cast<unsigned long long>(event.time_us)));
 	Json source = Json::object();
 	source.set("component", names::component);
 	Json body = Json::object();
@@ -132,7 +131,8 @@ void KubeLink::create_event(const PodKey &key, const PodEvent &event, Done done)
 	body.set("message", one_line(event.message, max_message));
 	body.set("firstTimestamp", now).set("lastTimestamp", now).set("count", Json::integer(1));
 	body.set("reportingComponent", names::component);
-	client_.create(resource_path(events_resource, key.ns), body, answer(std::move(done)));
+	client_.create(resource_path(events_resource, key.ns), body, answer(std::move(done)),
+		      kube::Priority::low);
 }
 
 // ---- volumes ----

@@ -31,7 +31,6 @@ private:
 	void read_class(std::shared_ptr<VolumeWalk> walk, const std::string &claim, const std::string &name);
 
 	kube::Client &client_;
-	std::uint64_t next_event_ = 0;
 };
 
 } // namespace sk8::core

@@ -33,6 +33,8 @@ struct PodCondition {
 struct PodEvent {
 	bool warning = false;
 	std::string reason, message;
+	// Unix time in microseconds; a repeated request with the same one makes no second event.
+	std::int64_t time_us = 0;
 };
 
 class KubePort {

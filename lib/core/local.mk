@@ -33,6 +33,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/ledger_file.h \
 	lib/core/lifecycle.cc \
 	lib/core/lifecycle.h \
+	lib/core/link_state.cc \
+	lib/core/link_state.h \
 	lib/core/metrics.cc \
 	lib/core/metrics.h \
 	lib/core/metrics_server.cc \

@@ -30,6 +30,7 @@ inline constexpr std::string_view event_refused = "SlurmRefused";
 inline constexpr std::string_view event_never_runs = "SlurmNeverRuns";
 inline constexpr std::string_view event_scheduled = "Scheduled"; // as kube-scheduler says it
 inline constexpr std::string_view event_bind_failed = "FailedScheduling";
+inline constexpr std::string_view event_denied = "SlurmMissingRight";
 inline constexpr std::string_view event_job_ended = "SlurmJobEnded";
 inline constexpr std::string_view event_adopted = "SlurmAdopted";
 inline constexpr std::string_view event_unproven = "SlurmContainersUnproven";

@@ -2,6 +2,7 @@
 #include "lib/core/pod_reports.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "lib/base/log.h"
 #include "lib/core/pod_log.h"
@@ -12,7 +13,8 @@ static constexpr double tokens_per_second = 25, burst = 50;
 static constexpr int max_in_flight = 2; // most of the connections are for Bindings and DELETEs
 static constexpr std::size_t max_events = 2000;
 static constexpr Millis per_pod{15'000};
-static constexpr Millis retry{1'000};
+static constexpr Millis retry{1'000}, longest_pause{60'000};
+static constexpr int max_tries = 20; // of one event: a quarter of an hour if it is the only one
 
 void PodReports::condition(const PodKey &key, const kube::PodPtr &pod, PodCondition condition)
 {
@@ -63,7 +65,11 @@ void PodReports::event(const PodKey &key, PodEvent event)
 		if (dropped_++ % 1000 == 0)
 			log_warning("events: too many, %zu dropped so far", dropped_);
 	}
-	events_.emplace_back(key, std::move(event));
+	const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
+					    std::chrono::system_clock::now().time_since_epoch())
+					    .count();
+	event.time_us = last_event_us_ = std::max(now_us, last_event_us_ + 1); // each its own
+	events_.push_back({key, std::move(event)});
 	pump();
 }
 
@@ -78,40 +84,93 @@ bool PodReports::take_token()
 	return true;
 }
 
-void PodReports::pump()
+bool PodReports::may_send_event() const
 {
-	while ((!queue_.empty() || !events_.empty()) && in_flight_ < max_in_flight) {
-		if (take_token()) {
-			if (!send_next())
-				tokens_ += 1;
-			continue;
-		}
-		if (!pump_planned_) {
-			pump_planned_ = true;
-			timer_.after(Millis(1000 / static_cast<int>(tokens_per_second)), [this] {
-				pump_planned_ = false;
-				pump();
-			});
-		}
-		return;
-	}
+	return !events_.empty() && event_lane_.rests_until <= timer_.now();
+}
+
+bool PodReports::may_send_condition() const
+{
+	return !queue_.empty() && condition_lane_.rests_until <= timer_.now();
 }
 
 // Events first: an end is worth more than a reason for waiting.
-bool PodReports::send_next()
+void PodReports::pump()
 {
-	if (!events_.empty()) {
-		auto [key, event] = std::move(events_.front());
-		events_.pop_front();
-		in_flight_++;
-		kube_.create_event(key, event, [this, key](const KubeReply &r) {
-			in_flight_--;
-			if (!r.ok())
-				log_pod(verbose, key, job_of_(key.uid), "event: %s", r.error.c_str());
-			pump();
-		});
-		return true;
+	while (in_flight_ < max_in_flight && (may_send_event() || may_send_condition())) {
+		if (!take_token())
+			return pump_later(Millis(1000 / static_cast<int>(tokens_per_second)));
+		if (may_send_event())
+			send_event();
+		else if (!send_next_condition())
+			tokens_ += 1;
 	}
+}
+
+void PodReports::pump_later(Millis delay)
+{
+	if (std::exchange(pump_planned_, true))
+		return;
+	timer_.after(delay, [this] {
+		pump_planned_ = false;
+		pump();
+	});
+}
+
+// ---- refusals ----
+
+// Not about this pod or this text: nobody answers, an overloaded or broken server, a
+// right that is missing.
+static bool may_pass(const KubeReply &r)
+{
+	return r.status == 0 || r.status == 401 || r.status == 403 || r.status == 429 || r.status >= 500;
+}
+
+static Millis pause_after(int failures)
+{
+	return std::min(longest_pause, retry * (1 << std::min(failures, 10)));
+}
+
+void PodReports::rest(Lane &lane, const KubeReply &r)
+{
+	const Millis pause = std::max(pause_after(lane.failures++), r.retry_after.value_or(Millis(0)));
+	lane.rests_until = timer_.now() + pause;
+	timer_.after(pause, [this] { pump(); });
+}
+
+// ---- events ----
+
+void PodReports::send_event()
+{
+	Waiting next = std::move(events_.front());
+	events_.pop_front();
+	in_flight_++;
+	kube_.create_event(next.key, next.event, [this, next](const KubeReply &r) {
+		in_flight_--;
+		if (r.ok() || !may_pass(r)) // 409: it arrived the first time
+			event_lane_.failures = 0;
+		if (!r.ok())
+			event_refused(next, r);
+		pump();
+	});
+}
+
+void PodReports::event_refused(Waiting waiting, const KubeReply &r)
+{
+	log_pod(verbose, waiting.key, job_of_(waiting.key.uid), "event: %s", r.error.c_str());
+	if (!may_pass(r))
+		return;
+	rest(event_lane_, r);
+	// One that is refused again and again (its namespace goes) stands in nobody's way: the
+	// others come first, and then it is given up.
+	if (++waiting.failures < max_tries && events_.size() < max_events)
+		events_.push_back(std::move(waiting));
+}
+
+// ---- conditions ----
+
+bool PodReports::send_next_condition()
+{
 	const std::string uid = std::move(queue_.front());
 	queue_.pop_front();
 	auto it = wishes_.find(uid);
@@ -133,20 +192,30 @@ void PodReports::send_condition(Wish &w)
 	const std::string uid = w.key.uid;
 	kube_.set_condition(w.key, w.pod->meta.resource_version, w.condition, [this, uid](const KubeReply &r) {
 		in_flight_--;
-		auto it = wishes_.find(uid);
-		if (!r.ok() && it != wishes_.end()) {
-			// 409: the pod has changed; its new version has arrived or will.
-			it->second.sent = {};
-			it->second.not_before = timer_.now() + retry;
-			it->second.wanted =
-				it->second.pod && r.status != 404 && r.status != 403 && r.status != 422;
-			if (it->second.wanted)
-				enqueue(uid, it->second);
-			else if (r.status != 409)
-				log_pod(warning, it->second.key, job_of_(uid), "condition: %s", r.error.c_str());
+		if (may_pass(r))
+			rest(condition_lane_, r);
+		else
+			condition_lane_.failures = 0;
+		if (auto it = wishes_.find(uid); it != wishes_.end()) {
+			if (r.ok())
+				it->second.failures = 0;
+			else
+				condition_refused(it->second, r);
 		}
 		pump();
 	});
+}
+
+void PodReports::condition_refused(Wish &w, const KubeReply &r)
+{
+	// 409: the pod has changed; its new version has arrived or will.
+	w.sent = {};
+	w.wanted = w.pod && (may_pass(r) || r.status == 409);
+	w.not_before = timer_.now() + pause_after(w.failures++);
+	if (w.wanted)
+		enqueue(w.key.uid, w);
+	else
+		log_pod(warning, w.key, job_of_(w.key.uid), "condition: %s", r.error.c_str());
 }
 
 } // namespace sk8::core

@@ -2,7 +2,8 @@
 //
 // What pods' owners are told: the PodScheduled condition and events. Of low
 // importance and in great number, so rate limited, merged, bounded, and never in
-// the way of a Binding or a DELETE. Engine thread only.
+// the way of a Binding or a DELETE. What the API server does not take now waits and
+// is sent when it does. Engine thread only.
 #ifndef SK8_CORE_POD_REPORTS_H
 #define SK8_CORE_POD_REPORTS_H
 
@@ -37,20 +38,40 @@ private:
 		kube::PodPtr pod;
 		PodCondition condition, sent;
 		Millis not_before{0};
+		int failures = 0;
 		bool wanted = false, queued = false;
+	};
+	struct Waiting {
+		PodKey key;
+		PodEvent event;
+		int failures = 0;
+	};
+	// Conditions, or events: after a refusal that is not about one pod all of them rest.
+	struct Lane {
+		Millis rests_until{0};
+		int failures = 0;
 	};
 	void enqueue(const std::string &uid, Wish &w);
 	void pump();
+	void pump_later(Millis delay);
 	bool take_token();
-	bool send_next();
+	bool may_send_event() const;
+	bool may_send_condition() const;
+	void send_event();
+	void event_refused(Waiting waiting, const KubeReply &r);
+	bool send_next_condition();
 	void send_condition(Wish &w);
+	void condition_refused(Wish &w, const KubeReply &r);
+	void rest(Lane &lane, const KubeReply &r);
 
 	KubePort &kube_;
 	TimerPort &timer_;
 	const std::function<std::uint32_t(const std::string &)> job_of_;
 	std::unordered_map<std::string, Wish> wishes_; // by uid
 	std::deque<std::string> queue_;                // uids whose condition is to be sent
-	std::deque<std::pair<PodKey, PodEvent>> events_;
+	std::deque<Waiting> events_;
+	Lane condition_lane_, event_lane_;
+	std::int64_t last_event_us_ = 0;
 	double tokens_ = 50;
 	Millis filled_{0};
 	int in_flight_ = 0;

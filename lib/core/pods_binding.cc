@@ -53,7 +53,9 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 	Entry &e = it->second;
 	if (!r.ok()) {
 		log_pod(verbose, e.key, job_id(e), "finalizer could not be set: %s", r.error.c_str());
-		ports_.timer.after(retry_delay(e.protect_failures++), [this, uid] {
+		tell_denied(e, r);
+		const Millis delay = std::max(retry_delay(e.protect_failures++), r.retry_after.value_or(Millis(0)));
+		ports_.timer.after(delay, [this, uid] {
 			if (auto again = entries_.find(uid); again != entries_.end())
 				again->second.protecting = false;
 			sync(uid);
@@ -200,12 +202,13 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 		e.binding_unsure = true;
 		doubt(e);
 	}
-	binding_failed(e, r.error);
+	tell_denied(e, r);
+	binding_failed(e, r.error, r.retry_after);
 }
 
-void PodsController::binding_failed(Entry &e, const std::string &why)
+void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
-	back_off(e, "cannot be bound: " + why);
+	back_off(e, "cannot be bound: " + why, at_least);
 	if (e.job && e.job->running() && ports_.timer.now() - e.binding_since > settings_.pods.bind_timeout) {
 		log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
 		reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});

@@ -382,6 +382,7 @@ std::uint64_t PodsController::elapsed_ms(Millis since) const
 
 // ---- retries ----
 
+static constexpr std::size_t max_denied = 16; // told of one pod
 static constexpr Millis first_delay{500}, longest_delay{30'000};
 
 Millis PodsController::retry_delay(int failures)
@@ -391,7 +392,9 @@ Millis PodsController::retry_delay(int failures)
 
 void PodsController::back_off(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
-	const Millis delay = retry_delay(e.failures++);
+	Millis delay = retry_delay(e.failures++);
+	// Pods that failed together do not come back together.
+	delay += delay * static_cast<int>(std::hash<std::string>()(e.key.uid) % 32) / 100;
 	e.trouble = why;
 	e.retry_at = ports_.timer.now() + std::max(delay, at_least.value_or(Millis(0)));
 	// What fails again and again is no passing conflict.
@@ -406,6 +409,20 @@ void PodsController::succeeded(Entry &e)
 	e.failures = 0;
 	e.retry_at = Millis(0);
 	e.trouble.clear();
+}
+
+void PodsController::refused(Entry &e, const std::string &what, const KubeReply &r)
+{
+	back_off(e, what + r.error, r.retry_after);
+	tell_denied(e, r);
+}
+
+// Its owner sees what the administrator has to mend; until then it is tried again.
+void PodsController::tell_denied(Entry &e, const KubeReply &r)
+{
+	if (r.status != 403 || e.denied.size() >= max_denied || !e.denied.insert(r.error).second)
+		return;
+	reports_.event(e.key, {true, std::string(names::event_denied), r.error});
 }
 
 void PodsController::plan_retry(Entry &e)

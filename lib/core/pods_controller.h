@@ -103,6 +103,7 @@ private:
 		bool refusal_by_nodes = false;
 		std::string told;         // the last Warning: a refusal, or that its job never runs
 		std::string trouble;      // why the last try failed, for the condition
+		std::set<std::string> denied; // missing rights that were told
 
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
@@ -174,7 +175,7 @@ private:
 	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
-	void binding_failed(Entry &e, const std::string &why);
+	void binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
 
 	// Wraps an answer: finds the entry again, ends its op, calls f, then sync().
 	template <class Reply>
@@ -189,6 +190,9 @@ private:
 	std::uint64_t elapsed_ms(Millis since) const;
 	static Millis retry_delay(int failures);
 	void back_off(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
+	// The API server refused or did not answer: back_off(), and a missing right is told.
+	void refused(Entry &e, const std::string &what, const KubeReply &r);
+	void tell_denied(Entry &e, const KubeReply &r);
 	void succeeded(Entry &e);
 	void plan_retry(Entry &e);
 

@@ -36,7 +36,7 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 		e.absent = true;
 		e.doubted = false;
 	} else {
-		back_off(e, r.error, r.retry_after);
+		refused(e, "", r);
 	}
 }
 
@@ -328,7 +328,7 @@ void PodsController::deleted(Entry &e, const KubeReply &r)
 	if (r.status == 404 || r.status == 409)
 		doubt(e); // gone, or another uid, or a collision with another writer
 	if (r.status != 404)
-		back_off(e, "pod could not be deleted: " + r.error, r.retry_after);
+		refused(e, "pod could not be deleted: ", r);
 }
 
 // The job ended before its pod had a node.
@@ -420,7 +420,7 @@ void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
 		return;
 	}
 	if (!r.ok()) {
-		back_off(e, "finalizer could not be removed: " + r.error, r.retry_after);
+		refused(e, "finalizer could not be removed: ", r);
 		// Another pod of this name, or only a collision with another writer.
 		if (r.status == 409 || r.status == 422)
 			doubt(e);

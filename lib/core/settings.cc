@@ -83,6 +83,18 @@ static const Schema<PodSettings> &pod_schema()
 	return *schema;
 }
 
+static const Schema<ApiSettings> &api_schema()
+{
+	using A = ApiSettings;
+	static const auto *schema = new Schema<A>{
+		field("inFlight", &A::in_flight, "Requests that the API server is given at once, watches apart. One is kept for Bindings and deletes; conditions and events get a third.")
+			.range(1, 100),
+		field("requestsPerSecond", &A::requests_per_second, "Requests that it is given per second in the long run; twice as many at once after a quiet time. When they run short conditions and events wait first, Bindings and deletes last.")
+			.range(1, 10'000),
+	};
+	return *schema;
+}
+
 static std::string bad_cluster_name(const std::string &name)
 {
 	for (char c : name)
@@ -105,6 +117,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
+		object("api", &C::api, api_schema(), "How much the API server is asked for."),
 	};
 	return *schema;
 }

@@ -54,6 +54,14 @@ struct PodSettings {
 	bool operator==(const PodSettings &) const = default;
 };
 
+// How much the engine may ask of the API server; see kube::RequestLimits.
+struct ApiSettings {
+	std::int64_t in_flight = 32;
+	std::int64_t requests_per_second = 500;
+
+	bool operator==(const ApiSettings &) const = default;
+};
+
 struct ClusterSettings {
 	std::string name;
 	std::string kubeconfig; // empty: in-cluster service account
@@ -62,6 +70,7 @@ struct ClusterSettings {
 	std::vector<NamespaceSettings> namespaces;
 	NodeSettings nodes;
 	PodSettings pods;
+	ApiSettings api;
 
 	bool operator==(const ClusterSettings &) const = default;
 };

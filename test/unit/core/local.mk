@@ -11,9 +11,12 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/hostile_test.cc \
 	test/unit/core/ledger_file_test.cc \
 	test/unit/core/lifecycle_test.cc \
+	test/unit/core/link_state_test.cc \
 	test/unit/core/metrics_server_test.cc \
 	test/unit/core/metrics_table_test.cc \
+	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pods_controller_test.cc \
+	test/unit/core/refusals_test.cc \
 	test/unit/core/release_test.cc \
 	test/unit/core/request_test.cc \
 	test/unit/core/rights_test.cc \

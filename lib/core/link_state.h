@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What an administrator is told of the way to a cluster: one line when it is lost, one
+// when it is back, one for each right that is missing and when it is given. Engine
+// thread only.
+#ifndef SK8_CORE_LINK_STATE_H
+#define SK8_CORE_LINK_STATE_H
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "lib/core/timer_port.h"
+#include "lib/kube/client.h"
+
+namespace sk8::core {
+
+class LinkState {
+public:
+	// timer must outlive this, and run nothing of it after its end.
+	LinkState(std::string cluster, TimerPort &timer) : cluster_(std::move(cluster)), timer_(timer) {}
+
+	// Of what ("pods", "nodes") there is no news any more; why: one sentence.
+	void lost(const std::string &what, const std::string &why);
+	// There is, and nothing was missed. Without effect if it was not lost.
+	void back(const std::string &what);
+	void called(const kube::CallOutcome &outcome);
+
+	bool connected() const { return lost_.empty(); }
+	Millis since() const { return since_; }                       // monotonic, of connected()
+	const std::string &last_trouble() const { return trouble_; } // empty: there was none
+	// Verbs and resources that were refused and not allowed since: "create pods/binding".
+	std::set<std::string> missing_rights() const;
+
+private:
+	using Right = std::pair<std::string, std::string>; // verb, resource
+
+	void tell_lost();
+
+	const std::string cluster_;
+	TimerPort &timer_;
+	std::set<std::string> lost_;
+	std::string trouble_;
+	Millis since_{0}, told_at_{0};
+	bool told_ = false, ever_told_ = false, tell_planned_ = false;
+	int untold_ = 0; // outages that were over before they were told
+	std::map<Right, std::set<std::string>> denied_; // in which namespaces
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include <set>
+
+#include "lib/base/log.h"
+#include "lib/core/pod_reports.h"
+#include "test/unit/catch.h"
+#include "test/unit/core/world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+// An API server that answers each condition and each event with a status.
+struct Reports final : KubePort {
+	test::VirtualTimer timer;
+	PodReports reports{*this, timer, [](const std::string &) { return 0u; }};
+	std::function<int(const PodEvent &)> event_status = [](const PodEvent &) { return 201; };
+	int condition_status = 200;
+	std::optional<Millis> retry_after;
+	std::vector<std::string> events, conditions; // that were asked for
+	std::set<std::int64_t> times;
+
+	Reports() { set_log_sink([](LogLevel, const char *) {}, LogLevel::error); }
+	~Reports() override { set_log_sink(nullptr, LogLevel::info); }
+
+	static PodKey key(const std::string &name) { return {"c", "ns", name, "uid-" + name}; }
+	void tell(const std::string &name, const std::string &text)
+	{
+		reports.event(key(name), {true, "Reason", text});
+	}
+	void wish(const std::string &name, const std::string &text)
+	{
+		auto pod = std::make_shared<kube::Pod>();
+		pod->meta.resource_version = "1";
+		reports.condition(key(name), pod, {"SlurmPending", text});
+	}
+	KubeReply reply(int status) const
+	{
+		KubeReply r;
+		r.status = status;
+		r.error = status >= 200 && status < 300 ? "" : "no";
+		r.retry_after = retry_after;
+		return r;
+	}
+
+	void create_event(const PodKey &, const PodEvent &event, Done done) override
+	{
+		events.push_back(event.message);
+		times.insert(event.time_us);
+		const int status = event_status(event);
+		timer.after(Millis(1), [this, done, status] { done(reply(status)); });
+	}
+	void set_condition(const PodKey &key, const std::string &, const PodCondition &c, Done done) override
+	{
+		conditions.push_back(key.name + ":" + c.message);
+		timer.after(Millis(1), [this, done, status = condition_status] { done(reply(status)); });
+	}
+	void get_pod(const PodKey &, Done) override {}
+	void set_finalizer(const PodKey &, bool, Done) override {}
+	void bind(const PodKey &, const std::string &, const std::map<std::string, std::string> &, Done) override {}
+	void delete_pod(const PodKey &, std::int64_t, Done) override {}
+	void get_volumes(const PodKey &, const std::vector<std::string> &,
+			 std::function<void(const Volumes &)>) override
+	{
+	}
+};
+
+} // namespace
+
+TEST_CASE("reports: events of an outage arrive afterwards, each once, and nothing is hammered meanwhile")
+{
+	Reports r;
+	const int status = GENERATE(0, 401, 403, 429, 503);
+	r.event_status = [&](const PodEvent &) { return status; };
+	for (const char *text : {"a", "b", "c"})
+		r.tell("p", text);
+	r.timer.advance(Millis(120'000));
+	CHECK(r.events.size() >= 5); // tried again
+	CHECK(r.events.size() <= 14);
+	CHECK(r.times.size() == 3); // by the same name: a second event cannot come of it
+	r.events.clear();
+	r.event_status = [](const PodEvent &) { return 201; };
+	r.timer.advance(Millis(61'000));
+	CHECK(std::multiset<std::string>(r.events.begin(), r.events.end()) ==
+	      std::multiset<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("reports: an event that is refused for ever stands in nobody's way and is given up")
+{
+	Reports r;
+	r.event_status = [](const PodEvent &e) { return e.message == "bad" ? 403 : 201; };
+	r.tell("p", "bad");
+	r.tell("p", "good");
+	r.timer.advance(Millis(3'000));
+	CHECK(std::count(r.events.begin(), r.events.end(), "good") == 1);
+	r.timer.advance(Millis(3'600'000));
+	const auto bad = std::count(r.events.begin(), r.events.end(), "bad");
+	CHECK(bad > 1);
+	CHECK(bad <= 20);
+	r.event_status = [](const PodEvent &) { return 422; }; // about this event: not again
+	r.tell("p", "wrong");
+	r.timer.advance(Millis(3'600'000));
+	CHECK(std::count(r.events.begin(), r.events.end(), "wrong") == 1);
+}
+
+TEST_CASE("reports: conditions without the right to write them cost a request a minute, and come when it is given")
+{
+	Reports r;
+	r.condition_status = 403;
+	for (int i = 0; i < 100; i++)
+		r.wish("p" + std::to_string(i), "waits");
+	r.timer.advance(Millis(600'000));
+	CHECK(r.conditions.size() <= 30);
+	r.conditions.clear();
+	r.condition_status = 200;
+	r.timer.advance(Millis(130'000));
+	CHECK(std::set<std::string>(r.conditions.begin(), r.conditions.end()).size() == 100);
+}
+
+TEST_CASE("reports: Retry-After of a condition's or an event's refusal is obeyed")
+{
+	Reports r;
+	r.condition_status = 429;
+	r.event_status = [](const PodEvent &) { return 429; };
+	r.retry_after = Millis(200'000);
+	r.wish("p", "waits");
+	r.tell("p", "event");
+	r.timer.advance(Millis(199'000));
+	CHECK(r.conditions.size() == 1);
+	CHECK(r.events.size() == 1);
+	r.timer.advance(Millis(3'000));
+	CHECK(r.conditions.size() == 2);
+	CHECK(r.events.size() == 2);
+}
