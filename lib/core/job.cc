@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/job.h"
 
+#include "lib/base/text.h"
+
 namespace sk8::core {
 
 static std::string text(const char *s)
@@ -28,6 +30,21 @@ Job job_from_abi(const sk8_job &j)
 		out.cores.assign(j.cores, j.cores + j.core_count);
 	out.memory_mb = j.memory_mb;
 	return out;
+}
+
+std::string our_excluded_nodes(const std::set<std::string> &nodes)
+{
+	if (nodes.empty())
+		return "";
+	return join({nodes.begin(), nodes.end()}, ",") + "," + *nodes.begin();
+}
+
+bool are_our_excluded_nodes(std::string_view list)
+{
+	if (list.empty())
+		return true;
+	const std::size_t last = list.rfind(',');
+	return last != list.npos && list.substr(last + 1) == list.substr(0, list.find(','));
 }
 
 const char *job_state_name(sk8_job_state state)

@@ -5,7 +5,9 @@
 #define SK8_CORE_JOB_H
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/sk8_abi.h"
@@ -46,6 +48,12 @@ struct Job {
 
 Job job_from_abi(const sk8_job &j); // copies
 const char *job_state_name(sk8_job_state state); // "CANCELLED"
+
+// A list of excluded nodes as we write it ends with the node that it begins with: so it
+// tells, also after a restart, that no administrator has written it. Slurm keeps the text
+// as it was given and counts a node once. "" is ours, too.
+std::string our_excluded_nodes(const std::set<std::string> &nodes);
+bool are_our_excluded_nodes(std::string_view list);
 
 } // namespace sk8::core
 

@@ -23,7 +23,7 @@ struct JobRequest {
 	std::uint64_t memory_mb = 0; // 0: the partition's default
 	std::uint32_t time_limit_minutes = 0;
 	std::optional<std::int64_t> nice;
-	std::string excluded_nodes; // comma list, sorted
+	std::string excluded_nodes; // comma list
 	std::string required_node;  // adoption: there and now, or not at all
 };
 

@@ -46,10 +46,12 @@ bool kubelet_reports_over(const kube::Pod &pod)
 	for (const auto &c : pod.containers)
 		if (!no_process(c))
 			return false;
-	if (pod.phase == "Succeeded" || pod.phase == "Failed")
+	// After the garbage collector's phase, what waited when the kubelet was last heard of
+	// may have started since.
+	if (!pod.garbage_collected && (pod.phase == "Succeeded" || pod.phase == "Failed"))
 		return true;
 	// Before Kubernetes 1.27 a deleted pod could go without a final phase.
-	if (!pod.meta.deleting || pod.containers.empty())
+	if ((!pod.meta.deleting && !pod.garbage_collected) || pod.containers.empty())
 		return false;
 	for (const auto &c : pod.containers)
 		if (c.state != kube::ContainerStatus::State::terminated)

@@ -118,9 +118,10 @@ void PodsController::place_and_bind()
 			continue;
 		Entry &e = it->second;
 		e.op = Op::none;
-		// The job may have ended meanwhile: then there is nothing to bind to.
+		// Meanwhile the job may have ended, or the pod may be gone: a hold that is made
+		// after the proof that nothing runs would be freed by nothing.
 		std::optional<Hold> hold;
-		if (e.job && e.job->running())
+		if (e.pod && !e.pod->meta.deleting && e.job && e.job->running())
 			hold = ports_.holds.place(e.key, e.job->ref);
 		if (!hold) {
 			sync(uid);
@@ -198,11 +199,16 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	}
 	// No answer may mean that it happened; 409 also answers our own earlier
 	// Binding; 404 may be another pod by now. The pod's object tells.
-	if (r.status == 0 || r.status == 404 || r.status == 409 || r.status >= 500) {
+	if (r.status == 0 || r.status >= 500)
 		e.binding_unsure = true;
+	if (e.binding_unsure || r.status == 404 || r.status == 409)
 		doubt(e);
-	}
+	if (r.status == 404)
+		keep_only_if_unsure(e); // there is no such pod: this Binding did nothing
 	tell_denied(e, r);
+	// Nobody refuses it: that Kubernetes cannot be reached ends no job, its pod may run.
+	if (r.status == 0)
+		return back_off(e, "cannot be bound: " + r.error, r.retry_after);
 	binding_failed(e, r.error, r.retry_after);
 }
 

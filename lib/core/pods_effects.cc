@@ -101,13 +101,10 @@ void PodsController::submit(Entry &e)
 // What Kubernetes forbids, and where ports or slots are taken; sorted.
 std::string PodsController::excluded_nodes(const Entry &e)
 {
-	const std::string &fixed = nodes_.choose(*e.pod, e.volumes).excluded;
 	std::set<std::string> all = use_.excluded(e.key.uid, *e.pod);
-	if (all.empty())
-		return fixed;
-	for (auto name : split(fixed, ','))
+	for (auto name : split(nodes_.choose(*e.pod, e.volumes).excluded, ','))
 		all.emplace(name);
-	return join({all.begin(), all.end()}, ",");
+	return our_excluded_nodes(all);
 }
 
 void PodsController::read_volumes(Entry &e)
@@ -232,7 +229,7 @@ void PodsController::mirror(Entry &e)
 
 	std::string excluded = excluded_nodes(e);
 	// Another list than the one that we gave is an administrator's: it stays.
-	if (excluded == e.excluded || e.job->excluded_nodes != e.excluded)
+	if (excluded == e.excluded || e.job->excluded_nodes != e.excluded || !are_our_excluded_nodes(e.excluded))
 		return;
 	// Even if no node fits now: the job waits, and nodes come back.
 	e.excluded = std::move(excluded);

@@ -157,6 +157,12 @@ void SlurmWorker::run(const Exclude &e, SlurmReply &reply)
 {
 	const std::string mark = e.key.mark();
 	sk8_outcome out{};
+	sk8_job now{};
+	// An administrator may have been faster than we have seen.
+	if (ops_.find(e.ref.id, &now) && !are_our_excluded_nodes(now.excluded_nodes)) {
+		reply.text = "an administrator has chosen the nodes that the job excludes";
+		return;
+	}
 	ops_.exclude(e.ref.id, e.ref.submit_time, mark.c_str(), e.nodes.c_str(), &out);
 	copy_outcome(out, reply);
 }

@@ -314,6 +314,8 @@ void decode_status(const Json &status, Pod &pod)
 			});
 	}
 	status["conditions"].each_item([&](const Json &c) {
+		if (c["type"].str() == "DisruptionTarget")
+			pod.garbage_collected |= c["status"].str() == "True" && c["reason"].str() == "DeletionByPodGC";
 		if (c["type"].str() != "PodScheduled")
 			return;
 		pod.scheduled_condition_true = c["status"].str() == "True";

@@ -112,6 +112,9 @@ struct Pod {
 	std::string message;
 	std::vector<ContainerStatus> containers; // init, regular and ephemeral
 	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
+	// The pod garbage collector wrote the phase, not the kubelet: condition DisruptionTarget,
+	// reason DeletionByPodGC (Kubernetes 1.26 and later, "Pod disruption conditions").
+	bool garbage_collected = false;
 	bool scheduled_condition_true = false;
 	std::string scheduled_reason, scheduled_message; // of PodScheduled, if present
 

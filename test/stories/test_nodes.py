@@ -46,7 +46,7 @@ def test_pod_that_waits_is_kept_off_a_node_that_is_cordoned_meanwhile(stand):
 	pod.wait_job("PENDING")
 	stand.patch_node("n1", {"unschedulable": True})
 	try:
-		wait_for("the job's excluded node", lambda: pod.job()["ExcNodeList"] == "n1", 20, pod.about)
+		wait_for("the job's excluded node", lambda: set(pod.job()["ExcNodeList"].split(",")) == {"n1"}, 20, pod.about)
 		blockers[0].cancel()
 		blockers[0].wait("CANCELLED")
 		stand.scheduled()

@@ -82,6 +82,15 @@ TEST_CASE("only the kubelet's word that the last container is gone makes a pod o
 	rejected.started_at = 0; // not the kubelet's word
 	CHECK(state_of(rejected) == PodState::bound);
 
+	kube::Pod cut_off = bound_pod(State::waiting); // started after its kubelet was last heard of
+	cut_off.phase = "Failed";
+	CHECK(state_of(cut_off) == PodState::over);
+	cut_off.garbage_collected = true;
+	CHECK(state_of(cut_off) == PodState::bound);
+	kube::Pod ended = bound_pod(State::terminated);
+	ended.garbage_collected = true;
+	CHECK(state_of(ended) == PodState::over);
+
 	kube::Pod two = bound_pod(State::terminated);
 	two.containers.push_back(bound_pod(State::running).containers[0]);
 	CHECK(state_of(two) == PodState::bound);

@@ -38,7 +38,7 @@ TEST_CASE("a pod waits in the queue, runs where Slurm chose, and its exit code i
 	CHECK(w.pod("p").node_name == "");
 	CHECK(w.conditions["p"].reason == "SlurmPending");
 	CHECK(contains(w.conditions["p"].message, "Slurm job 100 is pending in partition batch: Resources, priority 1000"));
-	CHECK(w.jobs[0].request.excluded_nodes == "slurm-only");
+	CHECK(w.jobs[0].request.excluded_nodes == "slurm-only,slurm-only");
 
 	w.slurm_starts("p", "n2", {3, 4, 6});
 	w.run();
@@ -688,7 +688,7 @@ TEST_CASE("a node that becomes unfit is excluded from waiting jobs")
 	cordoned->unschedulable = true;
 	w.controller->node_changed(cordoned);
 	w.run();
-	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only");
+	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only,n1");
 	CHECK(w.count("exclude") == 1);
 }
 
@@ -704,7 +704,7 @@ TEST_CASE("a pod that no node fits says so and waits for a node that does")
 	w.controller->node_changed(gpu);
 	w.run();
 	REQUIRE(w.jobs.size() == 1);
-	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only");
+	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only,n1");
 }
 
 TEST_CASE("a host port is given once per node, also to two pods that start together")
@@ -723,14 +723,14 @@ TEST_CASE("a host port is given once per node, also to two pods that start toget
 	CHECK(w.exists("b")); // its job went back to the queue
 	REQUIRE(w.job_of("b"));
 	CHECK(w.job_of("b")->state == SK8_JOB_PENDING);
-	CHECK(w.excluded("b") == "n1,slurm-only");
+	CHECK(w.excluded("b") == "n1,slurm-only,n1");
 	CHECK(w.job_of("c")->state == SK8_JOB_PENDING);
-	CHECK(w.excluded("c") == "n1,slurm-only");
+	CHECK(w.excluded("c") == "n1,slurm-only,n1");
 
 	w.kubelet_starts("a");
 	w.kubelet_ends("a", 0);
 	w.run(Millis(1'000));
-	CHECK(w.excluded("c") == "slurm-only");
+	CHECK(w.excluded("c") == "slurm-only,slurm-only");
 }
 
 TEST_CASE("a node whose pod slots are taken is avoided")
@@ -743,10 +743,10 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 	running(w, "a");
 	w.create_pod("b");
 	w.run();
-	CHECK(w.excluded("b") == "n1,slurm-only");
+	CHECK(w.excluded("b") == "n1,slurm-only,n1");
 	w.kubelet_ends("a", 0);
 	w.run();
-	CHECK(w.excluded("b") == "slurm-only");
+	CHECK(w.excluded("b") == "slurm-only,slurm-only");
 }
 
 TEST_CASE("a suspended job's pod is kept")
@@ -801,6 +801,54 @@ TEST_CASE("an administrator's list of excluded nodes is left alone")
 	w.controller->node_changed(cordoned);
 	w.run();
 	CHECK(w.count("exclude") == 0);
+}
+
+TEST_CASE("an administrator's list of excluded nodes is left alone also after a restart")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.jobs[0].job.excluded_nodes = "n2";
+	w.restart();
+	w.run();
+	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
+	cordoned->unschedulable = true;
+	w.controller->node_changed(cordoned);
+	w.run();
+	CHECK(w.count("exclude") == 0);
+}
+
+TEST_CASE("our list of excluded nodes is kept right also after a restart")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.restart();
+	w.run();
+	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
+	cordoned->unschedulable = true;
+	w.controller->node_changed(cordoned);
+	w.run();
+	CHECK(w.excluded("p") == "n1,slurm-only,n1");
+}
+
+TEST_CASE("a job that starts when its pod has just gone leaves nothing masked")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.watch_delivers = false;
+	const kube::Pod last = w.pod("p");
+	w.user_deletes("p");
+	w.slurm_starts("p");
+	// in one turn: the job's start, then the news that the pod is gone
+	w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
+	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.controller->end_of_turn();
+	w.run(Millis(5'000));
+	CHECK(w.job_of("p")->ended());
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.controller->size() == 0);
 }
 
 TEST_CASE("duplicates and replays change nothing")
