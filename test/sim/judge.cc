@@ -2,6 +2,7 @@
 #include "test/sim/judge.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/core/hold_journal.h"
 #include "lib/core/lifecycle.h"
@@ -17,11 +18,16 @@ void Judge::violation(const std::string &what)
 		verdict_ = what;
 }
 
-Judge::PodTruth *Judge::truth_of(const std::string &mark)
+const Judge::PodTruth *Judge::truth_of(const std::string &mark) const
 {
 	auto key = core::PodKey::from_mark(mark);
 	auto it = key ? pods_.find(key->uid) : pods_.end();
 	return it == pods_.end() ? nullptr : &it->second;
+}
+
+Judge::PodTruth *Judge::truth_of(const std::string &mark)
+{
+	return const_cast<PodTruth *>(std::as_const(*this).truth_of(mark));
 }
 
 // ---- what people did ----
@@ -205,7 +211,7 @@ void Judge::pod_event(const ApiEvent &event)
 	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);
 	// the finalizer is sent with the Binding, and either may be slow
 	const bool just_bound = time_.now() - t.bound_at < 5 * second;
-	t.lost = runs || (!t.had_finalizer && (trouble_ || just_bound));
+	t.lost |= runs || t.may_arrive || (!t.had_finalizer && (trouble_ || just_bound));
 	if (runs && !trouble_ && !t.restored && !just_bound)
 		violation("I3: the object of pod " + t.name + " can vanish while it runs: it lacks our finalizer");
 }
@@ -262,10 +268,12 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	}
 	// what a lost pod holds may keep others away for ever
 	for (const auto &[id, job] : slurm_->jobs())
-		if (job.live() && (lost == 0 || !job.pending()))
+		if (const PodTruth *t = truth_of(job.mark); job.live() && !(t && t->lost) && (lost == 0 || !job.pending()))
 			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
 	for (const auto &[name, pod] : api_.pods()) {
 		const std::string who = name_of("pod", name, pod->meta.uid);
+		if (pods_.at(pod->meta.uid).lost)
+			continue;
 		if (pod->meta.deleting)
 			return who + " is deleted and does not go";
 		if (pod->phase != "Succeeded" && pod->phase != "Failed" && (lost == 0 || !pod->node_name.empty()))

@@ -38,7 +38,9 @@ public:
 	void excluded_by_people(const SlurmJob &job) { exclusions_[ref(job)] = job.excluded; }
 	void priority_by_people(const SlurmJob &job) { priorities_[ref(job)] = job.priority; }
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
-	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
+	// A garbage collector's phase hides whether what waited has started since: the pod may
+	// stay masked until a person decides.
+	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = pods_.at(uid).lost = true; }
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	void slurm_crashed()
 	{
@@ -66,9 +68,11 @@ public:
 	void job_ended(const SlurmJob &job) override;
 	void job_ended_by_us(const SlurmJob &before, const sk8_end &end) override;
 	void submitted_by_us(const SlurmJob &job) override;
+	void pinned_by_us(const SlurmJob &job) override { exclusions_.erase(ref(job)); }
 	void started_without_being_woken(const SlurmJob &job) override;
 	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
 	void condition_by_us(const core::PodKey &) override {}
+	void binding_by_us(const core::PodKey &key, bool may_arrive) override { pods_.at(key.uid).may_arrive = may_arrive; }
 
 private:
 	using Ref = std::pair<std::uint32_t, std::int64_t>;
@@ -82,11 +86,13 @@ private:
 		int bound = 0, started = 0;
 		Micros bound_at = 0;
 		bool ended_by_itself = false, job_told = false, had_finalizer = false;
+		bool may_arrive = false;   // a Binding was sent, and no answer told what became of it
 		bool lost = false;         // its object vanished before anybody could tell how it ended
 		std::set<std::string> finalizers; // of others
 	};
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
 	PodTruth *truth_of(const std::string &mark);
+	const PodTruth *truth_of(const std::string &mark) const;
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
 	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end);
 

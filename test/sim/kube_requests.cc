@@ -92,7 +92,10 @@ bool KubeRequests::goes_wrong(const std::shared_ptr<Request> &r)
 		break;
 	default: // it hangs, and takes effect when nobody waits for it any more
 		give_up_later(r);
-		time_.after(dice_.between("hang " + r->stream, second, 60 * second), [r] { r->effect(); });
+		time_.after(dice_.between("hang " + r->stream, second, 60 * second), [this, r] {
+			if (!lost_)
+				r->effect();
+		});
 		return true;
 	}
 	if (r->what.starts_with("get"))
@@ -103,7 +106,7 @@ bool KubeRequests::goes_wrong(const std::shared_ptr<Request> &r)
 
 void KubeRequests::arrive(const std::shared_ptr<Request> &r)
 {
-	if (!alive_ && dice_.chance("dead " + r->stream, 500))
+	if (lost_ || (!alive_ && dice_.chance("dead " + r->stream, 500)))
 		return; // never left the machine
 	if (api_.down)
 		return answer(r, status(0), 1 * ms);
@@ -151,9 +154,14 @@ void KubeRequests::set_finalizer(const PodKey &key, bool present, Done done)
 void KubeRequests::bind(const PodKey &key, const std::string &node,
 			const std::map<std::string, std::string> &annotations, Done done)
 {
+	watcher_.binding_by_us(key, true);
 	send("bind to " + node, key, true,
 	     [this, key, node, annotations] { return status(api_.bind(key.name, key.uid, node, annotations)); },
-	     std::move(done));
+	     [this, key, done = std::move(done)](const KubeReply &r) {
+		     if (r.status >= 400 && r.status < 500)
+			     watcher_.binding_by_us(key, false);
+		     done(r);
+	     });
 }
 
 void KubeRequests::delete_pod(const PodKey &key, std::int64_t grace, Done done)

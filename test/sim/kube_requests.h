@@ -18,6 +18,7 @@ namespace sk8::sim {
 class RequestWatcher {
 public:
 	virtual ~RequestWatcher() = default;
+	virtual void binding_by_us(const core::PodKey &key, bool may_arrive) = 0;
 	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	virtual void condition_by_us(const core::PodKey &key) = 0;
 };
@@ -31,6 +32,8 @@ public:
 	}
 	// The process died: what is under way may arrive, the answers do not.
 	void die() { alive_ = false; }
+	// What is on its way never arrives.
+	void lose() { lost_ = true; }
 
 	int faults = 0;               // permille of the requests that go wrong
 	bool strips_finalizers = false; // mutant: all of them, others' too
@@ -61,7 +64,7 @@ private:
 	ModelApi &api_;
 	RequestWatcher &watcher_;
 	std::function<void(std::function<void()>)> turn_; // runs f on the engine's thread
-	bool alive_ = true;
+	bool alive_ = true, lost_ = false;
 };
 
 } // namespace sk8::sim

@@ -291,8 +291,14 @@ void ModelSlurm::process_ends(const SlurmJob &job, bool by_itself)
 	const auto delay = dice_.between("slurm/kill", 10 * ms, 3 * second);
 	time_.after(delay, [this, copy = job, life = life_] {
 		std::erase_if(processes_, [&](const auto &p) { return belongs(p, copy); });
-		if (life != life_ || !up())
+		if (!up())
 			return;
+		if (life != life_) { // a slurmctld that has forgotten the end hears of it from slurmd
+			SlurmJob *known = find(copy.id);
+			if (known && known->running() && known->submit_time == copy.submit_time)
+				finish(*known, SK8_JOB_FAILED, 9, SK8_NO_UID);
+			return;
+		}
 		select_.nodes.at(copy.node).completing--;
 		kick();
 	});

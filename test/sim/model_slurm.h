@@ -41,6 +41,8 @@ public:
 	virtual void job_ended(const SlurmJob &job) = 0;
 	virtual void job_ended_by_us(const SlurmJob &before, const sk8_end &end) = 0;
 	virtual void submitted_by_us(const SlurmJob &job) = 0;
+	// It goes where its pod is, whatever it was to exclude.
+	virtual void pinned_by_us(const SlurmJob &job) = 0;
 	virtual void started_without_being_woken(const SlurmJob &job) = 0;
 };
 

@@ -132,6 +132,12 @@ bool Process::effect(const char *what)
 	return true;
 }
 
+void Process::lose_requests()
+{
+	if (requests_)
+		requests_->lose();
+}
+
 void Process::die()
 {
 	if (!alive_)

@@ -42,6 +42,7 @@ public:
 	// It has reached that effect: nothing it does from then on reaches the outside.
 	bool dying() const { return dying_; }
 	void die();
+	void lose_requests();
 
 	// ---- slurmctld's side ----
 	void node_init() override;

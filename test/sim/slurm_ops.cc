@@ -95,6 +95,7 @@ bool ModelSlurm::start_there(SlurmJob &job, const char *node, sk8_outcome &out)
 {
 	job.required = node;
 	job.excluded.clear();
+	watcher_.pinned_by_us(job);
 	if (!try_start(job))
 		fail(out, false, "Requested nodes are busy");
 	changed();

@@ -223,6 +223,7 @@ private:
 	void job_ended(const SlurmJob &) override {}
 	void job_ended_by_us(const SlurmJob &, const sk8_end &) override {}
 	void submitted_by_us(const SlurmJob &) override {}
+	void pinned_by_us(const SlurmJob &) override {}
 	void started_without_being_woken(const SlurmJob &) override {}
 
 	Schedule time_;

@@ -98,7 +98,10 @@ struct Verbs {
 			return;
 		w.judge_.phase_by_people(pod->meta.uid);
 		w.judge_.deleted_by_people(pod->meta.uid);
-		w.api_.change(pod->meta.name, pod->meta.uid, [](kube::Pod &p) { p.phase = "Failed"; });
+		w.api_.change(pod->meta.name, pod->meta.uid, [](kube::Pod &p) {
+			p.phase = "Failed";
+			p.garbage_collected = true;
+		});
 		w.api_.remove(pod->meta.name, pod->meta.uid, -1);
 	}
 	static void cordon(World &w, const Action &a)

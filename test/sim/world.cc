@@ -63,6 +63,9 @@ void World::crash()
 	judge_.slurm_crashed();
 	if (std::exchange(forget_, false)) {
 		tell(story_, "StateSaveLocation is lost");
+		// Then nothing is left that could know of a Binding that arrives later: a
+		// limit, told in doc/reliability.md.
+		dead_.back()->lose_requests();
 		slurm_.lose_state();
 		disk_ = {};
 	}
