@@ -21,11 +21,29 @@
 
 namespace sk8::core {
 
+// Slurm gives nobody masked cores. But a slurmctld that was killed comes back with jobs as
+// they were some seconds before: one that had ended in truth runs again, where another pod
+// has been bound since.
+std::string PodsController::cores_held_by_others(const Entry &e) const
+{
+	const auto &cores = e.job->cores;
+	const auto found = ports_.holds.find([&](const Hold &h) {
+		return h.node == e.job->node && h.key.uid != e.key.uid &&
+		       std::ranges::find_first_of(cores, h.cores) != cores.end();
+	});
+	for (const Hold &h : found)
+		if (ports_.holds.cover(h.key) == HoldTable::Cover::masked)
+			return "node " + h.node + ": pod " + h.key.ns + "/" + h.key.name + " still holds its cores";
+	return "";
+}
+
 void PodsController::bind(Entry &e)
 {
 	// Two that want the same port can be started together: the second one goes back.
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
+	if (std::string why = cores_held_by_others(e); !why.empty())
+		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
 	use_changed_ |= use_.add(e.key.uid, e.job->node, *e.pod);
 	reports_.stop(e.key);
 	if (e.binding_since == Millis(0))

@@ -168,6 +168,7 @@ private:
 	void drop_job(Entry &e);
 	void plan_recheck(Entry &e);
 
+	std::string cores_held_by_others(const Entry &e) const; // why not to bind, or empty
 	void bind(Entry &e);
 	void place_and_bind();
 	Result<void> save_journal();

@@ -851,6 +851,23 @@ TEST_CASE("a job that starts when its pod has just gone leaves nothing masked")
 	CHECK(w.controller->size() == 0);
 }
 
+TEST_CASE("a job that Slurm remembers as running where another pod holds the cores binds nothing")
+{
+	World w;
+	running(w); // on core 0 of n1
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
+	w.run();
+	REQUIRE(w.masked("n1"));
+	w.create_pod("q");
+	w.run();
+	w.slurm_starts("q", "n1", {0}); // as after a kill of slurmctld, whose state was older
+	w.run();
+	CHECK(w.pod("q").node_name.empty());
+	w.run(Millis(5'000));
+	REQUIRE(w.job_of("q"));
+	CHECK_FALSE(w.job_of("q")->running()); // it queues again
+}
+
 TEST_CASE("duplicates and replays change nothing")
 {
 	World w;
