@@ -64,6 +64,7 @@ struct PodFacts {
 	kube::PodPtr pod;         // latest object, or null
 	bool absent = false;      // a GET proved that there is no pod of this uid
 	std::string bound_node;   // our Binding was answered with success
+	bool proved_over = false; // it has been over before: that cannot become untrue
 	bool held = false;        // the ledger says that it may have processes
 	std::string held_node;    // where
 	bool refused = false;

@@ -258,6 +258,7 @@ PodFacts PodsController::facts(const Entry &e) const
 	return {.pod = e.pod,
 		.absent = e.absent,
 		.bound_node = e.bound_node,
+		.proved_over = e.proved_over,
 		.held = ports_.holds.held(e.key),
 		.held_node = ports_.holds.node_of(e.key),
 		.refused = !e.refusal.empty(),
@@ -295,6 +296,7 @@ void PodsController::sync(const std::string &uid)
 	// The proof is what counts, whatever else is going on with this pod. Only its own
 	// job may still need the room: see end_where_it_ran().
 	if (pod == PodState::over) {
+		e.proved_over = true;
 		if (job != JobState::queued || e.bound_node.empty())
 			free_hold(e);
 		use_changed_ |= use_.remove(uid);

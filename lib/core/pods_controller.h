@@ -117,6 +117,7 @@ private:
 		bool delete_sent = false;
 		bool delete_latency_told = false;
 		bool loss_told = false;
+		bool proved_over = false; // see PodFacts
 		std::string declared;     // that it is gone, and by whom; empty: nobody did
 	};
 

@@ -868,6 +868,21 @@ TEST_CASE("a job that Slurm remembers as running where another pod holds the cor
 	CHECK_FALSE(w.job_of("q")->running()); // it queues again
 }
 
+TEST_CASE("a pod that was proved over and vanishes while its finalizer is taken off is not lost")
+{
+	World w;
+	running(w);
+	w.watch_delivers = false;
+	w.fail["unfinalizer"] = {409}; // a collision with another writer
+	w.kubelet_ends("p", 0);
+	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+	w.pods.erase("p"); // whoever it was
+	w.run(Millis(5'000));
+	CHECK(w.job_of("p")->state == SK8_JOB_COMPLETED);
+	CHECK_FALSE(contains(w.events_text(), "SlurmContainersUnproven"));
+	CHECK(w.controller->size() == 0);
+}
+
 TEST_CASE("duplicates and replays change nothing")
 {
 	World w;
