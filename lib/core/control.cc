@@ -153,8 +153,10 @@ std::shared_ptr<Inquiry> Control::status(const ControlRequest &request)
 	query.held = query.node.empty() && query.pod.empty();
 	auto inquiry = std::make_shared<StatusInquiry>(overview(state), state.engines, request.wakeup);
 	for (std::size_t i = 0; i < state.engines.size(); i++)
-		state.engines[i]->post([engine = state.engines[i].get(), inquiry, i, query] {
-			inquiry->put(i, engine->status(query));
+		// Weak: it owns a share of the engine, and an engine that hangs never lets go of this.
+		state.engines[i]->post([engine = state.engines[i].get(), weak = std::weak_ptr(inquiry), i, query] {
+			if (auto asked = weak.lock())
+				asked->put(i, engine->status(query));
 		});
 	return inquiry;
 }
