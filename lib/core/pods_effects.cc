@@ -385,7 +385,8 @@ void PodsController::release(Entry &e)
 {
 	if (e.absent)
 		return forget(e.key.uid);
-	if (!has_finalizer(*e.pod))
+	// While it is still being put on, the two could arrive in the other order.
+	if (e.protecting || !has_finalizer(*e.pod))
 		return;
 	e.op = Op::releasing; // end_of_turn() goes on: what it held must be free on disk first,
 	to_let_go_.push_back(e.key.uid); // else a crash in between would leave it held for ever

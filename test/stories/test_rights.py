@@ -118,7 +118,9 @@ def cancelled_pod(stand):
 
 def looked_at_pod(stand):
 	"""A pod whose Binding has an answer that may mean anything: only its object can tell."""
-	stand.api.post("/kubesim/faults", {"action": "status", "code": 503, "count": 1, "match": {"resource": "pods/binding"}})
+	# without the finalizer, too: the watch would tell of it, and then nobody has to ask
+	for match in {"resource": "pods/binding"}, {"resource": "pods", "verb": "patch"}:
+		stand.api.post("/kubesim/faults", {"action": "status", "code": 503, "count": 1, "match": match})
 	pod = stand.pod("looked-at", "sleep 600", grace=1)
 	return pod, lambda: len(pod.jobs()) == 1
 
