@@ -185,13 +185,15 @@ def test_terminating_pod_holds_its_room_until_its_process_is_gone(stand, kube):
 
 
 def test_handled_sigterm_ends_a_pod_early_with_its_own_code(stand, kube):
-	create(kube, run("a", "trap 'exit 3' TERM; echo set; sleep 100 & wait"))
+	# the finalizer keeps the object until it has been seen: without it all is over before the watch begins
+	create(kube, run("a", "trap 'exit 3' TERM; echo set; sleep 100 & wait", meta={"finalizers": ["kubesim.test/x"]}))
 	wait_for(kube, "a", phase("Running"))
 	until(lambda: kube.get(f"{PODS}/a/log").body == "set\n")
 	begun = time.monotonic()
 	kube.delete(f"{PODS}/a")
 	assert terminated(wait_for(kube, "a", lambda p, _: "terminated" in str(p["status"]), 25))["exitCode"] == 3
 	assert time.monotonic() - begun < 10
+	kube.patch(f"{PODS}/a", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["kubesim.test/x"]}}, STRATEGIC)
 
 
 def test_ignored_sigterm_is_followed_by_sigkill_after_the_grace(kube):
