@@ -158,6 +158,18 @@ MaskNumbers HoldTable::mask_numbers(const std::string &cluster) const
 	return out;
 }
 
+std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::string &node,
+						 const std::vector<std::uint16_t> &cores) const
+{
+	std::lock_guard lock(mutex_);
+	for (const auto &id : masked_) {
+		const Hold &h = holds_.at(id);
+		if (h.node == node && h.key.uid != key.uid && std::ranges::find_first_of(cores, h.cores) != cores.end())
+			return h.key;
+	}
+	return std::nullopt;
+}
+
 std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);

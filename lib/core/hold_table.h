@@ -89,6 +89,9 @@ public:
 	enum class Cover { none, covered, masked };
 	Cover cover(const PodKey &key) const; // none: it holds nothing
 	MaskNumbers mask_numbers(const std::string &cluster) const;
+	// Another pod whose mask has one of these cores of the node.
+	std::optional<PodKey> masked_by_other(const PodKey &key, const std::string &node,
+					      const std::vector<std::uint16_t> &cores) const;
 
 	// ---- slurm-k8s (any thread) ----
 

@@ -26,15 +26,8 @@ namespace sk8::core {
 // has been bound since.
 std::string PodsController::cores_held_by_others(const Entry &e) const
 {
-	const auto &cores = e.job->cores;
-	const auto found = ports_.holds.find([&](const Hold &h) {
-		return h.node == e.job->node && h.key.uid != e.key.uid &&
-		       std::ranges::find_first_of(cores, h.cores) != cores.end();
-	});
-	for (const Hold &h : found)
-		if (ports_.holds.cover(h.key) == HoldTable::Cover::masked)
-			return "node " + h.node + ": pod " + h.key.ns + "/" + h.key.name + " still holds its cores";
-	return "";
+	const auto other = ports_.holds.masked_by_other(e.key, e.job->node, e.job->cores);
+	return other ? "node " + e.job->node + ": pod " + other->ns + "/" + other->name + " still holds its cores" : "";
 }
 
 void PodsController::bind(Entry &e)
