@@ -67,7 +67,7 @@ bool has_finalizer(const kube::Pod &pod)
 PodState classify(const PodFacts &f)
 {
 	using enum PodState;
-	const bool had_node = f.held || !f.bound_node.empty() || (f.pod && !f.pod->node_name.empty());
+	const bool had_node = !f.held_node.empty() || !f.bound_node.empty() || (f.pod && !f.pod->node_name.empty());
 
 	if (f.pod && (had_node ? kubelet_reports_over(*f.pod) : f.pod->meta.deleting))
 		return over;
@@ -96,7 +96,7 @@ PodState classify(const PodFacts &f)
 		return gated;
 	// Not bound in this object, but a Binding may have been sent that arrives yet: it
 	// can only run where it is kept, and its own mask keeps an ordinary job away there.
-	if (f.held)
+	if (!f.held_node.empty())
 		return f.job && f.job->running() && f.job->node != f.held_node ? stray : kept;
 	return f.refused ? refused : waiting;
 }

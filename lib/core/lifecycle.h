@@ -65,8 +65,7 @@ struct PodFacts {
 	bool absent = false;      // a GET proved that there is no pod of this uid
 	std::string bound_node;   // our Binding was answered with success
 	bool proved_over = false; // it has been over before: that cannot become untrue
-	bool held = false;        // the ledger says that it may have processes
-	std::string held_node;    // where
+	std::string held_node;    // where, by the ledger, it may have processes; empty: nowhere
 	bool refused = false;
 	bool declared_gone = false; // a person said that no process of it is left
 	const Job *job = nullptr; // its live or last job

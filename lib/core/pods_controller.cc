@@ -259,7 +259,6 @@ PodFacts PodsController::facts(const Entry &e) const
 		.absent = e.absent,
 		.bound_node = e.bound_node,
 		.proved_over = e.proved_over,
-		.held = ports_.holds.held(e.key),
 		.held_node = ports_.holds.node_of(e.key),
 		.refused = !e.refusal.empty(),
 		.declared_gone = !e.declared.empty(),

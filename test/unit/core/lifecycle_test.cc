@@ -59,7 +59,7 @@ PodState state_of(kube::Pod p, bool held = true)
 {
 	PodFacts f;
 	f.pod = std::make_shared<kube::Pod>(std::move(p));
-	f.held = held;
+	f.held_node = held ? "n1" : "";
 	return classify(f);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a pod that goes before it had a node is over, and one that is proved 
 	CHECK(classify(f) == PodState::unknown);
 	f.absent = true;
 	CHECK(classify(f) == PodState::gone);
-	f.held = true;
+	f.held_node = "n1";
 	CHECK(classify(f) == PodState::lost);
 }
 
@@ -234,7 +234,6 @@ TEST_CASE("a pod that a node is kept for goes nowhere else, until it is bound or
 	kube::Pod pod;
 	pod.phase = "Pending";
 	PodFacts f;
-	f.held = true;
 	f.held_node = "n1";
 	f.pod = std::make_shared<kube::Pod>(pod);
 	CHECK(classify(f) == PodState::kept);
