@@ -27,6 +27,9 @@ struct PodNumbers {
 	std::size_t leaving = 0; // masked: the job has ended, the kubelet has not yet reported the end
 	std::size_t lost = 0;    // masked, and nobody will report: a person must decide
 	std::size_t reports_waiting = 0; // events and conditions not sent yet
+
+	std::size_t masked() const { return leaving + lost; }
+	std::size_t held() const { return placed + masked(); }
 };
 
 // What masks keep away from Slurm's jobs.

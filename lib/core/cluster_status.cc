@@ -35,8 +35,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 			out.set("error", access_error_);
 		return out;
 	}
-	const PodsSummary summary = pods_->summary();
-	out.set("state", summary.started ? "running" : "connecting");
+	out.set("state", pods_->started() ? "running" : "connecting");
 	out.set("server", client_->access().server);
 
 	Json watches = Json::array();
@@ -55,7 +54,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	if (healthy)
 		out.set("connected_since", Json::integer(wall_seconds() - (now() - connected).count() / 1000));
 
-	out.set("summary", to_json(summary));
+	out.set("summary", to_json(pods_->numbers()));
 	std::size_t more = 0;
 	Json list = Json::array();
 	for (const PodReport &r : pods_->reports(query, max_pods, more))

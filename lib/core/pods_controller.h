@@ -67,7 +67,6 @@ public:
 	void end_of_turn();
 
 	// ---- slurm-k8s (pods_status.cc, pods_release.cc) ----
-	PodsSummary summary() const;
 	// What is known of the pods that the query names (all if it names none), at most
 	// max; more gets the number of those left out.
 	std::vector<PodReport> reports(const StatusQuery &query, std::size_t max, std::size_t &more) const;
@@ -76,6 +75,7 @@ public:
 	// sentence says what was done. by: who, for log and job.
 	Result<std::string> release_by_hand(const std::string &uid, const std::string &by, bool force);
 
+	bool started() const { return started_; } // pods, nodes and jobs have each been listed once
 	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
 	std::size_t size() const { return entries_.size(); }
 	PodNumbers numbers() const; // looks at every pod

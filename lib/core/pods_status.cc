@@ -2,6 +2,7 @@
 #include "lib/core/pods_status.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lib/core/pods_controller.h"
 
@@ -13,20 +14,6 @@ bool StatusQuery::wants_pod(const PodKey &key) const
 }
 
 // ---- values ----
-
-PodsSummary PodsController::summary() const
-{
-	PodsSummary s;
-	s.started = started_;
-	for (const auto &[uid, e] : entries_) {
-		s.pods[static_cast<std::size_t>(classify(facts(e)))]++;
-		s.jobs[static_cast<std::size_t>(classify(relevant_job(e), e.op == Op::submitting))]++;
-		const auto held = ports_.holds.held_by(e.key);
-		s.held += held.has_value();
-		s.masked += held && held->masked;
-	}
-	return s;
-}
 
 static std::string why_masked(PodState state, NodeView::Kubelet kubelet, const std::string &node)
 {
@@ -103,7 +90,7 @@ std::vector<PodReport> PodsController::reports(const StatusQuery &query, std::si
 // ---- JSON ----
 
 template <std::size_t N, class State>
-static Json counts(const std::array<std::uint64_t, N> &numbers, State)
+static Json counts(const std::array<std::size_t, N> &numbers, State)
 {
 	Json out = Json::object();
 	for (std::size_t i = 0; i < N; i++)
@@ -112,12 +99,12 @@ static Json counts(const std::array<std::uint64_t, N> &numbers, State)
 	return out;
 }
 
-Json to_json(const PodsSummary &s)
+Json to_json(const PodNumbers &n)
 {
 	Json out = Json::object();
-	out.set("pods", counts(s.pods, PodState{})).set("jobs", counts(s.jobs, JobState{}));
-	out.set("held", Json::integer(static_cast<std::int64_t>(s.held)));
-	out.set("masked", Json::integer(static_cast<std::int64_t>(s.masked)));
+	out.set("pods", counts(n.pods, PodState{})).set("jobs", counts(n.jobs, JobState{}));
+	out.set("held", Json::integer(static_cast<std::int64_t>(n.held())));
+	out.set("masked", Json::integer(static_cast<std::int64_t>(n.masked())));
 	return out;
 }
 

@@ -5,7 +5,6 @@
 #ifndef SK8_CORE_PODS_STATUS_H
 #define SK8_CORE_PODS_STATUS_H
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/core/cluster_numbers.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/lifecycle.h"
 
@@ -25,13 +25,6 @@ struct StatusQuery {
 	bool held = false; // only those with a mask
 
 	bool wants_pod(const PodKey &key) const;
-};
-
-struct PodsSummary {
-	bool started = false; // pods, nodes and jobs have each been listed once
-	std::array<std::uint64_t, pod_states> pods{};
-	std::array<std::uint64_t, job_states> jobs{};
-	std::uint64_t held = 0, masked = 0; // pods that hold something; ... and have no running job
 };
 
 // One pod: where it stands in the table, and what is in its way.
@@ -54,7 +47,7 @@ struct PodReport {
 	std::string why;        // of a mask: why it is still there
 };
 
-Json to_json(const PodsSummary &s);
+Json to_json(const PodNumbers &n);
 Json to_json(const PodReport &r);
 Json to_json(const Hold &h, bool masked);
 Json to_json(const NodeMask &m);

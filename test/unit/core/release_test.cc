@@ -163,14 +163,14 @@ TEST_CASE("status counts pods and jobs by state, and says why a mask is there")
 	w.create_pod("q");
 	w.create_pod("r", [](kube::Pod &p) { p.meta.ns = "other"; });
 	w.run();
-	const PodsSummary s = w.controller->summary();
-	CHECK(s.started);
+	const PodNumbers s = w.controller->numbers();
+	CHECK(w.controller->started());
 	CHECK(s.pods[static_cast<std::size_t>(PodState::leaving)] == 1);
 	CHECK(s.pods[static_cast<std::size_t>(PodState::waiting)] == 1);
 	CHECK(s.pods[static_cast<std::size_t>(PodState::refused)] == 1);
 	CHECK(s.jobs[static_cast<std::size_t>(JobState::queued)] == 1);
-	CHECK(s.held == 1);
-	CHECK(s.masked == 1);
+	CHECK(s.held() == 1);
+	CHECK(s.masked() == 1);
 
 	const PodReport p = report(w, "team-a/p"), q = report(w, "team-a/q"), r = report(w, "other/r");
 	CHECK(p.held->masked);
