@@ -77,14 +77,6 @@ std::shared_ptr<Counting> ClusterEngine::count()
 
 // ---- engine thread ----
 
-template <class T>
-static std::int64_t last_event(const kube::Reflector<T> &reflector, const Clock &clock)
-{
-	if (reflector.heard_at() == Millis(0))
-		return 0;
-	return clock.wall_seconds() - (clock.monotonic() - reflector.heard_at()).count() / 1000;
-}
-
 ClusterNumbers ClusterEngine::numbers() const
 {
 	ClusterNumbers out;
@@ -97,12 +89,16 @@ ClusterNumbers ClusterEngine::numbers() const
 		return out;
 	out.pods = pods_->numbers();
 	out.connected = node_reflector_->healthy();
+	auto last_event = [this](const auto &reflector) {
+		const Millis heard = reflector.health().heard;
+		return heard == Millis(0) ? 0 : wall_at(heard);
+	};
 	std::int64_t oldest = INT64_MAX;
 	for (const auto &r : pod_reflectors_) {
 		out.connected &= r->healthy();
-		oldest = std::min(oldest, last_event(*r, clock_));
+		oldest = std::min(oldest, last_event(*r));
 	}
-	out.watches = {{"pods", oldest}, {"nodes", last_event(*node_reflector_, clock_)}};
+	out.watches = {{"pods", oldest}, {"nodes", last_event(*node_reflector_)}};
 	return out;
 }
 

@@ -71,6 +71,8 @@ private:
 	void watch_pods(const std::string &scheduler_name);
 	void watch_nodes();
 	ClusterNumbers numbers() const;
+	// People read the wall clock; what is measured is monotonic. Seconds since 1970.
+	std::int64_t wall_at(Millis monotonic) const { return wall_seconds() - (now() - monotonic).count() / 1000; }
 	void listed(const char *resource, bool first);
 	double random();
 

@@ -9,17 +9,16 @@ namespace sk8::core {
 
 static constexpr std::size_t max_pods = 1000; // in one answer
 
-static Json watch(const std::string &what, const kube::ReflectorHealth &h, Millis now, std::int64_t wall)
+// since, heard: of h, by the wall clock.
+static Json watch(const std::string &what, const kube::ReflectorHealth &h, std::int64_t since, std::int64_t heard)
 {
-	// People read the wall clock; what is measured is monotonic.
-	auto at = [&](Millis t) { return Json::integer(wall - (now - t).count() / 1000); };
 	Json out = Json::object();
 	out.set("what", what);
 	out.set("state", h.lost ? "lost" : h.synced ? "up to date" : "connecting");
 	if (h.since > Millis(0))
-		out.set("since", at(h.since));
+		out.set("since", Json::integer(since));
 	if (h.heard > Millis(0))
-		out.set("heard", at(h.heard));
+		out.set("heard", Json::integer(heard));
 	if ((h.lost || !h.synced) && !h.why.empty())
 		out.set("error", h.why);
 	return out;
@@ -42,7 +41,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	Millis connected{0};
 	bool healthy = true;
 	auto add = [&](const std::string &what, const kube::ReflectorHealth &h) {
-		watches.append(watch(what, h, now(), wall_seconds()));
+		watches.append(watch(what, h, wall_at(h.since), wall_at(h.heard)));
 		healthy = healthy && h.synced && !h.lost;
 		connected = std::max(connected, h.since);
 	};
@@ -52,7 +51,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 		add("nodes", node_reflector_->health());
 	out.set("watches", watches);
 	if (healthy)
-		out.set("connected_since", Json::integer(wall_seconds() - (now() - connected).count() / 1000));
+		out.set("connected_since", Json::integer(wall_at(connected)));
 
 	out.set("summary", to_json(pods_->numbers()));
 	std::size_t more = 0;

@@ -95,7 +95,6 @@ public:
 
 	bool synced() const { return synced_; }
 	bool healthy() const { return synced_ && !lost_; }
-	Millis heard_at() const { return heard_at_; }
 	ReflectorHealth health() const { return {synced_, lost_, why_, since_, heard_at_}; }
 	const std::string &version() const { return version_; }
 
@@ -440,11 +439,6 @@ bool ReflectorCore::synced() const
 bool ReflectorCore::healthy() const
 {
 	return impl_->healthy();
-}
-
-Millis ReflectorCore::heard_at() const
-{
-	return impl_->heard_at();
 }
 
 ReflectorHealth ReflectorCore::health() const

@@ -38,7 +38,7 @@ struct ReflectorHealth {
 	bool lost = false;   // ... and now objects may be out of date
 	std::string why;     // the last trouble, one sentence; told while not healthy
 	Millis since{0};     // since when it is as it is
-	Millis heard{0};     // the last list, event or bookmark
+	Millis heard{0};     // the last list, event or bookmark: a server sends one about every minute
 };
 
 // The part that does not depend on the kind.
@@ -68,9 +68,6 @@ public:
 	void stop(); // no callback after it, from a callback too; start() lists again
 	bool synced() const;  // a complete list has been handed on since start()
 	bool healthy() const; // synced, and not lost since
-	// Monotonic time of the last list or event, bookmarks included; 0: none yet. A
-	// server sends a bookmark about every minute.
-	Millis heard_at() const;
 	ReflectorHealth health() const;
 	const std::string &resource_version() const;
 
@@ -113,7 +110,6 @@ public:
 	void stop() { core_.stop(); }
 	bool synced() const { return core_.synced(); }
 	bool healthy() const { return core_.healthy(); }
-	Millis heard_at() const { return core_.heard_at(); }
 	ReflectorHealth health() const { return core_.health(); }
 	const std::string &resource_version() const { return core_.resource_version(); }
 
