@@ -129,4 +129,12 @@ bool Thread::join(Millis timeout)
 	return true;
 }
 
+bool Thread::join_or_leave(Millis timeout)
+{
+	const bool ended = join(timeout);
+	if (!ended)
+		thread_.detach();
+	return ended;
+}
+
 } // namespace sk8

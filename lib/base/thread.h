@@ -45,12 +45,14 @@ public:
 	Thread(Thread &&) = default;
 	Thread &operator=(Thread &&other) noexcept;
 	// Waits for the body without limit: tell it to end before, and where waiting is
-	// not allowed use join() and leak the object that owns this one if it fails.
+	// not allowed use join_or_leave().
 	~Thread();
 
 	bool running() const { return thread_.joinable(); } // started and not joined
 	// True if the body has ended (or nothing was started), within timeout.
 	bool join(Millis timeout);
+	// The same, but then it is left to itself for ever: only if it owns what it uses.
+	bool join_or_leave(Millis timeout);
 
 private:
 	std::thread thread_;

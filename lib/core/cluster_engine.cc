@@ -42,10 +42,7 @@ void ClusterEngine::stop()
 
 bool ClusterEngine::join(Millis timeout)
 {
-	if (thread_.join(timeout))
-		return true;
-	new Thread(std::move(thread_)); // never waited for: it owns a share of us
-	return false;
+	return thread_.join_or_leave(timeout); // it owns a share of us
 }
 
 void ClusterEngine::job_seen(const PodKey &key, const Job &job, Millis seen_at)

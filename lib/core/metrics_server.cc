@@ -41,10 +41,7 @@ void MetricsServer::stop()
 
 bool MetricsServer::join(Millis timeout)
 {
-	if (thread_.join(timeout))
-		return true;
-	new Thread(std::move(thread_)); // never waited for: it owns a share of us
-	return false;
+	return thread_.join_or_leave(timeout); // it owns a share of us
 }
 
 // ---- the server's thread ----

@@ -288,12 +288,12 @@ void Runtime::shutdown()
 	auto left = [&] { return std::max(Millis(0), until - clock_.monotonic()); };
 	for (auto &[name, engine] : engines)
 		engine->join(left());
-	if (worker && !thread.join(left()))
-		new Thread(std::move(thread)); // it ends when it gets slurmctld's locks
+	if (worker)
+		thread.join_or_leave(left()); // it ends when it gets slurmctld's locks
 	if (metrics_server)
 		metrics_server->join(left());
-	if (control && !control_thread.join(left()))
-		new Thread(std::move(control_thread)); // it waits for a disk or for NSS
+	if (control)
+		control_thread.join_or_leave(left()); // it waits for a disk or for NSS
 	for (const auto &line : metric_lines())
 		log_verbose("%s", line.c_str());
 }

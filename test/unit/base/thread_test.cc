@@ -98,3 +98,17 @@ TEST_CASE("wakeup: notifications count as one, drain empties, the descriptor is 
 	CHECK_FALSE(w.drain());
 	CHECK((::fcntl(w.fd(), F_GETFD) & FD_CLOEXEC) != 0);
 }
+
+TEST_CASE("a thread that does not end in time is left to itself")
+{
+	auto may_end = std::make_shared<Wakeup>(), has_ended = std::make_shared<Wakeup>();
+	auto thread = Thread::start("sk8-test", [may_end, has_ended] {
+		(void)may_end->wait(60'000ms);
+		has_ended->notify();
+	});
+	REQUIRE(thread.ok());
+	CHECK_FALSE(thread->join_or_leave(1ms));
+	CHECK_FALSE(thread->running());
+	may_end->notify();
+	CHECK(has_ended->wait(60'000ms));
+}
