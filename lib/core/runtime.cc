@@ -240,16 +240,11 @@ static constexpr Millis longest_count{1'000};
 std::string Runtime::metrics_page()
 {
 	Scrape scrape{metrics(), {}, 0, host_.slurm_version};
-	std::vector<std::shared_ptr<ClusterEngine>> engines;
-	{
-		std::lock_guard lock(mutex_);
-		for (const auto &[name, engine] : engines_)
-			engines.push_back(engine);
-		if (worker_)
-			scrape.slurm_commands_waiting = worker_->waiting();
-	}
+	const RuntimeState now = state();
+	if (now.worker)
+		scrape.slurm_commands_waiting = now.worker->waiting();
 	std::vector<std::shared_ptr<Counting>> counts;
-	for (const auto &engine : engines)
+	for (const auto &engine : now.engines)
 		counts.push_back(engine->count());
 	const Millis until = clock_.monotonic() + longest_count;
 	for (const auto &c : counts)
