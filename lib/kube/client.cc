@@ -49,6 +49,7 @@ public:
 	struct Call {
 		const char *verb = "";
 		std::string path, query;
+		Target target; // of path
 		HttpRequest request; // kept for a second try with a new token
 		// Makes the Reply of a complete 2xx answer.
 		std::function<void(HttpResponse &, Reply &)> accept;
@@ -63,6 +64,7 @@ public:
 	CallId begin(Call call)
 	{
 		CallId id = ++last_id_;
+		call.target = target_of(call.path);
 		auto [at, fresh] = calls_.emplace(id, std::move(call));
 		send(id, at->second);
 		return id;
@@ -105,11 +107,11 @@ public:
 	}
 
 	// A watch that stands has been allowed.
-	void accepted(const char *verb, const std::string &path)
+	void accepted(const char *verb, const Target &target)
 	{
 		Reply reply;
 		reply.status = 200;
-		tell(verb, path, reply);
+		tell(verb, target, reply);
 	}
 
 	HttpLoop &loop_;
@@ -118,12 +120,10 @@ public:
 	std::function<void(const CallOutcome &)> observer_;
 
 private:
-	void tell(const char *verb, const std::string &path, const Reply &reply) const
+	void tell(const char *verb, const Target &target, const Reply &reply) const
 	{
-		if (!observer_)
-			return;
-		Target t = target_of(path);
-		observer_({verb, t.resource, t.ns, reply});
+		if (observer_)
+			observer_({verb, target.resource, target.ns, reply});
 	}
 
 	void stop(Call &call)
@@ -167,7 +167,7 @@ private:
 			return;
 		Call &call = at->second;
 		if (options_.answered)
-			options_.answered({call.verb, target_of(call.path).resource, response.status,
+			options_.answered({call.verb, call.target.resource, response.status,
 					   loop_.clock().monotonic() - call.sent_at});
 		if (response.certificate_problem)
 			credentials_.doubt(); // certificate and key may be of two generations
@@ -213,7 +213,7 @@ private:
 		if (reply.status == 429)
 			loop_.hold_back(std::clamp(reply.retry_after.value_or(Millis(0)), least_pause,
 						   longest_pause));
-		tell(call.verb, call.path, reply);
+		tell(call.verb, call.target, reply);
 		call.done(std::move(reply));
 	}
 
@@ -227,17 +227,15 @@ private:
 			why += ": " + one_line(without_secret(std::string(text), call.request.bearer_token), 512);
 		if (response.status == 401)
 			why += "; check the credentials in " + access_.source;
-		if (response.status == 403) {
-			std::string resource = target_of(call.path).resource;
+		if (response.status == 403)
 			why += std::string("; give the user of ") + access_.source + " the verb " +
-			       call.verb + " on " + resource;
-		}
+			       call.verb + " on " + call.target.resource;
 		reply.error = sentence(call, why);
 	}
 
 	std::string sentence(const Call &call, const std::string &why) const
 	{
-		Target t = target_of(call.path);
+		const Target &t = call.target;
 		return std::string("cannot ") + call.verb + " " + t.resource +
 		       (t.object.empty() ? "" : " " + t.object) + " at " + (server_.empty() ? access_.server : server_) + ": " + why;
 	}
@@ -343,10 +341,10 @@ Client::CallId Client::watch(const std::string &path, const Query &query, Millis
 	call.request.timeout = timeout;
 	call.request.idle_timeout = impl_->options_.watch_idle;
 	call.request.own_connection = true;
-	call.request.on_status = [impl = impl_.get(), path, up = std::move(handler.up)](int status) {
+	call.request.on_status = [impl = impl_.get(), target = target_of(path), up = std::move(handler.up)](int status) {
 		if (status != 200)
 			return;
-		impl->accepted("watch", path);
+		impl->accepted("watch", target);
 		if (up)
 			up();
 	};
