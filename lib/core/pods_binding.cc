@@ -75,13 +75,20 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 	}
 	e.protecting = false;
 	e.protect_failures = 0;
-	if (e.pod && !has_finalizer(*e.pod)) {
-		// Do not wait for the watch to say so: the same patch would follow.
-		auto copy = std::make_shared<kube::Pod>(*e.pod);
-		copy->meta.finalizers.emplace_back(names::finalizer);
-		e.pod = std::move(copy);
-	}
+	assume_finalizer(e, true);
 	sync(uid);
+}
+
+// Does not wait for the watch to say so: the same patch would follow.
+void PodsController::assume_finalizer(Entry &e, bool present)
+{
+	if (!e.pod || has_finalizer(*e.pod) == present)
+		return;
+	auto copy = std::make_shared<kube::Pod>(*e.pod);
+	std::erase(copy->meta.finalizers, names::finalizer);
+	if (present)
+		copy->meta.finalizers.emplace_back(names::finalizer);
+	e.pod = std::move(copy);
 }
 
 void PodsController::end_of_turn()

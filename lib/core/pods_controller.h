@@ -175,6 +175,7 @@ private:
 	Result<void> save_journal();
 	void protect(Entry &e);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
+	void assume_finalizer(Entry &e, bool present);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
 	void binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least = {});

@@ -425,12 +425,7 @@ void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
 		return;
 	}
 	succeeded(e);
-	if (e.pod && has_finalizer(*e.pod)) {
-		// Do not wait for the watch to say so: the same patch would follow.
-		auto copy = std::make_shared<kube::Pod>(*e.pod);
-		std::erase(copy->meta.finalizers, names::finalizer);
-		e.pod = std::move(copy);
-	}
+	assume_finalizer(e, false);
 }
 
 } // namespace sk8::core
