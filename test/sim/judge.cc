@@ -2,7 +2,6 @@
 #include "test/sim/judge.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "lib/core/hold_journal.h"
 #include "lib/core/lifecycle.h"
@@ -18,16 +17,18 @@ void Judge::violation(const std::string &what)
 		verdict_ = what;
 }
 
-const Judge::PodTruth *Judge::truth_of(const std::string &mark) const
+Judge::PodTruth *Judge::truth_of(const std::string &mark)
 {
 	auto key = core::PodKey::from_mark(mark);
 	auto it = key ? pods_.find(key->uid) : pods_.end();
 	return it == pods_.end() ? nullptr : &it->second;
 }
 
-Judge::PodTruth *Judge::truth_of(const std::string &mark)
+bool Judge::may_stay(const SlurmJob &job) const
 {
-	return const_cast<PodTruth *>(std::as_const(*this).truth_of(mark));
+	auto key = core::PodKey::from_mark(job.mark);
+	auto it = key ? pods_.find(key->uid) : pods_.end();
+	return it != pods_.end() && it->second.lost;
 }
 
 // ---- what people did ----
@@ -268,7 +269,7 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	}
 	// what a lost pod holds may keep others away for ever
 	for (const auto &[id, job] : slurm_->jobs())
-		if (const PodTruth *t = truth_of(job.mark); job.live() && !(t && t->lost) && (lost == 0 || !job.pending()))
+		if (job.live() && !may_stay(job) && (lost == 0 || !job.pending()))
 			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
 	for (const auto &[name, pod] : api_.pods()) {
 		const std::string who = name_of("pod", name, pod->meta.uid);

@@ -92,7 +92,7 @@ private:
 	};
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
 	PodTruth *truth_of(const std::string &mark);
-	const PodTruth *truth_of(const std::string &mark) const;
+	bool may_stay(const SlurmJob &job) const; // of a lost pod
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
 	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end);
 

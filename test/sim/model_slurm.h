@@ -106,6 +106,8 @@ private:
 	void end(const sk8_end &e, sk8_outcome &out);
 	void exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes, sk8_outcome &out);
 	SlurmJob *find(std::uint32_t id);
+	SlurmJob *find(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
+	SlurmJob *find_pending(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
 
 	void changed(); // save soon; the stamp moves
 	void save();

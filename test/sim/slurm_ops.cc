@@ -102,14 +102,32 @@ bool ModelSlurm::start_there(SlurmJob &job, const char *node, sk8_outcome &out)
 	return out.rc == 0;
 }
 
+// The one that id, time and mark all name; else nullptr, and out says so.
+SlurmJob *ModelSlurm::find(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out)
+{
+	SlurmJob *job = find(id);
+	if (job && job->submit_time == submit_time && job->mark == mark)
+		return job;
+	fail(out, true, "Invalid job id specified");
+	return nullptr;
+}
+
+// The same, and it must be pending.
+SlurmJob *ModelSlurm::find_pending(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out)
+{
+	SlurmJob *job = find(id, submit_time, mark, out);
+	if (!job || job->pending())
+		return job;
+	fail(out, true, "Job is no longer pending execution");
+	return nullptr;
+}
+
 void ModelSlurm::start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome &out)
 {
 	out = {};
-	SlurmJob *job = find(id);
-	if (!job || job->submit_time != submit_time || job->mark != mark)
-		return fail(out, true, "Invalid job id specified");
-	if (!job->pending())
-		return fail(out, true, "Job is no longer pending execution");
+	SlurmJob *job = find_pending(id, submit_time, mark, out);
+	if (!job)
+		return;
 	tell(story_, "slurm: job ", std::to_string(id), " is to start on ", node);
 	out.running = start_there(*job, node, out);
 }
@@ -119,9 +137,9 @@ void ModelSlurm::end(const sk8_end &e, sk8_outcome &out)
 	out = {};
 	out.job_id = e.job_id;
 	out.submit_time = e.submit_time;
-	SlurmJob *job = find(e.job_id);
-	if (!job || job->submit_time != e.submit_time || job->mark != e.mark)
-		return fail(out, true, "Invalid job id specified");
+	SlurmJob *job = find(e.job_id, e.submit_time, e.mark, out);
+	if (!job)
+		return;
 	if (!job->live())
 		return fail(out, true, "Job/step already completing or completed");
 	if (job->pending() && e.node[0] && !start_there(*job, e.node, out))
@@ -138,11 +156,9 @@ void ModelSlurm::exclude(std::uint32_t id, std::int64_t submit_time, const char 
 			 sk8_outcome &out)
 {
 	out = {};
-	SlurmJob *job = find(id);
-	if (!job || job->submit_time != submit_time || job->mark != mark)
-		return fail(out, true, "Invalid job id specified");
-	if (!job->pending())
-		return fail(out, true, "Job is no longer pending execution");
+	SlurmJob *job = find_pending(id, submit_time, mark, out);
+	if (!job)
+		return;
 	job->excluded = nodes;
 	changed();
 }
