@@ -125,8 +125,7 @@ def stand_job(stand, pod):
 
 def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
 	runs = stand.pod("runs", "sleep 600", cpu="6", node="n1", grace=1).wait_running()
-	stand.cluster("pause", "apiserver")
-	try:
+	with stand.paused("apiserver"):
 		stand.run("scancel", stand_job(stand, runs))
 		saved(stand)
 		stand.restart_slurmctld()
@@ -135,8 +134,6 @@ def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
 		narrow.wait_started()
 		stand.scheduled()
 		assert wide.state == "PENDING"
-	finally:
-		stand.cluster("resume", "apiserver")
 	wide.wait_started()
 	assert runs.runs()[0].stop < stand.allocated_at(wide.id)
 

@@ -39,15 +39,12 @@ def test_job_that_slurm_forgets_while_its_pod_is_leaving_keeps_the_cores_and_is_
 		ids = [leaves.job_id, ended.job_id]
 		ended.wait_phase("Failed")
 		# the API server is away for longer than Slurm remembers: the pod cannot even be told
-		stand.cluster("pause", "apiserver")
-		try:
+		with stand.paused("apiserver"):
 			stand.run("scancel", str(ids[0]))
 			rival = stand.batch(3)
 			wait_for("Slurm to forget", lambda: forgotten(stand, *ids), 60)
 			stand.scheduled()
 			assert rival.state == "PENDING"
-		finally:
-			stand.cluster("resume", "apiserver")
 		rival.wait_started()
 		assert leaves.runs()[0].stop < stand.allocated_at(rival.id)
 		leaves.wait_gone()

@@ -64,8 +64,7 @@ def test_standby_takes_over_from_a_killed_primary_and_keeps_what_pods_hold(stand
 	waits.wait_job("PENDING")
 	job = runs.job_id
 	saved(standby)
-	standby.cluster("pause", "apiserver")
-	try:
+	with standby.paused("apiserver"):
 		standby.run("scancel", stand_job(standby, leaves))
 		saved(standby)
 		standby.cluster("stop", PRIMARY, "--kill")
@@ -74,8 +73,6 @@ def test_standby_takes_over_from_a_killed_primary_and_keeps_what_pods_hold(stand
 		wide, narrow = standby.batch(3), standby.batch(2, seconds=5)
 		narrow.wait_started()  # it came last: the others have been looked at
 		assert wide.state == "PENDING"
-	finally:
-		standby.cluster("resume", "apiserver")
 	wide.wait_started()
 	assert leaves.runs()[0].stop < standby.allocated_at(wide.id, "STAND_BACKUP_LOG")
 	assert runs.phase == "Running" and runs.job_id == job and len(runs.jobs()) == 1

@@ -57,14 +57,11 @@ def test_damaged_ledger_closes_all_nodes_until_kubernetes_has_told_what_runs(sta
 	# what it holds is written down again, and counts when its job ends first
 	wait_for("the new ledger", lambda: runs.uid in _text(ledger(stand)), 20)
 	assert runs.job_id == job and len(runs.jobs()) == 1 and runs.phase == "Running"
-	stand.cluster("pause", "apiserver")
-	try:
+	with stand.paused("apiserver"):
 		stand.run("scancel", str(job))
 		wide = stand.batch(3, seconds=1)
 		stand.scheduled()
 		assert wide.state == "PENDING"
-	finally:
-		stand.cluster("resume", "apiserver")
 	wide.wait_started()
 	assert runs.runs()[0].stop < stand.allocated_at(wide.id)
 

@@ -5,6 +5,7 @@ What happened is told by the runtime (containerd's events, or kubesim's kubelets
 by the API server's audit log and by slurmctld's log; never by our own records.
 """
 import calendar
+import contextlib
 import json
 import os
 import re
@@ -240,6 +241,15 @@ class Stand:
 		if not os.environ.get("SK8_KEEP"):
 			shutil.rmtree(self.folder, ignore_errors=True)
 			shutil.rmtree(self.spare, ignore_errors=True)
+
+	@contextlib.contextmanager
+	def paused(self, name):
+		"""It accepts connections and answers nothing."""
+		self.cluster("pause", name)
+		try:
+			yield
+		finally:
+			self.cluster("resume", name)
 
 	def cluster(self, command, *words, folder=False, check=True):
 		"""test/cluster COMMAND; with folder the folder comes last (up, down), else first."""
