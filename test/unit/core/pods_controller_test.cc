@@ -10,16 +10,12 @@ using namespace sk8::core::test;
 
 namespace {
 
-// A pod that runs on n1, core 0.
-World &running(World &w, const std::string &name = "p")
+void cordon_n1(World &w)
 {
-	w.create_pod(name);
+	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
+	cordoned->unschedulable = true;
+	w.controller->node_changed(cordoned);
 	w.run();
-	w.slurm_starts(name);
-	w.run();
-	w.kubelet_starts(name);
-	w.run();
-	return w;
 }
 
 bool contains(const std::string &text, const std::string &part)
@@ -63,7 +59,7 @@ TEST_CASE("a pod waits in the queue, runs where Slurm chose, and its exit code i
 TEST_CASE("pod_is_deleted_when_its_job_is_cancelled, and its cores are masked until it is gone")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
 	CHECK(w.masked("n1")); // at once: before anything else could run
 	w.run();
@@ -113,7 +109,7 @@ TEST_CASE("a pending job is cancelled when its pod is deleted")
 TEST_CASE("the job of a deleted pod ends only when its containers are gone")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	const bool force = GENERATE(false, true);
 	CAPTURE(force);
 	w.user_deletes("p", 30, force);
@@ -178,7 +174,7 @@ TEST_CASE("a finalizer that cannot be set delays no DELETE")
 TEST_CASE("what vanished without proof stays masked")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	kube::Pod last = w.pod("p");
 	w.pods.erase("p"); // somebody removed our finalizer
 	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
@@ -229,7 +225,7 @@ TEST_CASE("a pod that is deleted before its Binding could arrive leaves nothing 
 TEST_CASE("a garbage collector's word is no proof")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.pod("p").phase = "Failed"; // but the container runs, as far as its kubelet has said
 	w.pod("p").meta.deleting = true;
 	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
@@ -336,7 +332,7 @@ TEST_CASE("a collision with another writer is no reason to give up")
 	World w;
 	SECTION("when the finalizer is taken off")
 	{
-		running(w);
+		w.create_running("p");
 		w.fail["unfinalizer"] = {409, 422};
 		w.kubelet_ends("p", 0);
 		w.run(Millis(10'000));
@@ -357,7 +353,7 @@ TEST_CASE("a collision with another writer is no reason to give up")
 TEST_CASE("a pod's finalizer goes only when the ledger says on disk that nothing is held")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.journal.fail = true;
 	w.kubelet_ends("p", 0);
 	w.run(Millis(3'000));
@@ -429,7 +425,7 @@ TEST_CASE("blocked nodes are not opened before what the lists tell is masked")
 TEST_CASE("what a running pod holds is known again although the ledger was lost")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.journal.text.clear();
 	const bool leaving = GENERATE(false, true);
 	if (leaving)
@@ -510,7 +506,7 @@ TEST_CASE("after a restart everything goes on where it was")
 TEST_CASE("a running pod whose job Slurm lost is masked and adopted, not killed")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.slurm_forgets("p"); // saved up to 5 s late
 	w.nodes_last = GENERATE(false, true);
 	w.restart();
@@ -528,7 +524,7 @@ TEST_CASE("a running pod whose job Slurm lost is masked and adopted, not killed"
 TEST_CASE("a running pod whose job Slurm saved before it started goes on with that very job")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	const JobRef before = w.job_of("p")->ref;
 	w.slurm_forgets_start("p");
 	w.nodes_take_jobs = false; // its node has not registered yet
@@ -552,7 +548,7 @@ TEST_CASE("a running pod whose job Slurm saved before it started goes on with th
 TEST_CASE("the exit code of a pod that ended while slurmctld was dead is its job's, though Slurm forgot that it had started")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.slurm_forgets_start("p");
 	w.kubelet_ends("p", 7, "Error");
 	w.nodes_take_jobs = false;
@@ -574,7 +570,7 @@ TEST_CASE("if its node never takes it such a job is cancelled, and its comment s
 {
 	const int code = GENERATE(0, 7);
 	World w;
-	running(w);
+	w.create_running("p");
 	w.slurm_forgets_start("p");
 	w.kubelet_ends("p", code, code ? "Error" : "Completed");
 	w.nodes_take_jobs = false;
@@ -591,7 +587,7 @@ TEST_CASE("if its node never takes it such a job is cancelled, and its comment s
 TEST_CASE("a pod that was deleted while slurmctld was dead needs no job that ran")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.slurm_forgets_start("p");
 	w.user_deletes("p");
 	w.run(Millis(100));
@@ -684,10 +680,7 @@ TEST_CASE("a node that becomes unfit is excluded from waiting jobs")
 	World w;
 	w.create_pod("p");
 	w.run();
-	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
-	cordoned->unschedulable = true;
-	w.controller->node_changed(cordoned);
-	w.run();
+	cordon_n1(w);
 	CHECK(w.jobs[0].request.excluded_nodes == "n1,slurm-only,n1");
 	CHECK(w.count("exclude") == 1);
 }
@@ -740,7 +733,7 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 	small->allocatable_pods = 1;
 	w.run();
 	w.controller->node_changed(small);
-	running(w, "a");
+	w.create_running("a");
 	w.create_pod("b");
 	w.run();
 	CHECK(w.excluded("b") == "n1,slurm-only,n1");
@@ -752,7 +745,7 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 TEST_CASE("a suspended job's pod is kept")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	Job job = *w.job_of("p");
 	job.state = SK8_JOB_SUSPENDED;
 	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
@@ -764,7 +757,7 @@ TEST_CASE("a suspended job's pod is kept")
 TEST_CASE("one DELETE per ended job, however often its end is told")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.watch_delivers = false;
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
 	w.run();
@@ -796,10 +789,7 @@ TEST_CASE("an administrator's list of excluded nodes is left alone")
 	Job job = *w.job_of("p");
 	job.excluded_nodes = "n2";
 	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
-	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
-	cordoned->unschedulable = true;
-	w.controller->node_changed(cordoned);
-	w.run();
+	cordon_n1(w);
 	CHECK(w.count("exclude") == 0);
 }
 
@@ -811,10 +801,7 @@ TEST_CASE("an administrator's list of excluded nodes is left alone also after a 
 	w.jobs[0].job.excluded_nodes = "n2";
 	w.restart();
 	w.run();
-	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
-	cordoned->unschedulable = true;
-	w.controller->node_changed(cordoned);
-	w.run();
+	cordon_n1(w);
 	CHECK(w.count("exclude") == 0);
 }
 
@@ -825,10 +812,7 @@ TEST_CASE("our list of excluded nodes is kept right also after a restart")
 	w.run();
 	w.restart();
 	w.run();
-	auto cordoned = std::make_shared<kube::Node>(*w.nodes[0]);
-	cordoned->unschedulable = true;
-	w.controller->node_changed(cordoned);
-	w.run();
+	cordon_n1(w);
 	CHECK(w.excluded("p") == "n1,slurm-only,n1");
 }
 
@@ -854,7 +838,7 @@ TEST_CASE("a job that starts when its pod has just gone leaves nothing masked")
 TEST_CASE("a job that Slurm remembers as running where another pod holds the cores binds nothing")
 {
 	World w;
-	running(w); // on core 0 of n1
+	w.create_running("p"); // on core 0 of n1
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
 	w.run();
 	REQUIRE(w.masked("n1"));
@@ -871,7 +855,7 @@ TEST_CASE("a job that Slurm remembers as running where another pod holds the cor
 TEST_CASE("a pod that was proved over and vanishes while its finalizer is taken off is not lost")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	w.watch_delivers = false;
 	w.fail["unfinalizer"] = {409}; // a collision with another writer
 	w.kubelet_ends("p", 0);
@@ -886,7 +870,7 @@ TEST_CASE("a pod that was proved over and vanishes while its finalizer is taken 
 TEST_CASE("duplicates and replays change nothing")
 {
 	World w;
-	running(w);
+	w.create_running("p");
 	const auto calls = w.calls.size();
 	for (int i = 0; i < 3; i++) {
 		w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));

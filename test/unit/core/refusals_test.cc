@@ -38,12 +38,7 @@ TEST_CASE("a missing right is told in the pod's event once, and the pod goes on 
 TEST_CASE("without the right to delete, the pod of a cancelled job is told so and goes when it is given")
 {
 	World w;
-	w.create_pod("p");
-	w.run();
-	w.slurm_starts("p");
-	w.run();
-	w.kubelet_starts("p");
-	w.run();
+	w.create_running("p");
 	w.fail["delete"] = std::deque<int>(4, 403);
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 1000);
 	w.run(Millis(3'000));

@@ -26,12 +26,7 @@ void set_ready(World &w, const std::string &name, bool ready)
 // A pod that runs on n1 and is told to go because its job was cancelled.
 std::string leaving_pod(World &w)
 {
-	const std::string uid = w.create_pod("p");
-	w.run();
-	w.slurm_starts("p");
-	w.run();
-	w.kubelet_starts("p");
-	w.run();
+	const std::string uid = w.create_running("p");
 	w.slurm_ends("p", SK8_JOB_CANCELLED);
 	w.run();
 	REQUIRE(w.masked("n1"));
@@ -116,12 +111,7 @@ TEST_CASE("a pod of a node that Kubernetes does not hear of is released")
 TEST_CASE("a pod whose job runs is released by force only, and its job ends with who did it")
 {
 	World w;
-	const std::string uid = w.create_pod("p");
-	w.run();
-	w.slurm_starts("p");
-	w.run();
-	w.kubelet_starts("p");
-	w.run();
+	const std::string uid = w.create_running("p");
 	auto refused = w.controller->release_by_hand(uid, "root (uid 0)", false);
 	REQUIRE_FALSE(refused.ok());
 	CHECK(contains(refused.error().message, "scancel 100"));

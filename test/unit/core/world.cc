@@ -109,6 +109,17 @@ void World::removed(const kube::Pod &last)
 	post([this, copy] { controller->pod_removed(copy); });
 }
 
+std::string World::create_running(const std::string &name)
+{
+	std::string uid = create_pod(name);
+	run();
+	slurm_starts(name);
+	run();
+	kubelet_starts(name);
+	run();
+	return uid;
+}
+
 std::string World::create_pod(const std::string &name, std::function<void(kube::Pod &)> edit)
 {
 	kube::Pod p;

@@ -75,6 +75,8 @@ public:
 
 	// ---- people and kubelets ----
 	std::string create_pod(const std::string &name, std::function<void(kube::Pod &)> edit = {});
+	// ... that runs on n1, core 0.
+	std::string create_running(const std::string &name);
 	void user_deletes(const std::string &name, std::int64_t grace = 30, bool force = false);
 	void kubelet_starts(const std::string &name);
 	void kubelet_ends(const std::string &name, int exit_code, const std::string &reason = "Completed");
