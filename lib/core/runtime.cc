@@ -114,18 +114,30 @@ void Runtime::reconfigure()
 		}
 		worker_thread_ = std::move(*thread);
 	}
-	start_control();
 	worker_->reread();
-	worker_->post([this] { reload(); }); // reads a file: not in a hook
+	worker_->post([this] { reload(); }); // reads a file, starts threads: not in a hook
+}
+
+// What the Slurm thread started is handed to shutdown() by keep; false if that has
+// been already and cannot see it any more: then it is the caller's to stop.
+bool Runtime::unless_parked(const std::function<void()> &keep)
+{
+	std::lock_guard lock(mutex_);
+	if (!parked_)
+		keep();
+	return !parked_;
 }
 
 // ---- slurm-k8s(1) ----
 
-// mutex_ is held. Without it everything else works: an error is no reason to stop.
+// Slurm thread. Without it everything else works: an error is no reason to stop.
 void Runtime::start_control()
 {
-	if (control_)
-		return;
+	{
+		std::lock_guard lock(mutex_);
+		if (parked_ || control_)
+			return;
+	}
 	auto control = std::make_shared<Control>(host_, holds_, [this] { return state(); });
 	auto server = std::make_shared<ControlServer>(
 		host_.state_dir, host_.slurm_uid, clock_,
@@ -135,8 +147,13 @@ void Runtime::start_control()
 		log_error("slurm-k8s(1) cannot be answered: %s", thread.error().message.c_str());
 		return;
 	}
-	control_ = std::move(server);
-	control_thread_ = std::move(*thread);
+	if (unless_parked([&] {
+			control_ = server;
+			control_thread_ = std::move(*thread);
+		}))
+		return;
+	server->stop();
+	thread->join_or_leave(longest_shutdown);
 }
 
 RuntimeState Runtime::state()
@@ -152,6 +169,7 @@ RuntimeState Runtime::state()
 
 void Runtime::reload()
 {
+	start_control();
 	auto wanted = load_settings(host_.config_path, host_.slurm_uid);
 	{
 		std::lock_guard lock(mutex_);
@@ -162,26 +180,18 @@ void Runtime::reload()
 		for (auto line : split(wanted.error().message, '\n'))
 			log_error("%.*s", static_cast<int>(line.size()), line.data());
 		log_error("%s is not used; %s", host_.config_path,
-			  engines_.empty() ? "no pod is placed" : "the former settings stay in force");
+			  state().engines.empty() ? "no pod is placed" : "the former settings stay in force");
 		return;
 	}
 	listen_for_metrics(wanted->metrics);
+	const RuntimeState now = state();
+	if (now.parked)
+		return;
 	std::vector<std::string> stop;
-	std::vector<ClusterSettings> start;
-	{
-		std::lock_guard lock(mutex_);
-		if (parked_)
-			return;
-		for (const auto &[name, engine] : engines_)
-			if (std::find(wanted->clusters.begin(), wanted->clusters.end(), engine->settings()) ==
-			    wanted->clusters.end())
-				stop.push_back(name);
-		for (const auto &c : wanted->clusters) {
-			auto it = engines_.find(c.name);
-			if (it == engines_.end() || it->second->settings() != c)
-				start.push_back(c);
-		}
-	}
+	std::vector<ClusterSettings> start = wanted->clusters;
+	for (const auto &engine : now.engines)
+		if (std::erase(start, engine->settings()) == 0)
+			stop.push_back(engine->settings().name);
 	for (const auto &name : stop)
 		stop_engine(name);
 	for (const auto &c : start)
@@ -195,8 +205,10 @@ void Runtime::start_engine(const ClusterSettings &settings)
 		log_error("cluster %s: %s", settings.name.c_str(), r.error().message.c_str());
 		return;
 	}
-	std::lock_guard lock(mutex_);
-	engines_[settings.name] = std::move(engine);
+	if (unless_parked([&] { engines_[settings.name] = engine; }))
+		return;
+	engine->stop();
+	engine->join(longest_shutdown);
 }
 
 void Runtime::stop_engine(const std::string &cluster)
@@ -219,18 +231,26 @@ void Runtime::stop_engine(const std::string &cluster)
 // Slurm thread.
 void Runtime::listen_for_metrics(const MetricsSettings &settings)
 {
-	std::lock_guard lock(mutex_);
-	if (parked_ || (!metrics_server_ && settings.listen.empty()))
-		return;
-	if (!metrics_server_) {
-		auto server = std::make_shared<MetricsServer>([this] { return metrics_page(); });
+	std::shared_ptr<MetricsServer> server;
+	{
+		std::lock_guard lock(mutex_);
+		if (parked_ || (!metrics_server_ && settings.listen.empty()))
+			return;
+		server = metrics_server_;
+	}
+	if (!server) {
+		server = std::make_shared<MetricsServer>([this] { return metrics_page(); });
 		if (auto r = server->start(); !r) {
 			log_error("metrics: %s", r.error().message.c_str());
 			return;
 		}
-		metrics_server_ = std::move(server);
+		if (!unless_parked([&] { metrics_server_ = server; })) {
+			server->stop();
+			server->join(longest_shutdown);
+			return;
+		}
 	}
-	metrics_server_->listen(settings.listen);
+	server->listen(settings.listen);
 }
 
 static constexpr Millis longest_count{1'000};

@@ -6,6 +6,7 @@
 #ifndef SK8_CORE_RUNTIME_H
 #define SK8_CORE_RUNTIME_H
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,7 @@ public:
 	HoldTable &holds() { return holds_; }
 
 private:
+	bool unless_parked(const std::function<void()> &keep);
 	void start_control();
 	RuntimeState state();
 	void load_ledgers();
@@ -53,7 +55,8 @@ private:
 	SystemClock clock_;
 	HoldTable holds_;
 
-	// Guards what follows; short, never during I/O.
+	// Guards what follows; hooks wait for it: no I/O and no start of a thread but the
+	// Slurm thread's own under it.
 	std::mutex mutex_;
 	bool parked_ = true; // standby, or shutting down: nothing is written anywhere
 	std::shared_ptr<SlurmWorker> worker_;
