@@ -4,19 +4,19 @@ EXTRA_DIST += \
 	test/stories/clock.py \
 	test/stories/conftest.py \
 	test/stories/hook_clock.c \
-	test/stories/test_absent.py \
+	test/stories/faults/test_absent.py \
+	test/stories/faults/test_restarts.py \
+	test/stories/faults/test_rights.py \
+	test/stories/faults/test_slurm_faults.py \
+	test/stories/faults/test_standby.py \
+	test/stories/faults/test_state_save.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
 	test/stories/test_identity.py \
-	test/stories/test_rights.py \
 	test/stories/test_nodes.py \
-	test/stories/test_restarts.py \
-	test/stories/test_slurm_faults.py \
-	test/stories/test_standby.py \
-	test/stories/test_state_save.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
 	test/stories/world.py
