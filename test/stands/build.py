@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""Where make was run."""
+"""Where make was run, and what it installs."""
+import contextlib
+import fcntl
 import os
+import subprocess
 
 from .waiting import StandError
 
@@ -13,3 +16,16 @@ def build_folder():
 		if folder and os.path.exists(os.path.join(folder, "Makefile")):
 			return folder
 	raise StandError("no build folder; build first, or name it by SK8_BUILD")
+
+
+@contextlib.contextmanager
+def made(build, stage, *targets):
+	"""make TARGET... in the folder `build`, with DESTDIR=stage. Until the block ends no other process installs from
+	there: libtool links again to install, into the build folder."""
+	with open(os.path.join(build, ".stage.lock"), "w", encoding="utf-8") as lock:
+		fcntl.flock(lock, fcntl.LOCK_EX)
+		done = subprocess.run(["make", "-C", build, "-s", *targets, f"DESTDIR={stage}"], stdin=subprocess.DEVNULL,
+			stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+		if done.returncode:
+			raise StandError(f"make {' '.join(targets)} in {build} failed:\n{done.stdout[-2000:]}")
+		yield

@@ -4,15 +4,14 @@
 Everything runs as root, which is Slurm's user, too: then jobs can run as any user
 of the host, and nothing of the host has to be changed for it.
 """
-import fcntl
 import glob
 import os
 import re
 import shutil
 import socket
-import subprocess
 
 from . import reserve
+from .build import made
 from .process import Daemon, run
 from .waiting import StandError, wait_for
 
@@ -150,14 +149,10 @@ class Slurm:
 		if not os.path.exists(os.path.join(build, "Makefile")):
 			raise StandError(f"{build} is no build folder; build first, or name it with --build, or use --no-plugin")
 		stage = os.path.join(build, "stage")
-		with open(os.path.join(build, ".stage.lock"), "w", encoding="utf-8") as lock:
-			fcntl.flock(lock, fcntl.LOCK_EX)  # libtool links again to install: one at a time
-			done = subprocess.run(["make", "-C", build, "-s", "install-pkglibLTLIBRARIES", "install-pluginLTLIBRARIES",
-				f"DESTDIR={stage}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-				check=False)
+		with made(build, stage, "install-pkglibLTLIBRARIES", "install-pluginLTLIBRARIES"):
 			found = glob.glob(f"{stage}/**/plugins/select_cons_tres.so", recursive=True)
-			if done.returncode or not found:
-				raise StandError(f"make install in {build} brought no select_cons_tres.so:\n{done.stdout[-2000:]}")
+			if not found:
+				raise StandError(f"make install in {build} brought no select_cons_tres.so; was it configured --without-slurm?")
 			inst = os.path.join(self.folder, "inst")
 			shutil.copytree(os.path.dirname(os.path.dirname(found[0])), inst, symlinks=True)
 		return inst
