@@ -42,7 +42,8 @@ def test_cpu_quantities_are_stored_canonically(kube, ns, given, stored):
 
 @pytest.mark.parametrize("given,stored", [
 	("1024Mi", "1Gi"), ("1500M", "1500M"), ("1G", "1G"), ("1.5Gi", "1536Mi"), ("512", "512"), ("1000", "1k"),
-	("1048576", "1048576"), ("1000Ki", "1000Ki"), ("0.5Ki", "512")])
+	("1048576", "1048576"), ("1000Ki", "1000Ki"), ("0.5Ki", "512"),
+	("7Ei", "7Ei")])
 def test_memory_quantities_are_stored_canonically(kube, ns, given, stored):
 	made = ns.add(resources(ns, requests={"memory": given}))
 	assert made["spec"]["containers"][0]["resources"]["requests"]["memory"] == stored

@@ -129,6 +129,20 @@ def test_watch_from_a_forgotten_version_gets_410_in_the_stream(kube, ns, forget)
 	assert re.fullmatch(r"too old resource version: 1 \(\d+\)", status["message"])
 
 
+def test_watch_from_a_version_of_the_future_is_accepted_and_silent_until_that_version_has_come(kube, ns):
+	# What a client sees that goes on with a version from before etcd was restored from a backup.
+	future = int(ns.list_rv()) + 40
+	with kube.watch(ns.path(), resourceVersion=str(future), timeoutSeconds="5", allowWatchBookmarks="true") as watch:
+		assert watch.code == 200
+		before = ns.add(pod("unseen"))["metadata"]["resourceVersion"]
+		assert int(before) <= future
+		n = 0
+		while int(made := ns.add(pod(f"p{n}"))["metadata"]["resourceVersion"]) <= future:
+			n += 1
+		events = [e for e in watch if e["type"] != "BOOKMARK"]
+	assert [(brief(e), e["object"]["metadata"]["resourceVersion"]) for e in events] == [(("ADDED", f"p{n}"), made)]
+
+
 def test_bad_version_of_a_watch_is_refused(kube, ns):
 	answer = kube.get(ns.path(), watch="1", resourceVersion="abc")
 	assert answer.code in (400, 422, 500) and answer["kind"] == "Status"

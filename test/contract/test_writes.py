@@ -23,6 +23,16 @@ def test_second_create_already_exists(kube, ns):
 	failure(kube.post(ns.path(), pod("a")), 409, "AlreadyExists", 'pods "a" already exists', name="a", kind="pods")
 
 
+def test_annotations_have_a_limit(kube, ns):
+	def annotated(size):
+		return {"annotations": {"example.com/a": "x" * (size - len("example.com/a"))}}
+	ns.add(pod("largest", meta=annotated(256 << 10)))
+	for answer in (kube.post(ns.path(), pod("a", meta=annotated((256 << 10) + 1))),
+			kube.patch(ns.path(name="largest"), {"metadata": annotated((256 << 10) + 1)})):
+		assert answer.code == 422 and answer["reason"] == "Invalid"
+		assert answer["message"].endswith(" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes")
+
+
 def test_create_in_a_missing_namespace_is_not_found(kube):
 	failure(kube.post("/api/v1/namespaces/never-made/pods", pod("a")), 404, "NotFound",
 		'namespaces "never-made" not found', name="never-made", kind="namespaces")

@@ -59,6 +59,11 @@ FieldError field_forbidden(const std::string &field, const std::string &why)
 	return {"FieldValueForbidden", field, "Forbidden: " + why};
 }
 
+FieldError field_too_long(const std::string &field, std::size_t most)
+{
+	return {"FieldValueTooLong", field, "Too long: may not be more than " + std::to_string(most) + " bytes"};
+}
+
 FieldError field_unsupported(const std::string &field, const std::string &value,
 			     const std::vector<std::string> &supported)
 {

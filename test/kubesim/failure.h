@@ -49,6 +49,7 @@ FieldError field_invalid(const std::string &field, const std::string &quoted, co
 FieldError field_required(const std::string &field, const std::string &why = {});
 FieldError field_duplicate(const std::string &field, const std::string &quoted);
 FieldError field_forbidden(const std::string &field, const std::string &why);
+FieldError field_too_long(const std::string &field, std::size_t most);
 FieldError field_unsupported(const std::string &field, const std::string &value,
 			     const std::vector<std::string> &supported);
 

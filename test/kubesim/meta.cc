@@ -90,6 +90,8 @@ static std::string name_problem(NameRule rule, const std::string &name)
 	return {};
 }
 
+static constexpr std::size_t max_annotations = 256 * 1024; // bytes of all keys and values
+
 std::vector<FieldError> validate_meta(const Kind &kind, const J &object)
 {
 	std::vector<FieldError> errors;
@@ -98,6 +100,12 @@ std::vector<FieldError> validate_meta(const Kind &kind, const J &object)
 		errors.push_back(field_required("metadata.name", "name or generateName is required"));
 	else if (std::string why = name_problem(kind.name_rule, name); !why.empty())
 		errors.push_back(field_invalid("metadata.name", "\"" + name + "\"", why));
+	std::size_t size = 0;
+	object.path("metadata.annotations").each_member([&](const std::string &key, const J &value) {
+		size += key.size() + value.str().size();
+	});
+	if (size > max_annotations)
+		errors.push_back(field_too_long("metadata.annotations", max_annotations));
 	return errors;
 }
 

@@ -32,10 +32,10 @@ std::string to_text(__int128 n)
 	return digits;
 }
 
-std::int64_t divide_up(__int128 n, std::int64_t by)
+__int128 divide_up(__int128 n, std::int64_t by)
 {
 	__int128 q = n / by;
-	return static_cast<std::int64_t>(q * by < n ? q + 1 : q);
+	return q * by < n ? q + 1 : q;
 }
 
 bool scale(__int128 &nano, int digits_after_point, const Suffix &s)
@@ -59,12 +59,12 @@ bool scale(__int128 &nano, int digits_after_point, const Suffix &s)
 
 std::int64_t Quantity::milli() const
 {
-	return divide_up(nano, 1000000);
+	return static_cast<std::int64_t>(divide_up(nano, 1000000));
 }
 
 std::int64_t Quantity::whole() const
 {
-	return divide_up(nano, 1000000000);
+	return static_cast<std::int64_t>(divide_up(nano, 1000000000));
 }
 
 std::string Quantity::canonical() const
@@ -151,7 +151,7 @@ bool canonicalize(J resource_list)
 			good = false;
 			return;
 		}
-		q->nano = static_cast<__int128>(q->milli()) * 1000000; // nothing below a thousandth is kept
+		q->nano = divide_up(q->nano, 1000000) * 1000000; // nothing below a thousandth is kept
 		changed.emplace_back(key, q->canonical());
 	});
 	for (auto &[key, text] : changed)

@@ -105,6 +105,8 @@ bool Watch::next()
 	const std::size_t before = out_.size();
 	while (cursor_ < ring.next_seq() && out_.size() == before) {
 		const Event &event = ring.events[cursor_++ - ring.first_seq];
+		if (event.rv <= options_.after_rv)
+			continue; // asked from the future
 		deliver(event);
 		seen_rv_ = event.rv;
 	}
