@@ -15,6 +15,7 @@ EXTRA_DIST += \
 	test/stories/test_cancel.py \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
+	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
 	test/stories/test_nodes.py \
 	test/stories/test_time.py \
