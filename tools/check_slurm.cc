@@ -116,7 +116,7 @@ static void check_ledgers(const std::string &dir, std::uint32_t uid, Findings &o
 			continue;
 		auto saved = core::load_ledger(dir + "/" + name, uid);
 		if (saved)
-			out.ok("ledger", name + ": " + std::to_string(saved->holds.size()) + " pods");
+			out.ok("ledger", name + ": " + std::to_string(saved->ledger.holds.size()) + " pods");
 		else
 			out.problem("ledger", saved.error().message);
 	}

@@ -203,7 +203,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	kube_ = std::make_unique<KubeLink>(*client_);
 	slurm_ = worker_->port(settings_.name);
 	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
-					       holds_.holds(settings_.name));
+					       holds_.ledger(settings_.name));
 	pods_ = std::make_unique<PodsController>(
 		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user});
 	worker_->attach(settings_.name, shared_from_this());

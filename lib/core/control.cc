@@ -223,9 +223,10 @@ static Result<std::string> release_from_ledger(const sk8_host &host, HoldTable &
 	const std::string text = "what " + pod_text(hold.key, 0) + " holds on node " + hold.node;
 	if (!holds.release(hold.key))
 		return Error{text + " was free already"};
+	holds.remember_release({hold.key, by}); // for an engine that starts later
 	log_warning("%s is released by hand by %s; no engine runs for its cluster %s", text.c_str(), by.c_str(),
 		    hold.key.cluster.c_str());
-	LedgerFile ledger(ledger_path(host.state_dir, hold.key.cluster), holds.holds(hold.key.cluster));
+	LedgerFile ledger(ledger_path(host.state_dir, hold.key.cluster), holds.ledger(hold.key.cluster));
 	if (auto r = ledger.flush(); !r)
 		return Error{text + " is free until slurmctld starts again: " + r.error().message};
 	return text + " is free";
@@ -256,7 +257,7 @@ std::shared_ptr<Inquiry> Control::release(const ControlRequest &request)
 
 	const Hold &hold = found[0];
 	const RuntimeState state = look_();
-	const std::string by = user_text(request.uid);
+	const std::string by = one_line(user_text(request.uid), Released::max_by);
 	for (const auto &e : state.engines) {
 		if (e->settings().name != hold.key.cluster)
 			continue;

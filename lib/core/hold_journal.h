@@ -6,6 +6,7 @@
 //   {"v":1}                                                        first line
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
 //   {"free":"k8s:c/ns/name/uid"}
+//   {"gone":"k8s:c/ns/name/uid","by":"root (uid 0)"}               free by a person's word, see Released
 //
 // A last line cut short by a crash is ignored: it was not acknowledged. The file is
 // written again when more than half of it is history. Owner only (0600); a file
@@ -27,15 +28,17 @@ class HoldJournal {
 public:
 	virtual ~HoldJournal() = default;
 	virtual void hold(const Hold &h) = 0;
-	virtual void free(const PodKey &key) = 0;
+	virtual void free(const PodKey &key) = 0; // also forgets a release
+	virtual void released(const Released &r) = 0;
 	// What was appended is on disk when this returns ok. Before that nothing may be bound.
 	virtual Result<void> flush() = 0;
 };
 
 // Parses a saved ledger. Lines that make no sense are an error (with the line
 // number), except a last one without newline.
-Result<std::vector<Hold>> parse_journal(std::string_view text);
+Result<Ledger> parse_journal(std::string_view text);
 std::string journal_line(const Hold &h);
+std::string journal_line(const Released &r);
 std::string journal_line(const PodKey &freed);
 
 } // namespace sk8::core

@@ -104,6 +104,18 @@ bool HoldTable::release(const PodKey &key)
 	return true;
 }
 
+void HoldTable::remember_release(const Released &r)
+{
+	std::lock_guard lock(mutex_);
+	released_[r.key.id()] = r;
+}
+
+void HoldTable::forget_release(const PodKey &key)
+{
+	std::lock_guard lock(mutex_);
+	released_.erase(key.id());
+}
+
 bool HoldTable::held(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);
@@ -117,13 +129,16 @@ std::string HoldTable::node_of(const PodKey &key) const
 	return it == holds_.end() ? "" : it->second.node;
 }
 
-std::vector<Hold> HoldTable::holds(const std::string &cluster) const
+Ledger HoldTable::ledger(const std::string &cluster) const
 {
 	std::lock_guard lock(mutex_);
-	std::vector<Hold> out;
+	Ledger out;
 	for (const auto &[k, h] : holds_)
 		if (h.key.cluster == cluster)
-			out.push_back(h);
+			out.holds.push_back(h);
+	for (const auto &[k, r] : released_)
+		if (r.key.cluster == cluster)
+			out.released.push_back(r);
 	return out;
 }
 
@@ -209,15 +224,20 @@ void HoldTable::jobs_running(const std::vector<std::pair<PodKey, Job>> &running)
 	all_changed();
 }
 
-void HoldTable::restore(std::vector<Hold> holds)
+void HoldTable::restore(Ledger saved)
 {
 	std::lock_guard lock(mutex_);
 	holds_.clear();
+	released_.clear();
 	running_.clear();
 	lifted_.clear();
-	for (auto &h : holds) {
+	for (auto &h : saved.holds) {
 		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);
+	}
+	for (auto &r : saved.released) {
+		std::string k = r.key.id();
+		released_[std::move(k)] = std::move(r);
 	}
 	all_changed();
 }

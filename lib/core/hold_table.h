@@ -44,6 +44,22 @@ struct Hold {
 	bool operator==(const Hold &) const = default;
 };
 
+// A person's word that no process of this pod is left. Its object may say otherwise for
+// ever, so it counts until that object is gone, or until the pod gets a node anew.
+struct Released {
+	PodKey key;
+	static constexpr std::size_t max_by = 255;
+	std::string by; // who, for logs; printable, 1 to max_by bytes
+
+	bool operator==(const Released &) const = default;
+};
+
+// What the saved ledger knows.
+struct Ledger {
+	std::vector<Hold> holds;
+	std::vector<Released> released;
+};
+
 struct HeldBy {
 	Hold hold;
 	bool masked = false; // false: its running job covers it
@@ -83,9 +99,12 @@ public:
 	void adopt(Hold hold);
 	// The last process is proven gone. true if there was a hold.
 	bool release(const PodKey &key);
+	// release() was on a person's word.
+	void remember_release(const Released &r);
+	void forget_release(const PodKey &key);
 	bool held(const PodKey &key) const;
 	std::string node_of(const PodKey &key) const; // where it holds something, or empty
-	std::vector<Hold> holds(const std::string &cluster) const;
+	Ledger ledger(const std::string &cluster) const;
 	enum class Cover { none, covered, masked };
 	Cover cover(const PodKey &key) const; // none: it holds nothing
 	MaskNumbers mask_numbers(const std::string &cluster) const;
@@ -111,7 +130,7 @@ public:
 	// ---- start ----
 
 	// What the saved ledger says, before any hook.
-	void restore(std::vector<Hold> holds);
+	void restore(Ledger saved);
 	// Nodes of a cluster that are not known to be free of pods: masked as a whole
 	// until its pods have been listed.
 	void block_nodes(const std::string &cluster, std::vector<std::string> nodes);
@@ -132,6 +151,7 @@ private:
 
 	mutable std::mutex mutex_;
 	std::unordered_map<std::string, Hold> holds_;       // by cluster/uid
+	std::unordered_map<std::string, Released> released_; // by cluster/uid
 	std::unordered_map<std::string, Running> running_;  // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
 	// Holds that are not covered, cluster/uid: few, while holds_ may be thousands.

@@ -3,14 +3,17 @@
 
 #include <cerrno>
 #include <sys/stat.h>
+#include <variant>
 
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/core/metrics.h"
 
 namespace sk8::core {
 
 static constexpr std::size_t max_file = 256u << 20;
 static constexpr std::size_t max_cores = 65536;
+static constexpr std::size_t max_node = 255;
 static constexpr std::size_t min_lines_for_rewrite = 1000;
 static constexpr char header[] = "{\"v\":1}\n";
 
@@ -33,6 +36,11 @@ std::string journal_line(const Hold &h)
 	return line.dump() + '\n';
 }
 
+std::string journal_line(const Released &r)
+{
+	return Json::object().set("gone", r.key.mark()).set("by", r.by).dump() + '\n';
+}
+
 std::string journal_line(const PodKey &freed)
 {
 	return Json::object().set("free", freed.mark()).dump() + '\n';
@@ -45,7 +53,7 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.node = line["node"].str();
 	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
 	const Json cores = line["cores"];
-	if (!key || h.node.empty() || h.node.size() > 255 || more < 0 || more > UINT32_MAX || mb < 0 ||
+	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 ||
 	    !cores.is_array() || cores.size() > max_cores)
 		return std::nullopt;
 	for (std::size_t i = 0; i < cores.size(); i++) {
@@ -60,24 +68,42 @@ static std::optional<Hold> read_hold(const Json &line)
 	return h;
 }
 
-static bool apply_line(const Json &line, std::unordered_map<std::string, Hold> &holds)
+static std::optional<Released> read_released(const Json &line)
+{
+	auto key = PodKey::from_mark(line["gone"].str());
+	const std::string by(line["by"].str());
+	if (!key || by.empty() || by.size() > Released::max_by || !is_printable(by))
+		return std::nullopt;
+	return Released{std::move(*key), by};
+}
+
+// The last line about a pod is what counts.
+using Known = std::unordered_map<std::string, std::variant<Hold, Released>>; // by mark
+
+static bool apply_line(const Json &line, Known &known)
 {
 	if (line["hold"].is_string()) {
 		auto h = read_hold(line);
 		if (h)
-			holds[h->key.mark()] = std::move(*h);
+			known[h->key.mark()] = std::move(*h);
 		return h.has_value();
+	}
+	if (line["gone"].is_string()) {
+		auto r = read_released(line);
+		if (r)
+			known[r->key.mark()] = std::move(*r);
+		return r.has_value();
 	}
 	const std::string freed(line["free"].str());
 	if (!PodKey::from_mark(freed))
 		return false;
-	holds.erase(freed);
+	known.erase(freed);
 	return true;
 }
 
-Result<std::vector<Hold>> parse_journal(std::string_view text)
+Result<Ledger> parse_journal(std::string_view text)
 {
-	std::unordered_map<std::string, Hold> holds;
+	Known known;
 	std::size_t number = 0;
 	while (!text.empty()) {
 		const std::size_t end = text.find('\n');
@@ -86,13 +112,17 @@ Result<std::vector<Hold>> parse_journal(std::string_view text)
 		auto line = Json::parse(text.substr(0, end));
 		text.remove_prefix(end + 1);
 		number++;
-		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, holds));
+		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, known));
 		if (!good)
 			return Error{"line " + std::to_string(number) + " is damaged or of a newer version"};
 	}
-	std::vector<Hold> out;
-	for (auto &[mark, h] : holds)
-		out.push_back(std::move(h));
+	Ledger out;
+	for (auto &[mark, line] : known) {
+		if (auto *h = std::get_if<Hold>(&line))
+			out.holds.push_back(std::move(*h));
+		else
+			out.released.push_back(std::get<Released>(std::move(line)));
+	}
 	return out;
 }
 
@@ -111,16 +141,18 @@ Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid
 	// Ours is put in its place as a whole and only grows: it has its first line.
 	if (text->find('\n') == text->npos)
 		return Error{path + ": is empty or cut short in its first line"};
-	auto holds = parse_journal(*text);
-	if (!holds)
-		return Error{path + ": " + holds.error().message};
-	return SavedLedger{true, std::move(*holds)};
+	auto ledger = parse_journal(*text);
+	if (!ledger)
+		return Error{path + ": " + ledger.error().message};
+	return SavedLedger{true, std::move(*ledger)};
 }
 
-LedgerFile::LedgerFile(std::string path, const std::vector<Hold> &holds) : path_(std::move(path))
+LedgerFile::LedgerFile(std::string path, const Ledger &known) : path_(std::move(path))
 {
-	for (const Hold &h : holds)
+	for (const Hold &h : known.holds)
 		live_[h.key.mark()] = journal_line(h);
+	for (const Released &r : known.released)
+		live_[r.key.mark()] = journal_line(r);
 }
 
 void LedgerFile::hold(const Hold &h)
@@ -128,6 +160,13 @@ void LedgerFile::hold(const Hold &h)
 	std::string line = journal_line(h);
 	pending_ += line;
 	live_[h.key.mark()] = std::move(line);
+}
+
+void LedgerFile::released(const Released &r)
+{
+	std::string line = journal_line(r);
+	pending_ += line;
+	live_[r.key.mark()] = std::move(line);
 }
 
 void LedgerFile::free(const PodKey &key)

@@ -18,18 +18,19 @@ std::string ledger_path(const std::string &state_dir, const std::string &cluster
 
 struct SavedLedger {
 	bool found = false; // false: there is no file, so nothing is known
-	std::vector<Hold> holds;
+	Ledger ledger;
 };
 // Reads from the disk. An error means that the file exists and cannot be believed.
 Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid);
 
 class LedgerFile final : public HoldJournal {
 public:
-	// holds: what load_ledger() gave, or the table has by now.
-	LedgerFile(std::string path, const std::vector<Hold> &holds);
+	// known: what load_ledger() gave, or the table has by now.
+	LedgerFile(std::string path, const Ledger &known);
 
 	void hold(const Hold &h) override;
 	void free(const PodKey &key) override;
+	void released(const Released &r) override;
 	Result<void> flush() override;
 
 private:

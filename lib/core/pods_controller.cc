@@ -20,10 +20,13 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 		   }),
 	  nodes_(settings.nodes.selector)
 {
-	// Pods that a former slurmctld bound: they are looked for even if no list
-	// has them any more.
-	for (const Hold &h : ports_.holds.holds(settings_.name))
+	// Pods that a former slurmctld bound, or a person released: they are looked for even
+	// if no list has them any more.
+	const Ledger known = ports_.holds.ledger(settings_.name);
+	for (const Hold &h : known.holds)
 		entry(h.key).binding_unsure = true;
+	for (const Released &r : known.released)
+		entry(r.key).declared = r.by;
 }
 
 PodKey PodsController::key_of(const kube::Pod &pod) const
@@ -58,6 +61,8 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty())
 		e.bound_node = pod->node_name;
+	if (e.bound_node.empty())
+		forget_release(e); // what it gets from now on was not what the person meant
 }
 
 void PodsController::pods_replaced(const std::string &scheduler_name, const std::vector<kube::PodPtr> &pods)
@@ -306,7 +311,8 @@ void PodsController::sync(const std::string &uid)
 	if (e.op != Op::none)
 		return; // its answer leads here again
 	const bool nothing_left = pod == PodState::unknown &&
-				  (job == JobState::none || job == JobState::ended) && !ports_.holds.held(e.key);
+				  (job == JobState::none || job == JobState::ended) && !ports_.holds.held(e.key) &&
+				  e.declared.empty();
 	if (nothing_left && !e.doubted)
 		return forget(uid);
 	if (e.retry_at > ports_.timer.now())
@@ -349,7 +355,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		break;
 	case Effect::end_job:
 		end_job(e, e.declared.empty() ? end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.deleted_alive_at))
-					      : JobEnd{SK8_JOB_CANCELLED, 0, e.declared});
+					      : JobEnd{SK8_JOB_CANCELLED, 0, "released by hand by " + e.declared});
 		break;
 	case Effect::delete_pod:
 		delete_pod(e);
@@ -372,6 +378,7 @@ void PodsController::forget(const std::string &uid)
 	if (it == entries_.end())
 		return;
 	reports_.stop(it->second.key);
+	forget_release(it->second);
 	use_changed_ |= use_.remove(uid);
 	entries_.erase(it);
 }

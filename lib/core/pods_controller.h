@@ -72,7 +72,7 @@ public:
 	std::vector<PodReport> reports(const StatusQuery &query, std::size_t max, std::size_t &more) const;
 	// A person says that no process of this pod is left: frees what it holds, ends its
 	// job, lets the object go. Refused while others know better, unless force. The
-	// sentence says what was done. by: who, for log and job.
+	// sentence says what was done. by: who, for log and job; see Released.
 	Result<std::string> release_by_hand(const std::string &uid, const std::string &by, bool force);
 
 	bool started() const { return started_; } // pods, nodes and jobs have each been listed once
@@ -118,7 +118,7 @@ private:
 		bool delete_latency_told = false;
 		bool loss_told = false;
 		bool proved_over = false; // see PodFacts
-		std::string declared;     // that it is gone, and by whom; empty: nobody did
+		std::string declared;     // that nothing of it runs, and by whom (Released); empty: nobody did
 	};
 
 	PodReport report(const Entry &e) const;
@@ -164,6 +164,8 @@ private:
 	void let_go(const Result<void> &saved);
 	void free_hold(Entry &e);
 	void keep_only_if_unsure(Entry &e);
+	void remember_release(Entry &e, const std::string &by);
+	void forget_release(Entry &e);
 	void tell_loss(Entry &e);
 	void forget(const std::string &uid);
 	void drop_job(Entry &e);

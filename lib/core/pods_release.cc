@@ -2,8 +2,12 @@
 //
 // What a pod holds, freed by hand: a person takes the place of the kubelet's report
 // where that will never come. The pod is then over (lifecycle.cc), as if it had been
-// reported; there is no other way out of the table.
+// reported; there is no other way out of the table. The ledger remembers it for as long
+// as the object is there: that may say for ever that the pod runs, and a slurmctld that
+// starts would mask it again.
 #include "lib/core/pods_controller.h"
+
+#include <utility>
 
 #include "lib/base/log.h"
 #include "lib/core/pod_log.h"
@@ -24,10 +28,11 @@ std::string PodsController::objection(const Entry &e) const
 		return "";
 	if (!e.pod)
 		return "it is not known yet whether Kubernetes has it; try again in a minute";
-	const std::string node = e.bound_node.empty() ? e.pod->node_name : e.bound_node;
-	if (nodes_.kubelet(node) != NodeView::Kubelet::ready)
+	if (e.bound_node.empty())
+		return "Kubernetes has it without a node, and a Binding to one may still arrive; delete the pod";
+	if (nodes_.kubelet(e.bound_node) != NodeView::Kubelet::ready)
 		return "";
-	return "Kubernetes has it (phase " + (e.pod->phase.empty() ? "unknown" : e.pod->phase) + ") on node " + node +
+	return "Kubernetes has it (phase " + (e.pod->phase.empty() ? "unknown" : e.pod->phase) + ") on node " + e.bound_node +
 	       ", whose kubelet reports; delete the pod";
 }
 
@@ -49,13 +54,32 @@ Result<std::string> PodsController::release_by_hand(const std::string &uid, cons
 	// Never suppressed: a person's word stands for the kubelet's from here on.
 	log_warning("%s: what it holds on node %s is released by hand by %s%s%s", pod.c_str(),
 		    held->hold.node.c_str(), by.c_str(), why_not.empty() ? "" : ", though ", why_not.c_str());
-	e.declared = "released by hand by " + by;
 	e.retry_at = Millis(0);
 	free_hold(e);
+	// Of a pod without a node there is nothing to be said: once it has one it holds it.
+	if (!e.pod || !e.bound_node.empty())
+		remember_release(e, by);
 	sync(uid);
 	end_of_turn();
-	(void)save_journal(); // also before Kubernetes has been listed
+	if (auto saved = save_journal(); !saved) // also before Kubernetes has been listed
+		return done + " until slurmctld starts again: " + saved.error().message;
 	return done;
+}
+
+void PodsController::remember_release(Entry &e, const std::string &by)
+{
+	e.declared = by;
+	ports_.holds.remember_release({e.key, by});
+	ports_.journal.released({e.key, by});
+}
+
+// Its object is gone, or has no node after all.
+void PodsController::forget_release(Entry &e)
+{
+	if (std::exchange(e.declared, "").empty())
+		return;
+	ports_.holds.forget_release(e.key);
+	ports_.journal.free(e.key);
 }
 
 } // namespace sk8::core

@@ -40,7 +40,7 @@ static std::vector<std::string> saved_clusters(const std::string &state_dir)
 // slurm-k8s.yaml keeps the engine parked.
 void Runtime::load_ledgers()
 {
-	std::vector<Hold> all;
+	Ledger all;
 	std::map<std::string, bool> readable; // of the ledgers that exist
 	for (const auto &cluster : saved_clusters(host_.state_dir)) {
 		auto saved = load_ledger(ledger_path(host_.state_dir, cluster), host_.slurm_uid);
@@ -50,9 +50,10 @@ void Runtime::load_ledgers()
 				  saved.error().message.c_str(), cluster.c_str());
 			continue;
 		}
-		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), saved->holds.size());
-		for (auto &h : saved->holds)
-			all.push_back(std::move(h));
+		Ledger &ledger = saved->ledger;
+		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
+		std::ranges::move(ledger.holds, std::back_inserter(all.holds));
+		std::ranges::move(ledger.released, std::back_inserter(all.released));
 	}
 	holds_.restore(std::move(all));
 	block_unknown_nodes(readable);

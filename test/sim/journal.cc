@@ -11,23 +11,31 @@ static constexpr char header[] = "{\"v\":1}\n";
 bool Disk::holds(const std::string &uid, const std::string &node) const
 {
 	auto parsed = core::parse_journal(ledger);
-	return parsed && std::any_of(parsed->begin(), parsed->end(), [&](const core::Hold &h) {
+	return parsed && std::ranges::any_of(parsed->holds, [&](const core::Hold &h) {
 		       return h.key.uid == uid && h.node == node;
 	       });
 }
 
-Journal::Journal(Disk &disk, const std::vector<core::Hold> &holds, std::function<bool()> may,
+Journal::Journal(Disk &disk, const core::Ledger &known, std::function<bool()> may,
 		 std::function<std::size_t(std::size_t)> torn)
 	: disk_(disk), may_(std::move(may)), torn_(std::move(torn))
 {
-	for (const auto &h : holds)
+	for (const auto &h : known.holds)
 		live_[h.key.mark()] = core::journal_line(h);
+	for (const auto &r : known.released)
+		live_[r.key.mark()] = core::journal_line(r);
 }
 
 void Journal::hold(const core::Hold &h)
 {
 	pending_ += core::journal_line(h);
 	live_[h.key.mark()] = core::journal_line(h);
+}
+
+void Journal::released(const core::Released &r)
+{
+	pending_ += core::journal_line(r);
+	live_[r.key.mark()] = core::journal_line(r);
 }
 
 void Journal::free(const core::PodKey &key)

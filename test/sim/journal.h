@@ -24,11 +24,12 @@ struct Disk {
 class Journal final : public core::HoldJournal {
 public:
 	// may: false if slurmctld dies here; torn: how much of a text reaches the disk then.
-	Journal(Disk &disk, const std::vector<core::Hold> &holds, std::function<bool()> may,
+	Journal(Disk &disk, const core::Ledger &known, std::function<bool()> may,
 		std::function<std::size_t(std::size_t)> torn);
 
 	void hold(const core::Hold &h) override;
 	void free(const core::PodKey &key) override;
+	void released(const core::Released &r) override;
 	Result<void> flush() override;
 
 private:

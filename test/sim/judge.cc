@@ -259,10 +259,10 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 		if (c.state == State::running)
 			return name_of("pod", c.pod, c.uid) + " still runs on " + c.node;
 	std::size_t lost = 0;
-	auto holds = core::parse_journal(ledger);
-	if (!holds)
-		return "the saved ledger cannot be read: " + holds.error().message;
-	for (const auto &h : *holds) {
+	auto saved = core::parse_journal(ledger);
+	if (!saved)
+		return "the saved ledger cannot be read: " + saved.error().message;
+	for (const auto &h : saved->holds) {
 		if (!pods_.at(h.key.uid).lost)
 			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
 		lost++;

@@ -160,6 +160,7 @@ public:
 	explicit MutantJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
 	void hold(const core::Hold &h) override { inner_->hold(h); }
 	void free(const PodKey &key) override { inner_->free(key); }
+	void released(const core::Released &r) override { inner_->released(r); }
 	Result<void> flush() override
 	{
 		if (++calls_ % 8 != 0)

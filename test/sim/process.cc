@@ -176,13 +176,13 @@ void Process::node_init()
 			holds_.block_nodes(settings_.name, settings_.nodes.names);
 		return;
 	}
-	auto holds = core::parse_journal(out_.disk.ledger);
-	if (!holds) {
-		violation = "I3: the saved ledger cannot be read: " + holds.error().message;
+	auto saved = core::parse_journal(out_.disk.ledger);
+	if (!saved) {
+		violation = "I3: the saved ledger cannot be read: " + saved.error().message;
 		return;
 	}
 	if (out_.mutant != Mutant::ledger_not_loaded)
-		holds_.restore(std::move(*holds));
+		holds_.restore(std::move(*saved));
 }
 
 void Process::tell_engine(const PodKey &key, const Job &job)
@@ -248,7 +248,7 @@ void Process::start_engine()
 	slurm_gate_ = std::make_unique<SlurmGate>(*this, *slurm_port_);
 	slurm_ = mutate(out_.mutant, *slurm_gate_);
 	journal_ = mutate(out_.mutant,
-			  std::make_unique<Journal>(out_.disk, holds_.holds(settings_.name), [this] { return effect("flush"); },
+			  std::make_unique<Journal>(out_.disk, holds_.ledger(settings_.name), [this] { return effect("flush"); },
 						    [this](std::size_t n) { return out_.dice.next("torn") % (n + 1); }));
 	controller_ = std::make_unique<core::PodsController>(
 		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,

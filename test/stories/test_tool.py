@@ -104,8 +104,29 @@ def test_release_frees_what_a_pod_held_whose_object_vanished(stand):
 	gone = tool(stand, "release", "default/vanished", check=False)
 	assert gone.returncode == 1 and "holds anything" in gone.stderr
 	stand.restart_slurmctld(kill=True)
-	wait_for("the engine", lambda: status(stand)["clusters"][0]["state"] == "running", 30)
+	wait_for("the engine", lambda: running(stand), 30)
 	assert status(stand)["masks"] == []
+
+
+def test_what_was_released_stays_free_after_a_restart_while_its_object_is_there(stand):
+	pod = leaving(stand, "remembered")
+	tool(stand, "release", "--force", pod.uid)
+	for _ in range(2):
+		stand.restart_slurmctld(kill=True)
+		wait_for("the engine", lambda: running(stand), 30)
+		assert pod.get() and not pod.runs()[-1].stop  # Kubernetes still says that it runs, and it does
+		assert status(stand)["masks"] == []
+	batch = stand.batch(cores=8, node="n1")
+	batch.wait_started()
+	batch.cancel()
+
+	def remembered():
+		with open(os.path.join(stand.folder, "slurm", "state", "slurm-k8s.stand.ledger"), encoding="utf-8") as file:
+			about = [line for line in file if pod.uid in line]
+		return about and '"gone"' in about[-1]
+	assert remembered()
+	pod.wait_gone()
+	wait_for("a ledger without it", lambda: not remembered(), 30)
 
 
 def test_only_root_and_slurmuser_may_ask(stand):
@@ -141,6 +162,12 @@ def test_socket_survives_the_end_and_the_death_of_slurmctld(stand):
 def answer(stand):
 	done = tool(stand, "status", "--json", check=False)
 	return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def running(stand):
+	"""Its engine knows pods, nodes and jobs."""
+	about = answer(stand)
+	return about and about["clusters"] and about["clusters"][0]["state"] == "running"
 
 
 def test_debug_flag_shows_decisions_without_slurms_own_debug_lines(stand):

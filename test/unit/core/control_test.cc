@@ -37,7 +37,7 @@ struct Setting {
 	Control control{host, holds, [this] { return state; }};
 	std::shared_ptr<const Wakeup> wakeup = std::make_shared<Wakeup>();
 
-	Setting() { holds.restore({{{"c", "ns", "p", "uid-1"}, "n1", {3}, 0, 100}}); }
+	Setting() { holds.restore({.holds = {{{"c", "ns", "p", "uid-1"}, "n1", {3}, 0, 100}}, .released = {}}); }
 
 	void add_engine()
 	{
@@ -122,13 +122,16 @@ TEST_CASE("control: a pod of a cluster without engine is released by force only,
 	auto saved = load_ledger(path, ::geteuid());
 	REQUIRE(saved);
 	CHECK(saved->found);
-	CHECK(saved->holds.empty());
+	CHECK(saved->ledger.holds.empty());
+	// An engine of the cluster that starts later must not mask it again.
+	CHECK(saved->ledger.released == std::vector<Released>{{{"c", "ns", "p", "uid-1"}, "root (uid 0)"}});
 }
 
 TEST_CASE("control: a name that means several pods is not released")
 {
 	Setting s;
-	s.holds.restore({{{"c", "ns", "p", "uid-1"}, "n1", {3}, 0, 100}, {{"c", "ns", "p", "uid-2"}, "n2", {3}, 0, 100}});
+	s.holds.restore({.holds = {{{"c", "ns", "p", "uid-1"}, "n1", {3}, 0, 100}, {{"c", "ns", "p", "uid-2"}, "n2", {3}, 0, 100}},
+			 .released = {}});
 	const std::string told = s.told(R"({"command":"release","pod":"ns/p","force":true})");
 	CHECK(contains(told, "several pods are meant"));
 	CHECK(contains(told, "uid-2 on node n2"));

@@ -66,7 +66,7 @@ TEST_CASE("a pod that was never bound leaves no mask")
 TEST_CASE("saved holds are masks until their jobs are seen running")
 {
 	HoldTable t;
-	t.restore({{key(1), "n1", {0}, 0, 5}, {key(2), "n1", {1}, 0, 5}});
+	t.restore({.holds = {{key(1), "n1", {0}, 0, 5}, {key(2), "n1", {1}, 0, 5}}, .released = {}});
 	CHECK(t.masks()->masks[0].cores.size() == 2);
 	t.job_started(key(1), job(7, {0}));
 	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{1});
@@ -148,10 +148,12 @@ TEST_CASE("masks are holds minus running jobs, whatever the order of events")
 TEST_CASE("the saved ledger survives being cut anywhere")
 {
 	const Hold a{key(1), "n1", {0, 7}, 0, 100}, b{key(2), "n2", {}, 3, 5};
-	const std::string text = "{\"v\":1}\n" + journal_line(a) + journal_line(b) + journal_line(key(1));
+	const Released r{key(3), "root (uid 0)"};
+	const std::string text = "{\"v\":1}\n" + journal_line(a) + journal_line(b) + journal_line(r) + journal_line(key(1));
 	auto all = parse_journal(text);
 	REQUIRE(all);
-	CHECK(*all == std::vector<Hold>{b});
+	CHECK(all->holds == std::vector<Hold>{b});
+	CHECK(all->released == std::vector<Released>{r});
 	for (std::size_t cut = 0; cut < text.size(); cut++) {
 		CAPTURE(cut);
 		CHECK(parse_journal(text.substr(0, cut)).ok()); // a torn last line was never acknowledged
@@ -165,7 +167,8 @@ TEST_CASE("a damaged ledger is refused with the line, not half believed")
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[-1],\"more\":0,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[70000],\"more\":0,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":-1,\"mb\":0}",
-				 "{\"free\":\"nonsense\"}"}) {
+				 "{\"free\":\"nonsense\"}", "{\"gone\":\"nonsense\",\"by\":\"root\"}",
+				 "{\"gone\":\"k8s:c/ns/p/u\"}", "{\"gone\":\"k8s:c/ns/p/u\",\"by\":\"a\\nb\"}"}) {
 		CAPTURE(line);
 		auto r = parse_journal(std::string("{\"v\":1}\n") + line + "\n");
 		REQUIRE_FALSE(r.ok());

@@ -42,7 +42,7 @@ TEST_CASE("ledger: what was saved is read back; only a file that is not there me
 	auto saved = load_ledger(state.path, ::geteuid());
 	REQUIRE(saved);
 	CHECK(saved->found);
-	CHECK(saved->holds.size() == 1);
+	CHECK(saved->ledger.holds.size() == 1);
 	auto none = load_ledger(ledger_path(state.folder, "other"), ::geteuid());
 	REQUIRE(none);
 	CHECK_FALSE(none->found);
@@ -126,7 +126,7 @@ TEST_CASE("ledger: what a full or read-only disk did not take is all there as so
 	State state;
 	const auto hold = [](const char *uid) { return Hold{{"c", "ns", "p", uid}, "n1", {0}, 0, 100}; };
 	const std::string folder = state.folder + "/away";
-	LedgerFile file(ledger_path(folder, "c"), {hold("u1")});
+	LedgerFile file(ledger_path(folder, "c"), {.holds = {hold("u1")}, .released = {}});
 	file.hold(hold("u2"));
 	REQUIRE_FALSE(file.flush().ok());
 	file.hold(hold("u3"));
@@ -138,7 +138,7 @@ TEST_CASE("ledger: what a full or read-only disk did not take is all there as so
 	const auto saved = load_ledger(ledger_path(folder, "c"), ::geteuid());
 	REQUIRE(saved);
 	std::set<std::string> uids;
-	for (const Hold &h : saved->holds)
+	for (const Hold &h : saved->ledger.holds)
 		uids.insert(h.key.uid);
 	CHECK(uids == std::set<std::string>{"u1", "u3"});
 }

@@ -137,6 +137,107 @@ TEST_CASE("before Kubernetes has been listed nothing is released without force")
 	CHECK_FALSE(w.journal.holds(uid));
 }
 
+TEST_CASE("what was released by hand stays free after a restart, as long as its object says that it runs")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	w.watch_delivers = false; // nothing comes of taking the finalizer off: the object stays
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.run(Millis(2'000));
+	for (int restarts = 0; restarts < 2; restarts++) {
+		w.restart();
+		CHECK_FALSE(w.masked("n1"));
+		w.run(Millis(2'000));
+		CHECK(w.exists("p"));
+		CHECK_FALSE(w.masked("n1"));
+		CHECK(w.count("submit") == 1); // nor is it adopted
+	}
+}
+
+TEST_CASE("what was released by hand is remembered until its object is gone, and not longer")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	w.watch_delivers = false;
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.run(Millis(2'000));
+	CHECK(w.journal.saved().released == std::vector<Released>{{w.jobs[0].key, "root (uid 0)"}});
+	w.restart();
+	w.run(Millis(2'000));
+	REQUIRE(w.journal.saved().released.size() == 1);
+
+	w.watch_delivers = true;
+	const bool while_it_is_down = GENERATE(true, false);
+	kube::Pod last = w.pod("p");
+	w.pods.erase("p");
+	if (while_it_is_down)
+		w.restart();
+	else
+		w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.run(Millis(2'000));
+	CHECK(w.journal.saved().released.empty());
+	CHECK(w.holds->ledger("c").released.empty());
+	CHECK(w.controller->size() == 0);
+}
+
+TEST_CASE("the word about one pod does not count for another one of its name")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.run(Millis(2'000));
+	w.pods.erase("p");
+	w.create_running("p");
+	w.restart();
+	w.run(Millis(2'000));
+	CHECK(w.journal.holds(w.pod("p").meta.uid));
+	CHECK_FALSE(w.job_of("p")->ended());
+}
+
+TEST_CASE("a pod without a node is released by force only, and what it gets later is its own")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = {0}; // no answer: the Binding may still take effect
+	w.slurm_starts("p");
+	w.run();
+	const std::string uid = w.pod("p").meta.uid;
+	REQUIRE(w.journal.holds(uid));
+	w.submit_reply = {.ok = false, .text = "not now"};
+	w.slurm_ends("p", SK8_JOB_NODE_FAIL);
+	w.run(Millis(5'000));
+	REQUIRE(report(w, uid).pod == PodState::kept);
+	auto refused = w.controller->release_by_hand(uid, "root (uid 0)", false);
+	REQUIRE_FALSE(refused.ok());
+	CHECK(contains(refused.error().message, "a Binding to one may still arrive"));
+
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.submit_reply = {.ok = true};
+	w.run(Millis(60'000));
+	CHECK_FALSE(w.masked("n1"));
+	w.slurm_starts("p");
+	w.run(Millis(5'000));
+	REQUIRE(w.pod("p").node_name == "n1");
+	w.kubelet_starts("p");
+	w.run(Millis(5'000));
+	CHECK(w.journal.holds(uid));
+	CHECK(w.job_of("p")->running());
+}
+
+TEST_CASE("who releases what cannot be written down is told that a restart undoes it")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	w.journal.fail = true;
+	auto done = w.controller->release_by_hand(uid, "root (uid 0)", true);
+	REQUIRE(done);
+	CHECK(contains(*done, "is free until slurmctld starts again: No space left on device"));
+	w.journal.fail = false;
+	w.run(Millis(2'000));
+	CHECK(w.journal.saved().released.size() == 1);
+}
+
 TEST_CASE("who holds nothing is not released")
 {
 	World w;

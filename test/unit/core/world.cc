@@ -62,7 +62,7 @@ void World::restart()
 	timer = VirtualTimer();
 	holds = std::make_unique<HoldTable>();
 	journal.pending.clear();
-	holds->restore(*parse_journal("{\"v\":1}\n" + journal.text));
+	holds->restore(journal.saved());
 	for (const auto &j : jobs)
 		if (j.job.running())
 			holds->job_started(j.key, j.job);

@@ -47,6 +47,7 @@ class MemoryJournal final : public HoldJournal {
 public:
 	void hold(const Hold &h) override { pending.push_back(journal_line(h)); }
 	void free(const PodKey &key) override { pending.push_back(journal_line(key)); }
+	void released(const Released &r) override { pending.push_back(journal_line(r)); }
 	Result<void> flush() override
 	{
 		flushes++;
@@ -57,11 +58,10 @@ public:
 		pending.clear();
 		return {};
 	}
+	Ledger saved() const { return *parse_journal("{\"v\":1}\n" + text); }
 	bool holds(const std::string &uid) const
 	{
-		auto parsed = parse_journal("{\"v\":1}\n" + text);
-		return parsed && std::any_of(parsed->begin(), parsed->end(),
-					     [&](const Hold &h) { return h.key.uid == uid; });
+		return std::ranges::any_of(saved().holds, [&](const Hold &h) { return h.key.uid == uid; });
 	}
 	std::vector<std::string> pending;
 	std::string text;
