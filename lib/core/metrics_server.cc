@@ -83,9 +83,10 @@ void MetricsServer::turn()
 
 void MetricsServer::move(const std::string &address)
 {
-	if (listener_)
+	const bool was_open = listener_ != nullptr;
+	listener_.reset(); // first: who reads that line finds it closed
+	if (was_open)
 		log_info("metrics: no longer at %s", address_.c_str());
-	listener_.reset();
 	address_ = address;
 	delay_ = retry_at_ = Millis(0);
 }

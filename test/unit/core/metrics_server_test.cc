@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <condition_variable>
+#include <functional>
 #include <netinet/in.h>
 #include <unistd.h>
 #include <vector>
@@ -21,8 +22,13 @@ std::mutex mutex;
 std::condition_variable logged;
 std::vector<std::string> lines;
 
+// Called while a line is written, on the server's thread.
+std::function<void(const std::string &)> at_line;
+
 void to_lines(LogLevel, const char *text)
 {
+	if (at_line)
+		at_line(text);
 	const std::lock_guard lock(mutex);
 	lines.emplace_back(text);
 	logged.notify_all();
@@ -63,14 +69,22 @@ struct Taken {
 	std::string address;
 };
 
-std::string scrape(in_port_t port)
+Fd connect_to(in_port_t port) // none: refused
 {
-	const Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	sockaddr_in a{};
 	a.sin_family = AF_INET;
 	a.sin_port = port;
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (::connect(fd.get(), reinterpret_cast<sockaddr *>(&a), sizeof(a)))
+		fd.reset();
+	return fd;
+}
+
+std::string scrape(in_port_t port)
+{
+	const Fd fd = connect_to(port);
+	if (!fd)
 		return "refused";
 	static const std::string get = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 	(void)!::write(fd.get(), get.data(), get.size());
@@ -92,6 +106,7 @@ struct Rig {
 	{
 		server->stop();
 		CHECK(server->join(Millis(5'000)));
+		at_line = nullptr;
 		set_log_sink(nullptr, LogLevel::info);
 	}
 	std::atomic<int> counted{0};
@@ -131,6 +146,24 @@ TEST_CASE("metrics server: it moves with the setting, and closes without it")
 	r.server->listen("");
 	REQUIRE(wait_for_line("no longer at " + second.address));
 	CHECK(scrape(second.port) == "refused");
+}
+
+TEST_CASE("metrics server: what it says to have left is closed by then")
+{
+	std::atomic<int> refused{0}, accepted{0};
+	Taken port;
+	port.fd.reset();
+	Rig r;
+	at_line = [&](const std::string &line) {
+		if (line.find("no longer at") != line.npos)
+			(connect_to(port.port) ? accepted : refused)++;
+	};
+	r.server->listen(port.address);
+	REQUIRE(wait_for_line("http://" + port.address));
+	r.server->listen("");
+	REQUIRE(wait_for_line("no longer at " + port.address));
+	CHECK(accepted == 0);
+	CHECK(refused == 1);
 }
 
 TEST_CASE("metrics server: many who ask at once make the engines count once")
