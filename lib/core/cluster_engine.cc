@@ -10,6 +10,9 @@ namespace sk8::core {
 
 static constexpr Millis longest_wait{1'000};
 static constexpr Millis connect_again{10'000};
+// How long a list or a watch that fails waits at most. A cluster has few of them; what
+// waits longer only comes back later.
+static constexpr Millis longest_pause{10'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     std::shared_ptr<SlurmWorker> worker)
@@ -212,23 +215,37 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	watch_nodes();
 }
 
+// The API server answers again: whatever else failed meanwhile has pauses of its own,
+// and one after the other they would take a minute.
+void ClusterEngine::back(const std::string &what)
+{
+	if (!link_.back(what))
+		return;
+	for (const auto &r : pod_reflectors_)
+		r->hurry();
+	if (node_reflector_)
+		node_reflector_->hurry();
+	pods_->hurry();
+}
+
 void ClusterEngine::watch_pods(const std::string &scheduler_name)
 {
 	kube::ReflectorOptions options;
 	options.name = "pods of cluster " + settings_.name;
 	options.path = resource_path(kube::pods_resource);
 	options.field_selector = "spec.schedulerName=" + scheduler_name;
+	options.backoff.most = longest_pause;
 	const std::string what = "pods of " + scheduler_name;
 	kube::Reflector<kube::Pod>::Callbacks call;
 	call.on_replace = [this, scheduler_name, what, first = true](std::vector<kube::PodPtr> pods) mutable {
 		listed("pods", std::exchange(first, false));
-		link_.back(what);
+		back(what);
 		pods_->pods_replaced(scheduler_name, pods);
 	};
 	call.on_upsert = [this](kube::PodPtr pod) { pods_->pod_changed(pod); };
 	call.on_delete = [this](kube::PodPtr last) { pods_->pod_removed(last); };
 	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
-	call.on_regained = [this, what] { link_.back(what); };
+	call.on_regained = [this, what] { back(what); };
 	pod_reflectors_.push_back(std::make_unique<kube::Reflector<kube::Pod>>(
 		*client_, options, kube::decode_pod, call, [this] { return random(); }));
 	pod_reflectors_.back()->start();
@@ -239,16 +256,17 @@ void ClusterEngine::watch_nodes()
 	kube::ReflectorOptions options;
 	options.name = "nodes of cluster " + settings_.name;
 	options.path = resource_path(kube::nodes_resource);
+	options.backoff.most = longest_pause;
 	kube::Reflector<kube::Node>::Callbacks call;
 	call.on_replace = [this, first = true](std::vector<kube::NodePtr> nodes) mutable {
 		listed("nodes", std::exchange(first, false));
-		link_.back("nodes");
+		back("nodes");
 		pods_->nodes_replaced(nodes);
 	};
 	call.on_upsert = [this](kube::NodePtr node) { pods_->node_changed(node); };
 	call.on_delete = [this](kube::NodePtr last) { pods_->node_removed(last); };
 	call.on_lost = [this](std::string why) { link_.lost("nodes", why); };
-	call.on_regained = [this] { link_.back("nodes"); };
+	call.on_regained = [this] { back("nodes"); };
 	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(
 		*client_, options, kube::decode_node, call, [this] { return random(); });
 	node_reflector_->start();

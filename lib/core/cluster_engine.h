@@ -70,6 +70,7 @@ private:
 	void build(const kube::ClusterAccess &access);
 	void watch_pods(const std::string &scheduler_name);
 	void watch_nodes();
+	void back(const std::string &what);
 	ClusterNumbers numbers() const;
 	// People read the wall clock; what is measured is monotonic. Seconds since 1970.
 	std::int64_t wall_at(Millis monotonic) const { return wall_seconds() - (now() - monotonic).count() / 1000; }

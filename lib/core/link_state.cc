@@ -41,10 +41,12 @@ void LinkState::tell_lost()
 		  before.c_str(), trouble_.c_str());
 }
 
-void LinkState::back(const std::string &what)
+bool LinkState::back(const std::string &what)
 {
-	if (!lost_.erase(what) || !lost_.empty())
-		return;
+	if (!lost_.erase(what))
+		return false;
+	if (!lost_.empty())
+		return true;
 	const Millis now = timer_.now();
 	const long long seconds = (now - since_).count() / 1000;
 	since_ = now;
@@ -52,6 +54,7 @@ void LinkState::back(const std::string &what)
 		log_info("cluster %s: back after %lld s: all is known again", cluster_.c_str(), seconds);
 	else
 		untold_++;
+	return true;
 }
 
 // A refusal that says nothing about rights (a namespace that goes, a quota) is none.

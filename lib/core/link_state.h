@@ -23,8 +23,8 @@ public:
 
 	// Of what ("pods", "nodes") there is no news any more; why: one sentence.
 	void lost(const std::string &what, const std::string &why);
-	// There is, and nothing was missed. Without effect if it was not lost.
-	void back(const std::string &what);
+	// There is, and nothing was missed. False, and without effect, if it was not lost.
+	bool back(const std::string &what);
 	void called(const kube::CallOutcome &outcome);
 
 	bool connected() const { return lost_.empty(); }

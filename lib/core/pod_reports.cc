@@ -41,16 +41,40 @@ void PodReports::enqueue(const std::string &uid, Wish &w)
 	w.queued = true;
 	const Millis now = timer_.now();
 	if (w.not_before <= now) {
-		queue_.push_back(uid);
+		line_up(uid, w);
 		pump();
 		return;
 	}
 	timer_.after(w.not_before - now, [this, uid] {
-		if (!wishes_.contains(uid))
-			return;
-		queue_.push_back(uid);
+		auto it = wishes_.find(uid);
+		if (it == wishes_.end() || it->second.not_before > timer_.now())
+			return; // of a former wait, which hurry() ended
+		line_up(uid, it->second);
 		pump();
 	});
+}
+
+void PodReports::line_up(const std::string &uid, Wish &w)
+{
+	if (!w.queued || std::exchange(w.in_line, true))
+		return;
+	queue_.push_back(uid);
+}
+
+void PodReports::hurry()
+{
+	for (Lane *lane : {&event_lane_, &condition_lane_}) {
+		lane->failures = 0;
+		if (std::exchange(lane->hurries, false))
+			lane->rests_until = timer_.now();
+	}
+	for (auto &[uid, w] : wishes_) {
+		if (!std::exchange(w.failures, 0))
+			continue;
+		w.not_before = std::min(w.not_before, timer_.now());
+		line_up(uid, w);
+	}
+	pump();
 }
 
 void PodReports::stop(const PodKey &key)
@@ -135,6 +159,7 @@ void PodReports::rest(Lane &lane, const KubeReply &r)
 {
 	const Millis pause = std::max(pause_after(lane.failures++), r.retry_after.value_or(Millis(0)));
 	lane.rests_until = timer_.now() + pause;
+	lane.hurries = may_be_outage(r);
 	timer_.after(pause, [this] { pump(); });
 }
 
@@ -176,7 +201,7 @@ bool PodReports::send_next_condition()
 	auto it = wishes_.find(uid);
 	if (it == wishes_.end())
 		return false;
-	it->second.queued = false;
+	it->second.queued = it->second.in_line = false;
 	if (!it->second.wanted)
 		return false;
 	send_condition(it->second);

@@ -30,6 +30,8 @@ public:
 	// The pod is being bound or gone: no condition is sent any more.
 	void stop(const PodKey &key);
 	void event(const PodKey &key, PodEvent event);
+	// The API server answers again: what rests because it did not goes on now, in turn.
+	void hurry();
 	std::size_t waiting() const { return queue_.size() + events_.size(); }
 
 private:
@@ -40,6 +42,7 @@ private:
 		Millis not_before{0};
 		int failures = 0;
 		bool wanted = false, queued = false;
+		bool in_line = false; // queued, and its time has come: in queue_
 	};
 	struct Waiting {
 		PodKey key;
@@ -49,9 +52,11 @@ private:
 	// Conditions, or events: after a refusal that is not about one pod all of them rest.
 	struct Lane {
 		Millis rests_until{0};
+		bool hurries = false; // hurry() ends the rest
 		int failures = 0;
 	};
 	void enqueue(const std::string &uid, Wish &w);
+	void line_up(const std::string &uid, Wish &w);
 	void pump();
 	void pump_later(Millis delay);
 	bool take_token();

@@ -66,17 +66,25 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 		log_pod(verbose, e.key, job_id(e), "finalizer could not be set: %s", r.error.c_str());
 		tell_denied(e, r);
 		const Millis delay = std::max(retry_delay(e.protect_failures++), r.retry_after.value_or(Millis(0)));
-		ports_.timer.after(delay, [this, uid] {
-			if (auto again = entries_.find(uid); again != entries_.end())
-				again->second.protecting = false;
-			sync(uid);
-		});
-		return;
+		e.protect_hurries = may_be_outage(r);
+		return protect_later(e, delay);
 	}
 	e.protecting = false;
 	e.protect_failures = 0;
 	assume_finalizer(e, true);
 	sync(uid);
+}
+
+void PodsController::protect_later(Entry &e, Millis delay)
+{
+	e.protect_at = ports_.timer.now() + delay;
+	ports_.timer.after(delay, [this, uid = e.key.uid, at = e.protect_at] {
+		auto it = entries_.find(uid);
+		if (it == entries_.end() || it->second.protect_at != at)
+			return; // it was brought forward
+		it->second.protecting = it->second.protect_hurries = false;
+		sync(uid);
+	});
 }
 
 // Does not wait for the watch to say so: the same patch would follow.
@@ -226,8 +234,10 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	tell_denied(e, r);
 	// Nobody refuses it: that Kubernetes cannot be reached ends no job, its pod may run.
 	if (r.status == 0)
-		return back_off(e, "cannot be bound: " + r.error, r.retry_after);
-	binding_failed(e, r.error, r.retry_after);
+		back_off(e, "cannot be bound: " + r.error, r.retry_after);
+	else
+		binding_failed(e, r.error, r.retry_after);
+	e.waits_for_server = may_be_outage(r);
 }
 
 void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)

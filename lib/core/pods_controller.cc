@@ -400,6 +400,7 @@ Millis PodsController::retry_delay(int failures)
 
 void PodsController::back_off(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
+	e.waits_for_server = false;
 	Millis delay = retry_delay(e.failures++);
 	// Pods that failed together do not come back together.
 	delay += delay * static_cast<int>(std::hash<std::string>()(e.key.uid) % 32) / 100;
@@ -422,6 +423,7 @@ void PodsController::succeeded(Entry &e)
 void PodsController::refused(Entry &e, const std::string &what, const KubeReply &r)
 {
 	back_off(e, what + r.error, r.retry_after);
+	e.waits_for_server = may_be_outage(r);
 	tell_denied(e, r);
 }
 
@@ -435,17 +437,37 @@ void PodsController::tell_denied(Entry &e, const KubeReply &r)
 
 void PodsController::plan_retry(Entry &e)
 {
-	if (e.retry_planned)
+	if (e.retry_planned > Millis(0) && e.retry_planned <= e.retry_at)
 		return;
-	e.retry_planned = true;
-	ports_.timer.after(e.retry_at - ports_.timer.now(), [this, uid = e.key.uid] {
+	e.retry_planned = e.retry_at;
+	ports_.timer.after(e.retry_at - ports_.timer.now(), [this, uid = e.key.uid, at = e.retry_at] {
 		auto it = entries_.find(uid);
-		if (it == entries_.end())
-			return;
-		it->second.retry_planned = false;
+		if (it == entries_.end() || it->second.retry_planned != at)
+			return; // another one was planned, for earlier
+		it->second.retry_planned = Millis(0);
 		sync(uid);
 		end_of_turn();
 	});
+}
+
+static constexpr Millis hurried{1'000}; // at most, by the pod's uid: not all at once
+
+void PodsController::hurry()
+{
+	const Millis now = ports_.timer.now();
+	for (auto &[uid, e] : entries_) {
+		const Millis delay = hurried * static_cast<int>(std::hash<std::string>()(uid) % 32) / 32;
+		// What is still on its way may fail later, and then counts as the second time.
+		e.failures = std::min(e.failures, 1);
+		e.protect_failures = std::min(e.protect_failures, 1);
+		if (e.waits_for_server && e.retry_at > now + delay) {
+			e.retry_at = now + delay;
+			plan_retry(e);
+		}
+		if (e.protecting && std::exchange(e.protect_hurries, false) && e.protect_at > now + delay)
+			protect_later(e, delay);
+	}
+	reports_.hurry();
 }
 
 } // namespace sk8::core

@@ -63,6 +63,10 @@ public:
 	// Slurm has no record of it any more.
 	void job_purged(const PodKey &key, JobRef ref);
 
+	// The API server answers again after an outage: what waits because it did not is
+	// tried within a second or two, unless it asked for more.
+	void hurry();
+
 	// After a bunch of the above: what needs the disk is done once for all of them.
 	void end_of_turn();
 
@@ -97,7 +101,9 @@ private:
 		Op op = Op::none;
 		Millis retry_at{0};
 		int failures = 0;
-		bool retry_planned = false, recheck_planned = false;
+		bool waits_for_server = false; // the back-off is one that hurry() ends
+		Millis retry_planned{0};       // for when; 0: it is not
+		bool recheck_planned = false;
 
 		std::string refusal;      // why it is refused; empty: it is not
 		bool refusal_by_nodes = false;
@@ -110,7 +116,9 @@ private:
 		std::string excluded;     // what the job was made or updated with
 		bool adopting = false;
 		bool protecting = false;  // our finalizer is on its way, or waits for its next try
+		bool protect_hurries = false; // ... which hurry() may bring forward
 		int protect_failures = 0;
+		Millis protect_at{0};     // the end of that wait
 		Millis binding_since{0};  // of the first try for this job
 		bool binding_unsure = false; // one was sent for what it holds and may still take effect
 		Millis ending_since{0};   // of the first try of end_where_it_ran()
@@ -176,6 +184,7 @@ private:
 	void place_and_bind();
 	Result<void> save_journal();
 	void protect(Entry &e);
+	void protect_later(Entry &e, Millis delay);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void assume_finalizer(Entry &e, bool present);
 	void send_binding(Entry &e, const Hold &hold);

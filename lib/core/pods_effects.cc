@@ -122,6 +122,7 @@ void PodsController::volumes_read(Entry &e, const KubePort::Volumes &v)
 		succeeded(e);
 	} else if (v.retry) {
 		back_off(e, v.error);
+		e.waits_for_server = true;
 		if (e.pod)
 			reports_.condition(e.key, e.pod, {std::string(names::pending_reason), v.error});
 	} else {

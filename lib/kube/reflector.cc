@@ -42,6 +42,7 @@ constexpr Millis short_watch{1000};
 constexpr Millis longest_silence{60'000}; // until the server accepts a watch
 constexpr Millis long_outage{60'000};    // in which a server could have been restored
 constexpr Millis agreed_margin{10'000};
+constexpr Millis hurried{1000}; // at most, by chance: all lists of a cluster are told at once
 constexpr int max_refusals = 5;     // of a watch with 5xx, then a list
 constexpr int max_short_watches = 3; // in a row, then it counts as lost
 
@@ -91,6 +92,18 @@ public:
 		client_.cancel(call_);
 		client_.loop().cancel_timer(timer_);
 		client_.loop().cancel_timer(up_timer_);
+		pausing_ = false;
+	}
+
+	void hurry()
+	{
+		if (!pausing_ || asked_to_wait_)
+			return;
+		const Millis delay(static_cast<Millis::rep>(double(hurried.count()) * chance()));
+		if (now() + delay >= pause_ends_)
+			return;
+		client_.loop().cancel_timer(timer_);
+		later(after_pause_, delay);
 	}
 
 	bool synced() const { return synced_; }
@@ -100,6 +113,7 @@ public:
 
 private:
 	Millis now() const { return client_.loop().clock().monotonic(); }
+	double chance() const { return random_ ? std::clamp(random_(), 0.0, 1.0) : 0.5; }
 
 	Query selectors() const
 	{
@@ -158,10 +172,9 @@ private:
 	{
 		using std::chrono::duration_cast;
 		using std::chrono::seconds;
-		double chance = random_ ? std::clamp(random_(), 0.0, 1.0) : 0.5;
 		double most = double((options_.max_watch - options_.min_watch).count());
 		auto length = duration_cast<seconds>(options_.min_watch +
-						     Millis(static_cast<Millis::rep>(most * chance)));
+						     Millis(static_cast<Millis::rep>(most * chance())));
 		watch_began_ = now();
 		watch_ends_ = watch_began_ + length;
 		watch_from_ = version_;
@@ -352,8 +365,10 @@ private:
 		Millis delay = backoff_.next(now());
 		int run = run_;
 		tell_lost(why);
-		if (run == run_)
-			later(Next::list, first ? Millis(0) : delay);
+		if (run != run_)
+			return;
+		asked_to_wait_ = false;
+		later(Next::list, first ? Millis(0) : delay);
 	}
 
 	// why empty: nothing is lost yet.
@@ -363,8 +378,10 @@ private:
 		int run = run_;
 		if (!why.empty())
 			tell_lost(why);
-		if (run == run_)
-			later(next, delay);
+		if (run != run_)
+			return;
+		asked_to_wait_ = retry_after.has_value();
+		later(next, delay);
 	}
 
 	void tell_lost(const std::string &why)
@@ -380,7 +397,11 @@ private:
 
 	void later(Next next, Millis delay)
 	{
+		pausing_ = true;
+		after_pause_ = next;
+		pause_ends_ = now() + delay;
 		timer_ = client_.loop().after(delay, [this, next] {
+			pausing_ = false;
 			bool long_gone = lost_ && no_answer_ && now() - lost_at_ >= long_outage;
 			next == Next::list || long_gone ? list() : check();
 		});
@@ -405,6 +426,10 @@ private:
 	bool synced_ = false, lost_ = false, complained_ = false;
 	bool heard_ = false;     // something came on this watch
 	bool no_answer_ = false; // the last refusal was none, or no whole one
+	bool pausing_ = false;   // timer_ runs, until pause_ends_, for after_pause_
+	bool asked_to_wait_ = false; // by Retry-After
+	Next after_pause_ = Next::list;
+	Millis pause_ends_{0};
 	Millis complained_at_{0}, heard_at_{0}, lost_at_{0}, watch_ends_{0};
 	std::string version_, watch_from_, broken_, went_back_, buffer_, why_;
 	Json error_event_;
@@ -429,6 +454,11 @@ void ReflectorCore::start()
 void ReflectorCore::stop()
 {
 	impl_->stop();
+}
+
+void ReflectorCore::hurry()
+{
+	impl_->hurry();
 }
 
 bool ReflectorCore::synced() const

@@ -66,6 +66,9 @@ public:
 
 	void start();
 	void stop(); // no callback after it, from a callback too; start() lists again
+	// The server answers others again: a pause that it did not ask for ends within a
+	// second. How long the next ones are stays as it is. May be called in a callback.
+	void hurry();
 	bool synced() const;  // a complete list has been handed on since start()
 	bool healthy() const; // synced, and not lost since
 	ReflectorHealth health() const;
@@ -108,6 +111,7 @@ public:
 
 	void start() { core_.start(); }
 	void stop() { core_.stop(); }
+	void hurry() { core_.hurry(); }
 	bool synced() const { return core_.synced(); }
 	bool healthy() const { return core_.healthy(); }
 	ReflectorHealth health() const { return core_.health(); }

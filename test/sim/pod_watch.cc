@@ -95,6 +95,7 @@ void PodWatch::resume()
 	if (!api_.since(version_, missed))
 		return list();
 	watching_ = true;
+	calls_.back();
 	for (const auto &e : missed)
 		deliver(e);
 	for (const auto &[name, node] : api_.nodes())

@@ -23,6 +23,7 @@ public:
 		std::function<void(const kube::PodPtr &)> changed, removed;
 		std::function<void(const std::vector<kube::NodePtr> &)> nodes_replaced;
 		std::function<void(const kube::NodePtr &)> node_changed;
+		std::function<void()> back; // after an interruption, before what was missed
 	};
 
 	PodWatch(Schedule &time, Dice &dice, Story &story, ModelApi &api) : time_(time), dice_(dice), story_(story), api_(api)

@@ -265,7 +265,9 @@ void Process::start_engine()
 		return seen;
 	};
 	PodWatch::Calls calls;
-	calls.replaced = [this, as_seen, first = true](const auto &pods) mutable {
+	calls.back = [this] { turn([&] { controller_->hurry(); }); };
+	calls.replaced = [this, as_seen, back = calls.back, first = true](const auto &pods) mutable {
+		back();
 		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
 			return;
 		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });

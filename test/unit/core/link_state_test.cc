@@ -54,8 +54,8 @@ TEST_CASE("link: one line says that a cluster is lost and one that it is back, h
 	rig.timer.advance(Millis(35'000));
 	rig.link.back("pods");
 	CHECK(lines().size() == 1);
-	rig.link.back("nodes");
-	rig.link.back("nodes");
+	CHECK(rig.link.back("nodes"));
+	CHECK_FALSE(rig.link.back("nodes"));
 	CHECK(rig.link.connected());
 	REQUIRE(lines().size() == 2);
 	CHECK(lines()[0] == "cluster prod: lost: nobody listens; Slurm goes on, what pods hold stays reserved");

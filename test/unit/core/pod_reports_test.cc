@@ -118,6 +118,34 @@ TEST_CASE("reports: conditions without the right to write them cost a request a 
 	CHECK(std::set<std::string>(r.conditions.begin(), r.conditions.end()).size() == 100);
 }
 
+TEST_CASE("reports: after an outage all is told at once, unless the server asked to wait")
+{
+	Reports r;
+	r.condition_status = 503;
+	r.event_status = [](const PodEvent &) { return 503; };
+	const bool asked_to_wait = GENERATE(false, true);
+	r.tell("p", "event");
+	r.wish("p", "waits");
+	r.wish("q", "waits");
+	r.timer.advance(Millis(300'000));
+	if (asked_to_wait) {
+		r.retry_after = Millis(120'000);
+		r.timer.advance(Millis(61'000));
+		r.retry_after.reset();
+	}
+	r.events.clear();
+	r.conditions.clear();
+	r.condition_status = 200;
+	r.event_status = [](const PodEvent &) { return 201; };
+	r.reports.hurry();
+	r.timer.advance(Millis(1'000));
+	CHECK(r.events.size() == (asked_to_wait ? 0 : 1));
+	CHECK(r.conditions.size() == (asked_to_wait ? 0 : 2));
+	r.timer.advance(Millis(300'000));
+	CHECK(r.events.size() == 1); // and each once
+	CHECK(r.conditions.size() == 2);
+}
+
 TEST_CASE("reports: Retry-After of a condition's or an event's refusal is obeyed")
 {
 	Reports r;

@@ -90,3 +90,52 @@ TEST_CASE("whatever refuses the finalizer, the DELETE or the look for a while, a
 	CHECK_FALSE(w.masked("n1"));
 	CHECK(w.controller->size() == 0);
 }
+
+TEST_CASE("after an outage all that failed meanwhile is tried within two seconds, however long it was")
+{
+	const int status = GENERATE(0, 401, 429, 500, 503);
+	World w;
+	INFO(status);
+	w.create_running("ends");
+	w.create_pod("starts");
+	w.create_pod("binds");
+	w.run();
+	for (const char *verb : {"delete", "get", "finalizer", "bind"})
+		w.fail[verb] = std::deque<int>(1000, status);
+	w.slurm_ends("ends", SK8_JOB_TIMEOUT);
+	w.slurm_starts("starts", "n1", {1});
+	w.run(Millis(25'000));
+	w.fail["bind"].clear(); // only the finalizer is missing still
+	w.slurm_starts("binds", "n1", {2});
+	w.run(Millis(270'000));
+	REQUIRE_FALSE(w.pod("ends").meta.deleting);
+	const auto asked = w.calls.size();
+	w.run(Millis(10'000));
+	CHECK(w.calls.size() - asked <= 6); // long pauses by now
+
+	w.fail.clear();
+	w.controller->hurry();
+	w.run(Millis(2'000));
+	CHECK(w.pod("ends").meta.deleting);
+	for (const char *name : {"starts", "binds"}) {
+		CHECK(w.pod(name).node_name == "n1");
+		CHECK(w.pod(name).meta.finalizers.size() == 1);
+	}
+	CHECK(w.jobs.size() == 3);
+}
+
+TEST_CASE("what goes on failing after an outage is not asked hot, however often the server comes back")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(10'000, 503);
+	w.slurm_starts("p");
+	w.run(Millis(20'000));
+	const int before = w.count("bind");
+	for (int i = 0; i < 20; i++) {
+		w.controller->hurry();
+		w.run(Millis(1'000));
+	}
+	CHECK(w.count("bind") - before <= 30);
+}

@@ -566,6 +566,36 @@ TEST_CASE("reflector: when nobody listens it waits longer each time, and syncs w
 	CHECK(rig.reflector->healthy());
 }
 
+TEST_CASE("reflector: hurry ends a pause within a second, but not one that the server asked for")
+{
+	ReflectorRig rig;
+	auto stream = rig.start();
+	rig.reflector->hurry(); // nothing to hurry with
+	const bool asked_to_wait = GENERATE(false, true);
+	::Answer refusal{503, status(503), {}, nullptr, false};
+	if (asked_to_wait)
+		refusal.headers = {{"Retry-After", "60"}};
+	rig.chance = 0.99;
+	rig.pass(Millis(2000));
+	for (int i = 0; i < 4; i++)
+		rig.server->push(refusal);
+	stream->end();
+	std::size_t n = 3;
+	for (; n <= 5; n++) {
+		REQUIRE(rig.until_requests(n));
+		REQUIRE(rig.until([&] { return rig.loop.in_flight() == 0; }));
+		rig.pass(Millis(60'000));
+	}
+	REQUIRE(rig.until_requests(n)); // a pause of 6.4 s at least begins
+	REQUIRE(rig.until([&] { return rig.loop.in_flight() == 0; }));
+	rig.server->push_stream()->send(bookmark("12"));
+	rig.reflector->hurry();
+	if (asked_to_wait)
+		return rig.expect_request_after(Millis(60'000), n);
+	rig.expect_request_after(Millis(990), n);
+	rig.until_told("regained");
+}
+
 TEST_CASE("reflector: a list that breaks off, or has no version, is not handed on")
 {
 	ReflectorRig rig;
