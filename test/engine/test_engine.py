@@ -30,11 +30,15 @@ def run(*argv, env=None, stdin=None):
 		env={**os.environ, **(env or {})})
 
 
+def server_up(folder):
+	run(f"{TEST}/kubesim/up", "--kubesim", KUBESIM, "--fake-nodes", str(NODES),
+		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder)
+
+
 @contextlib.contextmanager
 def api_server():
 	folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
-	run(f"{TEST}/kubesim/up", "--kubesim", KUBESIM, "--fake-nodes", str(NODES),
-		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder)
+	server_up(folder)
 	yield folder
 	run(f"{TEST}/kubesim/down", folder)
 	shutil.rmtree(folder)

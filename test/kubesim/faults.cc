@@ -37,7 +37,7 @@ static std::optional<Fault::Action> action_named(const std::string &name)
 		{"delay", Fault::delay},       {"reset", Fault::reset},
 		{"truncate", Fault::truncate}, {"expire-watches", Fault::expire},
 		{"drop-events", Fault::drop},  {"duplicate-events", Fault::duplicate},
-		{"deny", Fault::deny}};
+		{"answer", Fault::answer},     {"deny", Fault::deny}};
 	for (const auto &[text, action] : names)
 		if (name == text)
 			return action;
@@ -48,8 +48,8 @@ std::string Faults::add(const J &text)
 {
 	auto action = action_named(text["action"].str());
 	if (!action)
-		return "action must be one of status, hang, delay, reset, truncate, expire-watches, drop-events, "
-		       "duplicate-events, deny";
+		return "action must be one of status, hang, delay, reset, truncate, answer, expire-watches, "
+		       "drop-events, duplicate-events, deny";
 	Rule rule;
 	rule.text = text;
 	const J match = text["match"];
@@ -59,10 +59,12 @@ std::string Faults::add(const J &text)
 			return std::string("match.") + key + ": " + problem;
 	rule.left = text["count"].num(-1);
 	rule.fault.action = *action;
-	rule.fault.code = static_cast<int>(text["code"].num(503));
+	rule.fault.code = static_cast<int>(text["code"].num(*action == Fault::answer ? 200 : 503));
 	rule.fault.retry_after = static_cast<int>(text["retryAfter"].num(-1));
 	rule.fault.delay_us = text["delayMs"].num() * 1000;
-	rule.fault.bytes = text["bytes"].num(100);
+	rule.fault.bytes = text["bytes"].num(*action == Fault::answer ? 0 : 100);
+	rule.fault.type = text["type"].str("application/json");
+	rule.fault.body = text["body"].str();
 	if (!apply_to_watches(rule))
 		rules_.push_back(std::move(rule));
 	return {};

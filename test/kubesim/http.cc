@@ -139,6 +139,13 @@ Reply Http::Exchange::reply()
 			r.headers.emplace_back("Retry-After", std::to_string(fault->retry_after));
 		return r;
 	}
+	if (fault && fault->action == Fault::answer) {
+		parse_path(request); // for the audit log
+		Reply r{fault->code, fault->type, fault->body, nullptr, {}};
+		while (!fault->body.empty() && r.body.size() < fault->bytes)
+			r.body += fault->body;
+		return r;
+	}
 	return http.api_.handle(request);
 }
 

@@ -321,6 +321,12 @@ def test_reset_and_truncated_answers(stand, kube):
 		connection.getresponse().read()
 
 
+def test_answer_of_another_type_and_of_any_size_instead_of_an_answer(stand, kube):
+	stand.fault("answer", path=PODS, type="text/html", body="<html>", bytes=100)
+	answer = kube.get(PODS)
+	assert (answer.code, answer.headers["Content-Type"], answer.body) == (200, "text/html", "<html>" * 17)
+
+
 def test_denied_request_looks_like_rbac(stand, kube):
 	stand.fault("deny", resource="pods/binding")
 	answer = kube.post(f"{PODS}/a/binding", {})
