@@ -37,7 +37,8 @@ static std::optional<Fault::Action> action_named(const std::string &name)
 		{"delay", Fault::delay},       {"reset", Fault::reset},
 		{"truncate", Fault::truncate}, {"expire-watches", Fault::expire},
 		{"drop-events", Fault::drop},  {"duplicate-events", Fault::duplicate},
-		{"answer", Fault::answer},     {"deny", Fault::deny}};
+		{"answer", Fault::answer},     {"deny", Fault::deny},
+		{"clock", Fault::clock}};
 	for (const auto &[text, action] : names)
 		if (name == text)
 			return action;
@@ -49,7 +50,7 @@ std::string Faults::add(const J &text)
 	auto action = action_named(text["action"].str());
 	if (!action)
 		return "action must be one of status, hang, delay, reset, truncate, answer, expire-watches, "
-		       "drop-events, duplicate-events, deny";
+		       "drop-events, duplicate-events, deny, clock";
 	Rule rule;
 	rule.text = text;
 	const J match = text["match"];
@@ -65,6 +66,7 @@ std::string Faults::add(const J &text)
 	rule.fault.bytes = text["bytes"].num(*action == Fault::answer ? 0 : 100);
 	rule.fault.type = text["type"].str("application/json");
 	rule.fault.body = text["body"].str();
+	rule.fault.ahead = text["seconds"].num();
 	if (!apply_to_watches(rule))
 		rules_.push_back(std::move(rule));
 	return {};

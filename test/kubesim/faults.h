@@ -19,13 +19,14 @@ class Watch;
 class Api;
 
 struct Fault {
-	enum Action { status, hang, delay, reset, truncate, answer, expire, drop, duplicate, deny } action = status;
+	enum Action { status, hang, delay, reset, truncate, answer, expire, drop, duplicate, deny, clock } action = status;
 	int code = 503;
 	int retry_after = -1;      // seconds; -1: no header
 	std::int64_t delay_us = 0; // also before any other action
 	std::size_t bytes = 100;   // truncate: of the body that get through; answer: its body is
 				   // repeated until it has so many
 	std::string type, body;    // answer: what is said instead of an answer
+	std::int64_t ahead = 0;    // clock: seconds by which the Date of the answer is wrong
 };
 
 // A POSIX extended regular expression that must match a whole text. (Not std::regex:

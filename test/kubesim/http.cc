@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -215,6 +216,17 @@ long Http::Exchange::read(char *buffer, std::size_t size)
 
 namespace {
 
+// The clock of the answer; without it libmicrohttpd's own, which is right.
+std::string http_date(std::int64_t seconds)
+{
+	const std::time_t t = seconds;
+	std::tm parts{};
+	gmtime_r(&t, &parts);
+	char text[64];
+	std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+	return text;
+}
+
 class TextStream final : public Stream {
 public:
 	explicit TextStream(std::string text) : text_(std::move(text)) {}
@@ -254,6 +266,8 @@ MHD_Result Http::Exchange::answer(const Reply &r)
 	MHD_add_response_header(response, "Cache-Control", "no-cache, private");
 	for (const auto &[key, value] : r.headers)
 		MHD_add_response_header(response, key.c_str(), value.c_str());
+	if (fault && fault->action == Fault::clock)
+		MHD_add_response_header(response, "Date", http_date(now_us() / 1'000'000 + fault->ahead).c_str());
 	MHD_Result queued = MHD_queue_response(connection, r.code, response);
 	MHD_destroy_response(response);
 	return queued;

@@ -113,6 +113,7 @@ void print_help()
 		  "  match: verb, resource, path, user (regular expressions, whole text); count: default all;\n"
 		  "  action: status, hang, delay (delayMs, also with the others), reset, truncate (bytes), deny,\n"
 		  "    answer (code, type, body, repeated until it has so many bytes),\n"
+		  "    clock (seconds: the answer's Date is so far ahead),\n"
 		  "  and at once on open watches: expire-watches, drop-events, duplicate-events (count events).\n"
 		  "  GET lists the rules with their hits, DELETE removes all.\n\n"
 		  "Pods on fake nodes run until the annotation kubesim.slurm-k8s.io/run-seconds is over and end with\n"

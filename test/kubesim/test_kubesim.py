@@ -4,6 +4,7 @@
 Run: /usr/bin/python3 -m pytest test/kubesim      (SK8_BUILD names the build folder)
 What it shares with a real server is in test/contract.
 """
+import email.utils
 import http.client
 import json
 import os
@@ -293,6 +294,14 @@ def test_status_fault_hits_as_often_as_it_says(stand, kube):
 	assert kube.get(PODS).code == 429
 	assert kube.get(PODS).code == 200
 	assert kube.get("/kubesim/faults")["rules"][0]["hits"] == 2
+
+
+def test_clock_fault_makes_the_date_of_an_answer_wrong_and_no_other_one(stand, kube):
+	def skew():
+		return email.utils.parsedate_to_datetime(kube.get("/version").headers["Date"]).timestamp() - time.time()
+	stand.fault("clock", 1, path="/version", seconds=-3600)
+	assert abs(skew() + 3600) < 5
+	assert abs(skew()) < 5
 
 
 def test_delayed_and_hanging_requests(stand, kube):

@@ -2,8 +2,10 @@
 """slurm-k8s: what an administrator sees of the engine, and what may be done by hand."""
 import json
 import os
+import re
 import shutil
 import subprocess
+import time
 
 import pytest
 from stands import pki
@@ -268,6 +270,35 @@ def test_check_finds_a_wrong_certificate_authority_and_an_absent_server(stand, t
 	pki.kubeconfig(other, str(tmp_path), "slurm-k8s", "https://127.0.0.1:1")
 	problem, = findings(stand, "--config", config)["problem"]
 	assert "is the API server up" in problem
+
+
+@pytest.mark.parametrize("seconds, words", [(90, "s ahead of this host's"), (-3600, "s behind this host's")])
+def test_check_names_a_clock_that_is_wrong(stand, tmp_path, seconds, words):
+	config = without_broken(stand, tmp_path)
+	stand.api.post("/kubesim/faults", {"action": "clock", "seconds": seconds, "match": {"user": "slurm-k8s"}})
+	try:
+		problem, = findings(stand, "--config", config)["problem"]
+		about = re.fullmatch(r"clock of stand: the API server's clock is (\d+) (.*); run a time service \(chrony\) on both", problem)
+		assert about and about[2] == words and abs(int(about[1]) - abs(seconds)) <= 2
+	finally:
+		stand.api.delete("/kubesim/faults")
+	assert findings(stand, "--config", config, problem=False)["problem"] == []
+
+
+@pytest.mark.parametrize("restarted, state", [(False, "running"), (True, "connecting")])
+def test_status_answers_at_once_while_an_api_server_never_does(stand, restarted, state):
+	leaving(stand, "masked")
+	with stand.paused("apiserver"):
+		if restarted:
+			stand.restart_slurmctld(kill=True)
+			wait_for("an answer", lambda: (answer(stand) or {}).get("clusters"), 30)
+		began = time.monotonic()
+		about, text = status(stand), tool(stand, "status", "--node", "n1")
+		assert time.monotonic() - began < 3
+		cluster, = about["clusters"]
+		assert (cluster["name"], cluster["state"]) == ("stand", state)
+		assert [mask["node"] for mask in about["masks"]] == ["n1"] and "masked on node n1" in text
+	wait_for("the engine", lambda: running(stand), 120)
 
 
 def test_wrong_usage_is_told_with_exit_code_2(stand):
