@@ -22,6 +22,17 @@ std::string without_password(const std::string &url)
 	return at == url.npos || at < from ? url : url.substr(0, from) + "..." + url.substr(at);
 }
 
+// A quote that is missing makes secrets that follow part of the URL: what cannot be one is
+// not shown.
+std::string shown(const std::string &url)
+{
+	auto usual = [](char c) {
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		       std::string_view("-._~:/?#[]@%&=+").find(c) != std::string_view::npos;
+	};
+	return std::all_of(url.begin(), url.end(), usual) ? " " + one_line(without_password(url), 128) : "";
+}
+
 // A list of {name: ..., <inner>: {...}}: the inner mapping of that name.
 const YamlNode *named(const YamlNode &doc, std::string_view list, std::string_view inner,
 		      std::string_view name)
@@ -126,7 +137,7 @@ private:
 		if (url.empty())
 			return wrong("the cluster has no server; give https://host:port");
 		if (!url.starts_with("https://"))
-			return wrong("server " + one_line(without_password(url), 128) +
+			return wrong("server" + shown(url) +
 				     " is refused: only https:// keeps credentials secret");
 		while (url.ends_with('/'))
 			url.pop_back();

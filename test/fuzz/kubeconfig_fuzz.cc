@@ -2,8 +2,11 @@
 //
 // A kubeconfig is accepted with an https server and complete credentials, or refused
 // with one sentence that repeats no secret of it.
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,6 +48,9 @@ private:
 	std::string path_;
 };
 
+// The sentence with which this text is refused; empty: it is not.
+using Loaded = std::function<std::string(const std::string &text)>;
+
 bool holds_secret(std::string_view key)
 {
 	return key == "token" || key == "password" || key == "client-key-data" || key == "client-certificate-data" ||
@@ -62,10 +68,32 @@ std::string_view password_of(std::string_view url)
 	return colon == user.npos ? std::string_view() : user.substr(colon + 1);
 }
 
+// What a URL may have: all else is no URL, but what a missing quote made part of it.
+bool is_plain_url(std::string_view text)
+{
+	const std::string_view usual = "-._~:/?#[]@%&=+";
+	return std::all_of(text.begin(), text.end(), [usual](char c) {
+		return std::isalnum(static_cast<unsigned char>(c)) || usual.find(c) != usual.npos;
+	});
+}
+
+// Another secret that looks alike.
+std::string other_secret(std::string secret)
+{
+	for (char &c : secret)
+		if (c >= 'b' && c <= 'z')
+			c--;
+		else if (c == 'a')
+			c = 'z';
+	return secret;
+}
+
 // Sorts every scalar: secrets, and what stands in a place that may be shown, as names do.
 void collect(const YamlNode &node, std::string_view key, bool secret, std::vector<std::string> &secrets, std::string &open)
 {
 	const bool url = key == "server" || key == "proxy-url";
+	if (key == "server" && !secret && is_plain_url(node.text) && password_of(node.text).empty())
+		open.append(node.text).append("\n");
 	if (node.is_scalar() && (secret || url))
 		secrets.emplace_back(secret ? std::string_view(node.text) : password_of(node.text));
 	else if (node.is_scalar())
@@ -78,7 +106,16 @@ void collect(const YamlNode &node, std::string_view key, bool secret, std::vecto
 	}
 }
 
-void check_refusal(std::string_view text, const std::string &sentence)
+// A file may have our own words as secrets: is another secret in their place told, too?
+bool is_repeated(std::string text, const std::string &secret, const Loaded &refusal_of)
+{
+	const std::string other = other_secret(secret);
+	for (std::size_t at = 0; (at = text.find(secret, at)) != text.npos; at += other.size())
+		text.replace(at, secret.size(), other);
+	return refusal_of(text).find(other) != std::string::npos;
+}
+
+void check_refusal(std::string_view text, const std::string &sentence, const Loaded &refusal_of)
 {
 	for (std::string_view line : split(sentence, '\n'))
 		expect_sentence(line, 64 * 1024);
@@ -89,8 +126,8 @@ void check_refusal(std::string_view text, const std::string &sentence)
 	std::string open;
 	collect(*doc, "", false, secrets, open);
 	for (const std::string &secret : secrets)
-		if (secret.size() >= 8 && open.find(secret) == open.npos)
-			expect(sentence.find(secret) == sentence.npos, "no secret is repeated", sentence);
+		if (secret.size() >= 8 && open.find(secret) == open.npos && sentence.find(secret) != sentence.npos)
+			expect(!is_repeated(std::string(text), secret, refusal_of), "no secret is repeated", sentence);
 }
 
 void check_material(const Material &m)
@@ -119,10 +156,14 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 	const std::string_view text(reinterpret_cast<const char *>(data), size);
 	for (const char *context : {"", "prod"}) {
 		const Result<ClusterAccess> access = load_kubeconfig(file.with(text), context, geteuid());
-		if (access)
+		if (access) {
 			check_access(*access);
-		else
-			check_refusal(text, access.error().message);
+			continue;
+		}
+		check_refusal(text, access.error().message, [context](const std::string &other) {
+			const Result<ClusterAccess> again = load_kubeconfig(file.with(other), context, geteuid());
+			return again ? std::string() : again.error().message;
+		});
 	}
 	return 0;
 }

@@ -95,6 +95,7 @@ TEST_CASE("secrets: a kubeconfig that is wrong is refused without its contents")
 		{"server: 'https://admin:" + canary + "@h:6443'", "token: '" + token + "'"},
 		{"server: 'http://admin:" + canary + "@h:6443'", "token: '" + token + "'"},
 		{"server: 'http://admin:p@" + canary + "@h:6443'", "token: '" + token + "'"},
+		{"server: '10.0.0.1:6443\n  password: " + canary + "'", "token: '" + token + "'"},
 		{https + ", proxy-url: 'ftp://me:" + canary + "@proxy'", "token: '" + token + "'"},
 		{https + ", certificate-authority-data: '" + canary + " !'", "token: '" + token + "'"},
 	};
