@@ -26,13 +26,6 @@ struct KubeReply {
 	bool ok() const { return status >= 200 && status < 300; }
 };
 
-// Nobody answers, or not as an API server that works. One that says when to come back
-// is overloaded.
-inline bool may_be_outage(const KubeReply &r)
-{
-	return !r.retry_after && (r.status == 0 || r.status == 401 || r.status == 429 || r.status >= 500);
-}
-
 struct PodCondition {
 	std::string reason, message;
 };

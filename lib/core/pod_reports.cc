@@ -143,11 +143,11 @@ void PodReports::pump_later(Millis delay)
 
 // ---- refusals ----
 
-// Not about this pod or this text: nobody answers, an overloaded or broken server, a
-// right that is missing.
+// Not about this pod or this text: nobody answers, something that is in between (3xx), an
+// overloaded or broken server, a right that is missing.
 static bool may_pass(const KubeReply &r)
 {
-	return r.status == 0 || r.status == 401 || r.status == 403 || r.status == 429 || r.status >= 500;
+	return r.status == 0 || r.status / 100 == 3 || r.status == 401 || r.status == 403 || r.status == 429 || r.status >= 500;
 }
 
 static Millis pause_after(int failures)
@@ -159,7 +159,7 @@ void PodReports::rest(Lane &lane, const KubeReply &r)
 {
 	const Millis pause = std::max(pause_after(lane.failures++), r.retry_after.value_or(Millis(0)));
 	lane.rests_until = timer_.now() + pause;
-	lane.hurries = may_be_outage(r);
+	lane.hurries = !r.retry_after;
 	timer_.after(pause, [this] { pump(); });
 }
 

@@ -66,7 +66,7 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 		log_pod(verbose, e.key, job_id(e), "finalizer could not be set: %s", r.error.c_str());
 		tell_denied(e, r);
 		const Millis delay = std::max(retry_delay(e.protect_failures++), r.retry_after.value_or(Millis(0)));
-		e.protect_hurries = may_be_outage(r);
+		e.protect_hurries = !r.retry_after;
 		return protect_later(e, delay);
 	}
 	e.protecting = false;
@@ -237,7 +237,7 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 		back_off(e, "cannot be bound: " + r.error, r.retry_after);
 	else
 		binding_failed(e, r.error, r.retry_after);
-	e.waits_for_server = may_be_outage(r);
+	e.waits_for_server = !r.retry_after;
 }
 
 void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)

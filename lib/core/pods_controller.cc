@@ -423,7 +423,7 @@ void PodsController::succeeded(Entry &e)
 void PodsController::refused(Entry &e, const std::string &what, const KubeReply &r)
 {
 	back_off(e, what + r.error, r.retry_after);
-	e.waits_for_server = may_be_outage(r);
+	e.waits_for_server = !r.retry_after;
 	tell_denied(e, r);
 }
 

@@ -101,7 +101,7 @@ private:
 		Op op = Op::none;
 		Millis retry_at{0};
 		int failures = 0;
-		bool waits_for_server = false; // the back-off is one that hurry() ends
+		bool waits_for_server = false; // hurry() ends the back-off: Kubernetes refused, and did not say how long
 		Millis retry_planned{0};       // for when; 0: it is not
 		bool recheck_planned = false;
 

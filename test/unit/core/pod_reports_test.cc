@@ -71,7 +71,7 @@ struct Reports final : KubePort {
 TEST_CASE("reports: events of an outage arrive afterwards, each once, and nothing is hammered meanwhile")
 {
 	Reports r;
-	const int status = GENERATE(0, 401, 403, 429, 503);
+	const int status = GENERATE(0, 302, 401, 403, 429, 503);
 	r.event_status = [&](const PodEvent &) { return status; };
 	for (const char *text : {"a", "b", "c"})
 		r.tell("p", text);

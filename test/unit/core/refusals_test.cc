@@ -93,7 +93,7 @@ TEST_CASE("whatever refuses the finalizer, the DELETE or the look for a while, a
 
 TEST_CASE("after an outage all that failed meanwhile is tried within two seconds, however long it was")
 {
-	const int status = GENERATE(0, 401, 429, 500, 503);
+	const int status = GENERATE(0, 302, 401, 403, 429, 500, 503);
 	World w;
 	INFO(status);
 	w.create_running("ends");
