@@ -221,7 +221,7 @@ static Result<std::string> release_from_ledger(const sk8_host &host, HoldTable &
 					       const std::string &by)
 {
 	const std::string text = "what " + pod_text(hold.key, 0) + " holds on node " + hold.node;
-	if (!holds.release(hold.key))
+	if (holds.release(hold.key) == HoldTable::Cover::none)
 		return Error{text + " was free already"};
 	holds.remember_release({hold.key, by}); // for an engine that starts later
 	log_warning("%s is released by hand by %s; no engine runs for its cluster %s", text.c_str(), by.c_str(),

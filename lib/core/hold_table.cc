@@ -94,14 +94,17 @@ void HoldTable::adopt(Hold hold)
 	changed(k);
 }
 
-bool HoldTable::release(const PodKey &key)
+HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
-	if (!holds_.erase(key.id()))
-		return false;
-	lifted_.erase(key.id());
-	changed(key.id());
-	return true;
+	const std::string id = key.id();
+	const Cover was = cover_of(id);
+	if (was == Cover::none)
+		return was;
+	holds_.erase(id);
+	lifted_.erase(id);
+	changed(id);
+	return was;
 }
 
 void HoldTable::remember_release(const Released &r)
@@ -142,13 +145,17 @@ Ledger HoldTable::ledger(const std::string &cluster) const
 	return out;
 }
 
-HoldTable::Cover HoldTable::cover(const PodKey &key) const
+HoldTable::Cover HoldTable::cover_of(const std::string &id) const
 {
-	std::lock_guard lock(mutex_);
-	const std::string id = key.id();
 	if (!holds_.contains(id))
 		return Cover::none;
 	return masked_.contains(id) ? Cover::masked : Cover::covered;
+}
+
+HoldTable::Cover HoldTable::cover(const PodKey &key) const
+{
+	std::lock_guard lock(mutex_);
+	return cover_of(key.id());
 }
 
 // Only what is masked is looked at: hooks wait for the mutex.

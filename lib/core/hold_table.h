@@ -97,16 +97,17 @@ public:
 	std::optional<Hold> place(const PodKey &key, JobRef ref);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
-	// The last process is proven gone. true if there was a hold.
-	bool release(const PodKey &key);
+	// The last process is proven gone. What the hold was: a mask that went away is known
+	// to nobody in Slurm, and whether it was one only this table knows for sure.
+	enum class Cover { none, covered, masked }; // none: it holds nothing
+	Cover release(const PodKey &key);
 	// release() was on a person's word.
 	void remember_release(const Released &r);
 	void forget_release(const PodKey &key);
 	bool held(const PodKey &key) const;
 	std::string node_of(const PodKey &key) const; // where it holds something, or empty
 	Ledger ledger(const std::string &cluster) const;
-	enum class Cover { none, covered, masked };
-	Cover cover(const PodKey &key) const; // none: it holds nothing
+	Cover cover(const PodKey &key) const;
 	MaskNumbers mask_numbers(const std::string &cluster) const;
 	// Another pod whose mask has one of these cores of the node.
 	std::optional<PodKey> masked_by_other(const PodKey &key, const std::string &node,
@@ -144,6 +145,7 @@ private:
 		std::uint64_t memory_mb = 0;
 	};
 	bool masked(const std::string &id) const;
+	Cover cover_of(const std::string &id) const;
 	void changed(const std::string &id);
 	void all_changed();
 	void publish();

@@ -36,7 +36,8 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 // became of the saved ledger: it counts when its job ends before it does.
 void PodsController::hold_what_runs(Entry &e)
 {
-	if (ports_.holds.node_of(e.key) == e.bound_node)
+	const std::string held = ports_.holds.node_of(e.key);
+	if (held == e.bound_node)
 		return;
 	std::optional<Hold> hold;
 	if (e.job && e.job->running() && e.job->node == e.bound_node)
@@ -48,6 +49,8 @@ void PodsController::hold_what_runs(Entry &e)
 			e.bound_node.c_str());
 	}
 	ports_.journal.hold(*hold);
+	if (!held.empty())
+		ports_.slurm.wake_scheduler(); // what it held elsewhere is free, and may have been a mask
 }
 
 void PodsController::adopt(Entry &e)

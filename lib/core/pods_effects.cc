@@ -354,13 +354,15 @@ void PodsController::again(Entry &e)
 // Nothing of the pod runs any more: called at the moment of the proof.
 void PodsController::free_hold(Entry &e)
 {
-	if (!ports_.holds.release(e.key))
+	const HoldTable::Cover was = ports_.holds.release(e.key);
+	if (was == HoldTable::Cover::none)
 		return;
 	e.binding_unsure = false;
 	ports_.journal.free(e.key);
 	log_pod(info, e.key, job_id(e), "nothing of it runs any more, what it held is free");
-	// If its job is gone the mask was all that kept the resources.
-	if (!e.job || e.job->ended())
+	// Not what we know of the job: its end may have masked the hold, and a pass of the
+	// scheduler seen the mask, before we hear of that end.
+	if (was == HoldTable::Cover::masked)
 		ports_.slurm.wake_scheduler();
 }
 

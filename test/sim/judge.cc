@@ -197,6 +197,8 @@ void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
 
 void Judge::started_without_being_woken(const SlurmJob &job)
 {
+	if (wake_is_coming())
+		return;
 	violation("I3: job " + std::to_string(job.id) + " (" + job.name +
 		  ") could have started before: Slurm was not told that a mask went away");
 }

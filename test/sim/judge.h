@@ -27,6 +27,11 @@ public:
 	Judge(Schedule &time, ModelApi &api) : time_(time), api_(api) {}
 	void look_at(const ModelKubelet &kubelet, const ModelSlurm &slurm) { kubelet_ = &kubelet, slurm_ = &slurm; }
 	std::function<void()> on_slurm_changed = [] {};
+	// Our Slurm thread has been told to wake the scheduler and waits for slurmctld's locks.
+	// These are plain pthread_rwlocks (src/slurmctld/locks.c), which serve no order, and
+	// _slurmctld_background() (controller.c) goes to schedule() each sched_interval, which
+	// takes them by itself (job_scheduler.c): its pass may come first, and no wake was lost.
+	std::function<bool()> wake_is_coming = [] { return false; };
 
 	// The first violation, or empty.
 	const std::string &verdict() const { return verdict_; }

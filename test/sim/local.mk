@@ -69,7 +69,8 @@ EXTRA_DIST += \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/own-mask-after-crash.case \
-	test/sim/regressions/own-mask-after-preemption.case
+	test/sim/regressions/own-mask-after-preemption.case \
+	test/sim/regressions/wake-behind-locks.case
 
 SOAK_SECONDS = 3600
 .PHONY: soak

@@ -95,8 +95,10 @@ public:
 	}
 	void wake_scheduler() override
 	{
-		if (command("wake"))
-			inner_.wake_scheduler();
+		if (!command("wake"))
+			return;
+		p_.wake_is_coming_ = true;
+		inner_.wake_scheduler();
 	}
 
 private:
@@ -320,6 +322,7 @@ void Process::plan_round(Micros delay)
 			return; // an earlier one came
 		round_at_ = -1;
 		worker_->round();
+		wake_is_coming_ = false;
 	});
 }
 

@@ -54,6 +54,8 @@ public:
 
 	Micros lock_delay = 0; // others hold slurmctld's locks so long, at most
 	void set_faults(int permille); // of the requests to Kubernetes
+	// The engine wants Slurm's scheduler to look; our Slurm thread waits for the locks.
+	bool wake_is_coming() const { return wake_is_coming_; }
 
 	// ---- what can be seen ----
 	const core::PodsController *controller() const { return controller_.get(); }
@@ -100,7 +102,7 @@ private:
 	int timers_ = 0, faults_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
-	bool turn_ends_ = false;
+	bool turn_ends_ = false, wake_is_coming_ = false;
 };
 
 } // namespace sk8::sim

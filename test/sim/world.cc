@@ -29,6 +29,7 @@ World::World(const Case &c, bool story, bool print)
 		if (process_)
 			process_->slurm_changed();
 	};
+	judge_.wake_is_coming = [this] { return process_ && process_->wake_is_coming(); };
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);
 	api_.listen(&watch_);

@@ -50,9 +50,9 @@ TEST_CASE("a hold is masked exactly while no running job covers it")
 	CHECK(m->masks[0].cores == std::vector<std::uint16_t>{2, 3});
 	CHECK(m->masks[0].memory_mb == 10);
 
-	CHECK(t.release(key(1)));
+	CHECK(t.release(key(1)) == HoldTable::Cover::masked);
 	CHECK(t.masks() == nullptr);
-	CHECK_FALSE(t.release(key(1)));
+	CHECK(t.release(key(1)) == HoldTable::Cover::none);
 }
 
 TEST_CASE("a pod that was never bound leaves no mask")

@@ -880,3 +880,38 @@ TEST_CASE("duplicates and replays change nothing")
 	w.run(Millis(1'000));
 	CHECK(w.calls.size() == calls);
 }
+
+TEST_CASE("a mask that comes and goes before the end of its job is heard of wakes the scheduler")
+{
+	World w;
+	w.create_running("p");
+	w.woken = 0;
+	// job_fini masks at once; the engine hears the kubelet first
+	w.kubelet_ends("p", 0);
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 1000);
+	REQUIRE(w.masked("n1"));
+	w.run();
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.woken > 0);
+}
+
+TEST_CASE("what was kept for a pod wakes the scheduler when the pod is found on another node")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, 0);
+	w.slurm_starts("p", "n1");
+	w.run(Millis(1'000));
+	w.nodes_take_jobs = false;
+	w.slurm_ends("p", SK8_JOB_PREEMPTED);
+	w.run();
+	REQUIRE(w.masked("n1"));
+	w.woken = 0;
+	auto elsewhere = std::make_shared<kube::Pod>(w.pod("p"));
+	elsewhere->node_name = "n2"; // by somebody else
+	w.controller->pod_changed(elsewhere);
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.masked("n2"));
+	CHECK(w.woken > 0);
+}
