@@ -174,16 +174,16 @@ class Slurm:
 		with open(os.open(self.k8s_conf, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
 			file.write(text.replace("@KUBECONFIG@", kubeconfig))
 
-	def controller(self, extra=None):
-		"""extra: more environment for slurmctld."""
+	def controller(self, extra=None, under=()):
+		"""extra: more environment for slurmctld. under: the command that it is an argument of, as a list."""
 		inst = os.path.join(self.folder, "inst")
 		env = {**self.env, "SLURM_K8S_CONF": self.k8s_conf, **(extra or {})}
 		if os.path.isdir(inst):
 			# installed somewhere else than configured: that is where the private library is
 			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
 		if not os.path.exists(self.backup_conf):
-			self.daemon(PRIMARY).start(["slurmctld", "-D"], env)
-			self.wait_controller()
+			self.daemon(PRIMARY).start([*under, "slurmctld", "-D"], env)
+			self.wait_controller(seconds=300 if under else 60)
 			return
 		for name, conf in ((PRIMARY, self.conf), (BACKUP, self.backup_conf)):
 			self.daemon(name).start(self._on_host(name), {**env, "SLURM_CONF": conf})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The folder of a stand, its nodes, and its end."""
 import os
+import shlex
 import shutil
 
 from . import reserve
@@ -104,7 +105,7 @@ def up(options):
 		with open(options.config, encoding="utf-8") as file:
 			text = file.read()
 	slurm.mapping(server.slurm, text)
-	slurm.controller(dict(pair.split("=", 1) for pair in options.slurmctld_env))
+	slurm.controller(dict(pair.split("=", 1) for pair in options.slurmctld_env), shlex.split(options.slurmctld_under))
 	for name in real + fake[:MOST_SLURMDS]:
 		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name))
 	slurm.wait_nodes(real + fake[:MOST_SLURMDS])
