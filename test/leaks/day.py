@@ -67,7 +67,7 @@ class Day:
 		names = {kind: [f"{kind}-{self.rounds}-{i}" for i in range(number)] for kind, number in wanted.items()}
 		self.pods += sum(wanted.values())
 		self.configure()
-		wait_for("the engine", self.knows_all, 600)
+		wait_for("the engine", self.cluster, 600)
 		self.stand.cluster("restart", "apiserver", "--kill")
 		self.disturb()
 		create(self.env["KUBECONFIG"], [make_pod(kind, name) for kind, some in names.items() for name in some])
@@ -163,21 +163,20 @@ class Day:
 		wait_for("no job is left", lambda: not self.stand.jobs(), 600)
 		wait_for("the engine has forgotten all pods", self.forgotten, 600)
 
-	def clusters(self):
+	def cluster(self):
+		"""What status says of it, once its engine knows pods, nodes and jobs."""
 		try:
-			return json.loads(self.stand.run(self.tool, "status", "--json"))["clusters"]
-		except StandError as error:
+			cluster, = json.loads(self.stand.run(self.tool, "status", "--json"))["clusters"]
+		except (StandError, ValueError) as error:
 			raise OSError(str(error)) from error
-
-	def knows_all(self):
-		return all(cluster["state"] == "running" for cluster in self.clusters())
+		return cluster if cluster["state"] == "running" else None  # on a busy machine it may be said to hang
 
 	def forgotten(self):
-		clusters = self.clusters()
-		for lost in [one for cluster in clusters for one in cluster["pods"] if one["pod"] == "lost"]:
-			# force-deleted before the finalizer was there: a person's to decide
-			self.stand.run(self.tool, "release", lost["uid"], check=False)
-		return all(not any(cluster["summary"]["pods"].values()) for cluster in clusters)
+		cluster = self.cluster()
+		for one in cluster["pods"] if cluster else []:
+			if one["pod"] == "lost":  # force-deleted before the finalizer was there: a person's to decide
+				self.stand.run(self.tool, "release", one["uid"], check=False)
+		return cluster and not any(cluster["summary"]["pods"].values())
 
 	@property
 	def pid(self):
