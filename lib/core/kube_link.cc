@@ -26,6 +26,7 @@ static KubeReply convert(const Reply &r)
 {
 	KubeReply out;
 	out.status = r.ok() || r.status >= 300 ? r.status : 0; // an incomplete 2xx is no answer
+	out.not_sent = r.not_sent;
 	out.error = r.error;
 	out.retry_after = r.retry_after;
 	return out;
@@ -45,7 +46,7 @@ void KubeLink::get_pod(const PodKey &key, Done done)
 			if (pod)
 				out.pod = std::move(*pod);
 			else
-				out = {0, pod.error().message, {}, nullptr};
+				out = {.error = pod.error().message};
 		}
 		done(out);
 	});

@@ -19,6 +19,7 @@ namespace sk8::core {
 
 struct KubeReply {
 	int status = 0; // HTTP; 0: no answer, the request may or may not have had its effect
+	bool not_sent = false; // with status 0: it had no effect and cannot have one any more
 	std::string error; // one sentence, empty if status is 2xx
 	std::optional<Millis> retry_after;
 	kube::PodPtr pod; // of get_pod

@@ -223,9 +223,9 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 					       (e.job ? " by Slurm job " + std::to_string(e.job->ref.id) : "")});
 		return;
 	}
-	// No answer may mean that it happened; 409 also answers our own earlier
-	// Binding; 404 may be another pod by now. The pod's object tells.
-	if (r.status == 0 || r.status >= 500)
+	// No answer may mean that it happened, unless no byte of it left us; 409 also
+	// answers our own earlier Binding; 404 may be another pod by now. The pod's object tells.
+	if ((r.status == 0 && !r.not_sent) || r.status >= 500)
 		e.binding_unsure = true;
 	if (e.binding_unsure || r.status == 404 || r.status == 409)
 		doubt(e);

@@ -140,6 +140,7 @@ private:
 			call.failing = loop_.after(Millis(0), [this, id, why] {
 				HttpResponse none;
 				none.error = why;
+				none.not_sent = true;
 				end(id, std::move(none));
 			});
 			return;
@@ -206,6 +207,7 @@ private:
 				reply.error = sentence(call, reply.error);
 		} else if (success || response.status == 0) {
 			reply.status = 0; // nobody knows what the server did
+			reply.not_sent = response.not_sent;
 			reply.error = sentence(call, response.error);
 		} else {
 			refused(call, response, reply);

@@ -24,6 +24,7 @@ namespace sk8::kube {
 struct Reply {
 	int status = 0;    // HTTP status; 0: no (complete) answer, nobody knows what happened
 	Json body;         // the object, a Status, or null
+	bool not_sent = false; // with status 0: surely nothing happened, no byte of it left us
 	std::string error; // empty for 2xx, else one sentence with verb, resource and reason
 	std::optional<Millis> retry_after;
 	std::optional<std::int64_t> date; // the server's clock, seconds since 1970

@@ -64,6 +64,7 @@ struct HttpResponse {
 	std::string error;    // empty: the answer is complete; else one sentence. status
 			      // may be set: the body ended early
 	bool stopped = false; // on_data said so
+	bool not_sent = false; // with an error: surely no byte of the request left us
 	bool certificate_problem = false; // our certificate or key is unusable or refused
 };
 

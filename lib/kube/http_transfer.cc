@@ -239,7 +239,15 @@ void HttpTransfer::fail(std::string why)
 	if (failed_ || complete_)
 		return;
 	failed_ = true;
+	response_.not_sent = nothing_sent();
 	response_.error = std::move(why);
+}
+
+// Of the request's head; on a connection that was found dead it counts both tries.
+bool HttpTransfer::nothing_sent() const
+{
+	long bytes = 0;
+	return !sent_ || (curl_easy_getinfo(easy_.get(), CURLINFO_REQUEST_SIZE, &bytes) == CURLE_OK && bytes == 0);
 }
 
 void HttpTransfer::completed(CURLcode result)
@@ -255,8 +263,10 @@ void HttpTransfer::completed(CURLcode result)
 		response_.retry_after =
 			std::min(Millis(std::min<curl_off_t>(retry, 86400) * 1000), longest_retry_after);
 	response_.certificate_problem = result == CURLE_SSL_CERTPROBLEM;
-	if (result != CURLE_OK && !response_.stopped)
+	if (result != CURLE_OK && !response_.stopped) {
 		response_.error = reason(result);
+		response_.not_sent = nothing_sent();
+	}
 	if (wrong_type_)
 		response_.status = 0; // whoever answered, it was not the API server
 }

@@ -57,6 +57,7 @@ private:
 		void operator()(curl_slist *l) const { curl_slist_free_all(l); }
 	};
 
+	bool nothing_sent() const;
 	void set_tls();
 	void set_body();
 	void set_headers();

@@ -214,7 +214,7 @@ void Judge::pod_event(const ApiEvent &event)
 	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);
 	// the finalizer is sent with the Binding, and either may be slow
 	const bool just_bound = time_.now() - t.bound_at < 5 * second;
-	t.lost |= runs || t.may_arrive || (!t.had_finalizer && (trouble_ || just_bound));
+	t.lost |= runs || t.may_arrive > 0 || (!t.had_finalizer && (trouble_ || just_bound));
 	if (runs && !trouble_ && !t.restored && !just_bound)
 		violation("I3: the object of pod " + t.name + " can vanish while it runs: it lacks our finalizer");
 }

@@ -77,7 +77,8 @@ public:
 	void started_without_being_woken(const SlurmJob &job) override;
 	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
 	void condition_by_us(const core::PodKey &) override {}
-	void binding_by_us(const core::PodKey &key, bool may_arrive) override { pods_.at(key.uid).may_arrive = may_arrive; }
+	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
+	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
 private:
 	using Ref = std::pair<std::uint32_t, std::int64_t>;
@@ -91,7 +92,7 @@ private:
 		int bound = 0, started = 0;
 		Micros bound_at = 0;
 		bool ended_by_itself = false, job_told = false, had_finalizer = false;
-		bool may_arrive = false;   // a Binding was sent, and no answer told what became of it
+		int may_arrive = 0;        // Bindings that were sent and not refused
 		bool lost = false;         // its object vanished before anybody could tell how it ended
 		std::set<std::string> finalizers; // of others
 	};

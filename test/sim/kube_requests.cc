@@ -108,8 +108,11 @@ void KubeRequests::arrive(const std::shared_ptr<Request> &r)
 {
 	if (lost_ || (!alive_ && dice_.chance("dead " + r->stream, 500)))
 		return; // never left the machine
-	if (api_.down)
-		return answer(r, status(0), 1 * ms);
+	if (api_.down) { // nobody listens
+		KubeReply refused = status(0);
+		refused.not_sent = true;
+		return answer(r, std::move(refused), 1 * ms);
+	}
 	if (api_.hung) {
 		give_up_later(r);
 		time_.after(dice_.between("hung " + r->stream, 500 * ms, second), [this, r] { arrive(r); });
@@ -154,12 +157,12 @@ void KubeRequests::set_finalizer(const PodKey &key, bool present, Done done)
 void KubeRequests::bind(const PodKey &key, const std::string &node,
 			const std::map<std::string, std::string> &annotations, Done done)
 {
-	watcher_.binding_by_us(key, true);
+	watcher_.binding_by_us(key);
 	send("bind to " + node, key, true,
 	     [this, key, node, annotations] { return status(api_.bind(key.name, key.uid, node, annotations)); },
 	     [this, key, done = std::move(done)](const KubeReply &r) {
-		     if (r.status >= 400 && r.status < 500)
-			     watcher_.binding_by_us(key, false);
+		     if (r.not_sent || (r.status >= 400 && r.status < 500))
+			     watcher_.binding_refused(key);
 		     done(r);
 	     });
 }

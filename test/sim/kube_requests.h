@@ -18,7 +18,9 @@ namespace sk8::sim {
 class RequestWatcher {
 public:
 	virtual ~RequestWatcher() = default;
-	virtual void binding_by_us(const core::PodKey &key, bool may_arrive) = 0;
+	virtual void binding_by_us(const core::PodKey &key) = 0;
+	// One of these was refused, or never left: it cannot arrive any more.
+	virtual void binding_refused(const core::PodKey &key) = 0;
 	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	virtual void condition_by_us(const core::PodKey &key) = 0;
 };

@@ -915,3 +915,24 @@ TEST_CASE("what was kept for a pod wakes the scheduler when the pod is found on 
 	CHECK(w.masked("n2"));
 	CHECK(w.woken > 0);
 }
+
+TEST_CASE("a Binding that never left keeps nothing for its pod")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, World::not_sent);
+	w.slurm_starts("p", "n2");
+	w.run(Millis(1'000));
+	REQUIRE(w.count("bind") > 0);
+	REQUIRE_FALSE(w.masked("n2"));
+	w.nodes_take_jobs = false; // it need not go back there
+	w.slurm_ends("p", SK8_JOB_PREEMPTED);
+	w.run(Millis(10'000));
+	CHECK_FALSE(w.masked("n2"));
+	CHECK_FALSE(w.journal.holds(w.pod("p").meta.uid));
+	w.fail.clear();
+	w.run(Millis(60'000));
+	REQUIRE(w.job_of("p"));
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+}

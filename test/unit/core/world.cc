@@ -174,7 +174,8 @@ void World::answer(const KubePort::Done &done, int status, kube::PodPtr p)
 		if (generation != generation_)
 			return;
 		KubeReply r;
-		r.status = status;
+		r.status = std::max(status, 0);
+		r.not_sent = status == not_sent;
 		r.error = status >= 200 && status < 300 ? "" : "HTTP status " + std::to_string(status);
 		r.pod = p;
 		done(r);

@@ -123,6 +123,7 @@ public:
 
 	// ---- faults ----
 	std::map<std::string, std::deque<int>> fail; // verb -> HTTP status, in turn; 0 = no answer
+	static constexpr int not_sent = -1;          // ... or it never left
 	bool binding_arrives_without_answer = false;
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};

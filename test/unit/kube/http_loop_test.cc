@@ -139,6 +139,7 @@ TEST_CASE("http: nobody listening is an error at once")
 	HttpResponse got = rig.fetch(request_to("https://127.0.0.1:" + std::to_string(free_port())));
 	CHECK(got.status == 0);
 	CHECK(got.error != "");
+	CHECK(got.not_sent);
 }
 
 TEST_CASE("http: a body may come in pieces, and a stalled one is given up")

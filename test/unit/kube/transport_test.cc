@@ -180,6 +180,8 @@ TEST_CASE("transport: a request that waits too long for its turn says that it wa
 	REQUIRE(rig.until([&] { return replies.size() == 2; }));
 	CHECK(contains(replies[0].error + replies[1].error, "no complete answer within 30 s"));
 	CHECK(contains(replies[0].error + replies[1].error, "not sent within 30 s"));
+	for (const Reply &r : replies)
+		CHECK(r.not_sent == contains(r.error, "not sent within 30 s"));
 	CHECK(server.count() == 1);
 }
 
