@@ -4,11 +4,11 @@
 //
 // What makes it safe at every point where slurmctld may die:
 //   1. hold in the ledger, on disk   a restart without Kubernetes keeps the cores
-//   2. finalizer on the pod          nobody can make the object vanish from now on
-//      Binding with the pod's uid    a pod is bound once, by the API server's word
-// Both of 2 are on their way at once, the finalizer ahead: one round trip less from
-// the job's start to the Binding. A bound pod without a finalizer (that request
-// failed, or the pod is adopted) gets it by the table's `protect`.
+//   2. Binding with the pod's uid    a pod is bound once, by the API server's word
+//   3. finalizer on the pod          nobody can make the object vanish from now on
+// The Bindings of all jobs that start together go before the first finalizer, which the
+// table's `protect` sets on a pod that is bound: sent together they share the server, and
+// pods start later. Who deletes a pod by force between 2 and 3 leaves a hold that stays.
 #include "lib/core/pods_controller.h"
 #include "lib/core/pods_then.h"
 
@@ -163,7 +163,6 @@ void PodsController::place_and_bind()
 	for (const auto &[uid, hold] : placed) {
 		Entry &e = entries_.at(uid);
 		if (saved) {
-			protect(e);
 			send_binding(e, hold);
 			continue;
 		}

@@ -124,19 +124,33 @@ TEST_CASE("the job of a deleted pod ends only when its containers are gone")
 	CHECK_FALSE(w.masked("n1"));
 }
 
-TEST_CASE("finalizer and Binding are sent together, the finalizer ahead")
+TEST_CASE("the Bindings of all that start together go before the first finalizer")
+{
+	World w;
+	for (const char *name : {"p", "q"})
+		w.create_pod(name);
+	w.run();
+	w.calls.clear();
+	for (const char *name : {"p", "q"})
+		w.slurm_starts(name);
+	w.run();
+	std::erase(w.calls, "event");
+	CHECK(w.calls == std::vector<std::string>{"bind", "bind", "finalizer", "finalizer"});
+}
+
+TEST_CASE("a pod that was not bound gets no finalizer")
 {
 	World w;
 	w.create_pod("p");
 	w.run();
+	w.fail["bind"] = {422};
 	w.slurm_starts("p");
-	w.fail["finalizer"] = {0}; // never answered
-	w.fail["bind"] = {0};
 	w.run();
-	REQUIRE(w.count("finalizer") == 1);
-	REQUIRE(w.count("bind") == 1);
-	CHECK(std::find(w.calls.begin(), w.calls.end(), "finalizer") <
-	      std::find(w.calls.begin(), w.calls.end(), "bind"));
+	CHECK(w.count("bind") == 1);
+	CHECK(w.count("finalizer") == 0);
+	w.run(Millis(5'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.pod("p").meta.finalizers.size() == 1);
 }
 
 TEST_CASE("a bound pod whose finalizer could not be set gets it later")
