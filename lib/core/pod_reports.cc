@@ -19,17 +19,18 @@ static constexpr int max_tries = 20; // of one event: a quarter of an hour if it
 void PodReports::condition(const PodKey &key, const kube::PodPtr &pod, PodCondition condition)
 {
 	Wish &w = wishes_[key.uid];
-	w.key = key;
 	if (pod->scheduled_reason == condition.reason && pod->scheduled_message == condition.message) {
-		// Thousands may wait so: what is said already is kept in the pod only.
-		w.pod.reset();
-		w.condition = w.sent = {};
+		w.unsaid.reset();
 		w.wanted = false;
 		return;
 	}
-	w.pod = pod;
-	w.condition = std::move(condition);
-	w.wanted = w.sent.reason != w.condition.reason || w.sent.message != w.condition.message;
+	if (!w.unsaid)
+		w.unsaid = std::make_unique<Unsaid>();
+	Unsaid &u = *w.unsaid;
+	u.key = key;
+	u.pod = pod;
+	u.condition = std::move(condition);
+	w.wanted = u.sent.reason != u.condition.reason || u.sent.message != u.condition.message;
 	if (w.wanted)
 		enqueue(key.uid, w);
 }
@@ -210,12 +211,13 @@ bool PodReports::send_next_condition()
 
 void PodReports::send_condition(Wish &w)
 {
+	Unsaid &u = *w.unsaid;
 	in_flight_++;
 	w.wanted = false;
-	w.sent = w.condition;
+	u.sent = u.condition;
 	w.not_before = timer_.now() + per_pod;
-	const std::string uid = w.key.uid;
-	kube_.set_condition(w.key, w.pod->meta.resource_version, w.condition, [this, uid](const KubeReply &r) {
+	const std::string uid = u.key.uid;
+	kube_.set_condition(u.key, u.pod->meta.resource_version, u.condition, [this, uid](const KubeReply &r) {
 		in_flight_--;
 		if (may_pass(r))
 			rest(condition_lane_, r);
@@ -224,7 +226,7 @@ void PodReports::send_condition(Wish &w)
 		if (auto it = wishes_.find(uid); it != wishes_.end()) {
 			if (r.ok())
 				it->second.failures = 0;
-			else
+			else if (it->second.unsaid)
 				condition_refused(it->second, r);
 		}
 		pump();
@@ -234,13 +236,14 @@ void PodReports::send_condition(Wish &w)
 void PodReports::condition_refused(Wish &w, const KubeReply &r)
 {
 	// 409: the pod has changed; its new version has arrived or will.
-	w.sent = {};
-	w.wanted = w.pod && (may_pass(r) || r.status == 409);
+	const PodKey key = w.unsaid->key; // enqueue() may send at once
+	w.unsaid->sent = {};
+	w.wanted = may_pass(r) || r.status == 409;
 	w.not_before = timer_.now() + pause_after(w.failures++);
 	if (w.wanted)
-		enqueue(w.key.uid, w);
+		enqueue(key.uid, w);
 	else
-		log_pod(warning, w.key, job_of_(w.key.uid), "condition: %s", r.error.c_str());
+		log_pod(warning, key, job_of_(key.uid), "condition: %s", r.error.c_str());
 }
 
 } // namespace sk8::core

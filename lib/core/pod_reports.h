@@ -8,6 +8,7 @@
 #define SK8_CORE_POD_REPORTS_H
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -35,13 +36,17 @@ public:
 	std::size_t waiting() const { return queue_.size() + events_.size(); }
 
 private:
-	struct Wish {
+	struct Unsaid {
 		PodKey key;
 		kube::PodPtr pod;
 		PodCondition condition, sent;
+	};
+	// Thousands may wait: what a pod says already is kept in the pod only.
+	struct Wish {
+		std::unique_ptr<Unsaid> unsaid; // until the pod says so, null then
 		Millis not_before{0};
 		int failures = 0;
-		bool wanted = false, queued = false;
+		bool wanted = false, queued = false; // wanted: then there is something unsaid
 		bool in_line = false; // queued, and its time has come: in queue_
 	};
 	struct Waiting {

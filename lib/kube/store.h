@@ -7,6 +7,8 @@
 #define SK8_KUBE_STORE_H
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,24 +48,27 @@ public:
 	Ptr upsert(Ptr object)
 	{
 		Ptr before = erase(object->meta.uid);
-		by_name_[name_key(object->meta.ns, object->meta.name)].push_back(object->meta.uid);
+		by_name_.emplace(NameRef{object->meta.ns, object->meta.name}, Seen{object.get(), ++last_seen_});
 		if (!node_of(*object).empty())
-			by_node_[node_of(*object)].push_back(object->meta.uid);
-		objects_.emplace(object->meta.uid, std::move(object));
+			by_node_.emplace(node_of(*object), object.get());
+		const std::string_view uid = object->meta.uid;
+		objects_.emplace(uid, std::move(object));
 		return before;
 	}
 
 	// Returns what was there, or nullptr.
-	Ptr erase(const std::string &uid)
+	Ptr erase(std::string_view uid)
 	{
 		auto at = objects_.find(uid);
 		if (at == objects_.end())
 			return nullptr;
-		Ptr before = std::move(at->second);
+		Ptr before = at->second; // the keys below are views into it
 		objects_.erase(at);
-		unlink(by_name_, name_key(before->meta.ns, before->meta.name), before->meta.uid);
+		unlink(by_name_, NameRef{before->meta.ns, before->meta.name},
+		       [&](const Seen &s) { return s.object == before.get(); });
 		if (!node_of(*before).empty())
-			unlink(by_node_, node_of(*before), before->meta.uid);
+			unlink(by_node_, std::string_view(node_of(*before)),
+			       [&](const T *object) { return object == before.get(); });
 		return before;
 	}
 
@@ -90,28 +95,28 @@ public:
 	}
 
 	// nullptr if there is none.
-	Ptr find(const std::string &uid) const
+	Ptr find(std::string_view uid) const
 	{
 		auto at = objects_.find(uid);
 		return at == objects_.end() ? nullptr : at->second;
 	}
 
 	// The one seen last, if two generations of a name are known for a moment.
-	Ptr find_by_name(const std::string &ns, const std::string &name) const
+	Ptr find_by_name(std::string_view ns, std::string_view name) const
 	{
-		auto at = by_name_.find(name_key(ns, name));
-		return at == by_name_.end() ? nullptr : find(at->second.back());
+		auto [from, to] = by_name_.equal_range(NameRef{ns, name});
+		auto last = std::max_element(from, to, [](const auto &a, const auto &b) {
+			return a.second.when < b.second.when;
+		});
+		return last == to ? nullptr : find(last->second.object->meta.uid);
 	}
 
 	// f(const Ptr &) for each object of that node. f must not change the store.
 	template <class F>
-	void each_on_node(const std::string &node, F &&f) const
+	void each_on_node(std::string_view node, F &&f) const
 	{
-		auto at = by_node_.find(node);
-		if (at == by_node_.end())
-			return;
-		for (const std::string &uid : at->second)
-			f(objects_.at(uid));
+		for (auto [at, to] = by_node_.equal_range(node); at != to; ++at)
+			f(objects_.at(at->second->meta.uid));
 	}
 
 	// f(const Ptr &) for each object. f must not change the store.
@@ -125,30 +130,41 @@ public:
 	std::size_t size() const { return objects_.size(); }
 	void clear()
 	{
-		objects_.clear();
 		by_name_.clear();
 		by_node_.clear();
+		objects_.clear();
 	}
 
 private:
-	using Index = std::unordered_map<std::string, std::vector<std::string>>;
+	// Tens of thousands of objects: keys are views into the objects, which are
+	// immutable and live as long as they are in objects_.
+	struct NameRef {
+		std::string_view ns, name;
+		bool operator==(const NameRef &) const = default;
+	};
+	struct NameHash {
+		std::size_t operator()(const NameRef &n) const
+		{
+			const std::hash<std::string_view> hash;
+			return hash(n.ns) * 31 + hash(n.name);
+		}
+	};
+	struct Seen {
+		const T *object;
+		std::uint64_t when;
+	};
 
-	// A name never contains a slash (objects.cc sees to that).
-	static std::string name_key(const std::string &ns, const std::string &name)
+	template <class Index, class Key, class F>
+	static void unlink(Index &index, const Key &key, F &&is_it)
 	{
-		return ns + "/" + name;
+		auto [from, to] = index.equal_range(key);
+		index.erase(std::find_if(from, to, [&](const auto &entry) { return is_it(entry.second); }));
 	}
 
-	static void unlink(Index &index, const std::string &key, const std::string &uid)
-	{
-		auto at = index.find(key);
-		std::erase(at->second, uid);
-		if (at->second.empty())
-			index.erase(at);
-	}
-
-	std::unordered_map<std::string, Ptr> objects_;
-	Index by_name_, by_node_; // -> uids
+	std::unordered_map<std::string_view, Ptr> objects_; // by uid
+	std::unordered_multimap<NameRef, Seen, NameHash> by_name_;
+	std::unordered_multimap<std::string_view, const T *> by_node_;
+	std::uint64_t last_seen_ = 0;
 };
 
 } // namespace sk8::kube
