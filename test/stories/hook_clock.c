@@ -28,7 +28,10 @@ struct row {
 	uint64_t count;
 	uint64_t wall, cpu;	/* longest call, in ns */
 	uint64_t waited;	/* longest call that waited voluntarily, in ns */
+	uint64_t slow;		/* calls of more than SLOW ns of CPU time */
 };
+
+#define SLOW 1000000
 
 enum { ON_JOB_START, ON_JOB_FINI, ON_RECONFIGURE, MASKS_GET, MASKS_PUT, IS_MARK, ROWS };
 static const char *const names[ROWS] = {
@@ -115,6 +118,8 @@ static void note(int which, struct reading from)
 	__atomic_add_fetch(&rows[which].count, 1, __ATOMIC_RELAXED);
 	raise_to(&rows[which].wall, to.wall - from.wall);
 	raise_to(&rows[which].cpu, to.cpu - from.cpu);
+	if (to.cpu - from.cpu > SLOW)
+		__atomic_add_fetch(&rows[which].slow, 1, __ATOMIC_RELAXED);
 	if (to.waits != from.waits)
 		raise_to(&rows[which].waited, to.wall - from.wall);
 }
