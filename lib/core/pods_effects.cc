@@ -35,6 +35,8 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 		e.pod.reset(); // none of this name, or another pod of the same name
 		e.absent = true;
 		e.doubted = false;
+		if (e.bound_node.empty())
+			keep_only_if_unsure(e); // it never had a node
 	} else {
 		refused(e, "", r);
 	}

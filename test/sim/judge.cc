@@ -63,6 +63,9 @@ void Judge::etcd_restored()
 		t.restored = true;
 		t.innocent = false;
 		t.finalizers.clear();
+		// The backup does not know it: nobody will tell how it ended.
+		kube::PodPtr pod = api_.pod(t.name);
+		t.lost |= (t.bound > 0 || t.may_arrive > 0) && (!pod || pod->meta.uid != uid);
 	}
 }
 

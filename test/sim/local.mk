@@ -70,6 +70,7 @@ EXTRA_DIST += \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
+	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/wake-behind-locks.case
 
 SOAK_SECONDS = 3600

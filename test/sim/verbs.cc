@@ -234,8 +234,8 @@ struct Verbs {
 	static void backup(World &w, const Action &) { w.api_.backup(); }
 	static void restore(World &w, const Action &)
 	{
-		w.judge_.etcd_restored();
 		w.api_.restore();
+		w.judge_.etcd_restored();
 	}
 	static void watch(World &w, const Action &a)
 	{

@@ -950,3 +950,20 @@ TEST_CASE("a Binding that never left keeps nothing for its pod")
 	REQUIRE(w.job_of("p"));
 	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
 }
+
+TEST_CASE("a pod that was never bound and vanished unseen is not lost")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = w.fail["finalizer"] = std::deque<int>(20, 403);
+	w.slurm_starts("p");
+	w.run(Millis(1'000));
+	w.watch_delivers = false;
+	w.user_deletes("p");
+	w.controller->pods_replaced("slurm", {});
+	w.run(Millis(60'000));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(w.jobs[0].key.uid));
+	CHECK(w.controller->size() == 0);
+}
