@@ -67,7 +67,7 @@ bool has_finalizer(const kube::Pod &pod)
 PodState classify(const PodFacts &f)
 {
 	using enum PodState;
-	const bool had_node = !f.held_node.empty() || !f.bound_node.empty() || (f.pod && !f.pod->node_name.empty());
+	const bool had_node = f.lost_node || !f.held_node.empty() || !f.bound_node.empty() || (f.pod && !f.pod->node_name.empty());
 
 	if (f.pod && (had_node ? kubelet_reports_over(*f.pod) : f.pod->meta.deleting))
 		return over;
@@ -89,7 +89,7 @@ PodState classify(const PodFacts &f)
 	}
 	// Nothing that is being deleted can be bound any more.
 	if (pod.meta.deleting)
-		return over;
+		return f.lost_node ? leaving : over;
 	if (pod.phase == "Succeeded" || pod.phase == "Failed")
 		return over;
 	if (pod.scheduling_gated)

@@ -64,6 +64,7 @@ struct PodFacts {
 	kube::PodPtr pod;         // latest object, or null
 	bool absent = false;      // a GET proved that there is no pod of this uid
 	std::string bound_node;   // our Binding was answered with success
+	bool lost_node = false;   // it was bound, and etcd from a backup does not know: see looked()
 	bool proved_over = false; // it has been over before: that cannot become untrue
 	std::string held_node;    // where, by the ledger, it may have processes; empty: nowhere
 	bool refused = false;

@@ -59,8 +59,10 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	e.pod = pod;
 	if (e.deleted_alive_at == 0 && deleted_alive(*pod))
 		e.deleted_alive_at = deletion_asked_at(*pod);
-	if (!pod->node_name.empty())
+	if (!pod->node_name.empty()) {
 		e.bound_node = pod->node_name;
+		e.lost_node = false;
+	}
 	if (e.bound_node.empty())
 		forget_release(e); // what it gets from now on was not what the person meant
 }
@@ -70,7 +72,11 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 	std::set<std::string> listed;
 	for (const auto &pod : pods) {
 		listed.insert(pod->meta.uid);
-		set_pod(entry(key_of(*pod)), pod);
+		Entry &e = entry(key_of(*pod));
+		set_pod(e, pod);
+		if (pod->node_name.empty() && !e.bound_node.empty())
+			doubt(e); // the list is older than its Binding, or etcd is: sync() looks
+		e.delete_sent &= pod->meta.deleting; // or older than our DELETE, which may come twice
 	}
 	for (auto &[uid, e] : entries_)
 		if (e.pod && e.pod->scheduler_name == scheduler_name && !listed.contains(uid))
@@ -95,7 +101,7 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 	const bool over = kubelet_reports_over(*last);
 	// Without node at its end, no Binding that was sent did arrive or can. Of an
 	// object that was rescued only the name is known, and that proves nothing.
-	const bool never_bound = last->node_name.empty() && !last->scheduler_name.empty();
+	const bool never_bound = last->node_name.empty() && !last->scheduler_name.empty() && !e.lost_node;
 	const bool had_node = !e.bound_node.empty() || (ports_.holds.held(e.key) && !never_bound);
 	if (over || !had_node) {
 		free_hold(e);
@@ -263,6 +269,7 @@ PodFacts PodsController::facts(const Entry &e) const
 	return {.pod = e.pod,
 		.absent = e.absent,
 		.bound_node = e.bound_node,
+		.lost_node = e.lost_node,
 		.proved_over = e.proved_over,
 		.held_node = ports_.holds.node_of(e.key),
 		.refused = !e.refusal.empty(),

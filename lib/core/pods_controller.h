@@ -125,6 +125,7 @@ private:
 		bool delete_sent = false;
 		bool delete_latency_told = false;
 		bool loss_told = false;
+		bool lost_node = false;   // see PodFacts
 		bool proved_over = false; // see PodFacts
 		std::string declared;     // that nothing of it runs, and by whom (Released); empty: nobody did
 	};

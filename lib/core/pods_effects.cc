@@ -30,6 +30,10 @@ void PodsController::doubt(Entry &e)
 void PodsController::looked(Entry &e, const KubeReply &r)
 {
 	if (r.ok() && r.pod && r.pod->meta.uid == e.key.uid) {
+		// Only etcd restored from a backup takes a node from a pod. Its kubelet ends what runs
+		// there without a word: what it holds stays, and it can be bound there anew.
+		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())
+			e.lost_node = true;
 		set_pod(e, r.pod);
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name
@@ -359,7 +363,7 @@ void PodsController::free_hold(Entry &e)
 	const HoldTable::Cover was = ports_.holds.release(e.key);
 	if (was == HoldTable::Cover::none)
 		return;
-	e.binding_unsure = false;
+	e.binding_unsure = e.lost_node = false;
 	ports_.journal.free(e.key);
 	log_pod(info, e.key, job_id(e), "nothing of it runs any more, what it held is free");
 	// Not what we know of the job: its end may have masked the hold, and a pass of the
@@ -371,7 +375,7 @@ void PodsController::free_hold(Entry &e)
 // Its job ended before the pod was bound. What no Binding can reach is free.
 void PodsController::keep_only_if_unsure(Entry &e)
 {
-	if (!e.binding_unsure)
+	if (!e.binding_unsure && !e.lost_node)
 		free_hold(e);
 }
 

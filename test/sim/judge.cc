@@ -63,9 +63,10 @@ void Judge::etcd_restored()
 		t.restored = true;
 		t.innocent = false;
 		t.finalizers.clear();
-		// The backup does not know it: nobody will tell how it ended.
+		// The backup does not know it: nobody will tell how it ended, and who holds
+		// something for it, or is about to bind it, can prove nothing any more.
 		kube::PodPtr pod = api_.pod(t.name);
-		t.lost |= (t.bound > 0 || t.may_arrive > 0) && (!pod || pod->meta.uid != uid);
+		t.lost |= !pod || pod->meta.uid != uid;
 	}
 }
 

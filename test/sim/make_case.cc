@@ -194,6 +194,15 @@ private:
 	}
 	void nodefail() { for_a_while("nodefail", 60).with["node"] = some_node(); }
 	void netcut() { for_a_while("netcut", 40).with["node"] = some_node(); }
+	void restore()
+	{
+		// What ran is in none of the two then, and nobody can know of it.
+		if (std::any_of(case_.actions.begin(), case_.actions.end(),
+				[](const Action &a) { return a.has("forget"); }))
+			return;
+		const Micros taken = add("backup", some_time()).at;
+		add("restore", taken + number(1, 60) * second);
+	}
 	void kubelate() { set(for_a_while("kubelate", 30), "late", number(500, 10'000)); }
 
 	Dice dice_;
@@ -209,7 +218,7 @@ const std::vector<Maker::Kind> Maker::kinds = {
 	{150, 2, &Maker::shutdown},  {200, 3, &Maker::reconfigure}, {200, 2, &Maker::locks},  {100, 2, &Maker::busy},
 	{100, 2, &Maker::diskfull},  {100, 3, &Maker::clock},	 {200, 2, &Maker::apidown},   {150, 2, &Maker::apihang},
 	{80, 1, &Maker::forbid},     {250, 3, &Maker::faults},	 {300, 4, &Maker::watch},     {150, 2, &Maker::nodefail},
-	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate},
+	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate}, {60, 2, &Maker::restore},
 };
 
 } // namespace
