@@ -126,6 +126,7 @@ def test_preempted_job_was_ended_by_nobody(cluster):
 def test_excluded_nodes_change_and_nothing_else_does(cluster):
 	job = cluster.submit(partition="batch", held=1)["job"]
 	cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+1hour", "Nice=7")
+	cluster.run("scontrol", "hold", job) # Nice gave it a priority, and Slurm's next pass another reason
 	before = cluster.show(job)
 	assert cluster.ask("exclude", job, "n1,n2")["rc"] == "0"
 	after = cluster.show(job)
