@@ -5,6 +5,7 @@ Run: /usr/bin/python3 -m pytest test/stories [--api sim|real]     (root; SK8_BUI
 SK8_KEEP=1 keeps the folders of stands, with their logs.
 """
 import os
+import re
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from stands.build import build_folder  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402
 
@@ -134,6 +136,11 @@ def pytest_runtest_makereport(item, call):
 	found = next((value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Stand)), None)
 	if not report.failed or not found:
 		return
-	lines = [line for line in found.log(found.log_began).splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
+	log = found.log(found.log_began)
+	lines = [line for line in log.splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
 	report.sections.append((f"slurmctld of {found.folder}", "\n".join(lines[-80:])))
+	whole = os.path.join(build_folder(), "test", re.sub(r"[^\w-]", "_", item.name) + ".slurmctld.log")
+	with open(whole, "w", encoding="utf-8") as file:
+		file.write(log)
+	report.sections.append(("all of it", whole))
 	report.sections.append(("jobs", found.run("squeue", "-a", "-o", "%i %T %r %N %j %u %a %p", check=False).stdout))
