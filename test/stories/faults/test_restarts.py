@@ -111,7 +111,8 @@ def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_a
 	stand.scheduled()
 	assert wide.state == "PENDING"
 	stand.cluster("start", "apiserver")
-	began = wide.wait_started()
+	# A kubelet's watch comes back within a minute (client-go: 30 s and as much by chance, reset after two minutes).
+	began = wide.wait_started(seconds=150)
 	run, = leaves.runs()
 	assert run.stop < stand.allocated_at(wide.id) < began
 	assert runs.phase == "Running" and runs.job()["JobState"] == "RUNNING" and len(runs.runs()) == 1
