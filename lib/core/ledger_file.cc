@@ -157,16 +157,18 @@ LedgerFile::LedgerFile(std::string path, const Ledger &known) : path_(std::move(
 
 void LedgerFile::hold(const Hold &h)
 {
-	std::string line = journal_line(h);
-	pending_ += line;
-	live_[h.key.mark()] = std::move(line);
+	append(h.key, journal_line(h));
 }
 
 void LedgerFile::released(const Released &r)
 {
-	std::string line = journal_line(r);
+	append(r.key, journal_line(r));
+}
+
+void LedgerFile::append(const PodKey &key, std::string line)
+{
 	pending_ += line;
-	live_[r.key.mark()] = std::move(line);
+	live_[key.mark()] = std::move(line);
 }
 
 void LedgerFile::free(const PodKey &key)

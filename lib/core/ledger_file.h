@@ -34,6 +34,7 @@ public:
 	Result<void> flush() override;
 
 private:
+	void append(const PodKey &key, std::string line);
 	Result<void> write();
 	Result<void> rewrite();
 

@@ -28,14 +28,18 @@ Journal::Journal(Disk &disk, const core::Ledger &known, std::function<bool()> ma
 
 void Journal::hold(const core::Hold &h)
 {
-	pending_ += core::journal_line(h);
-	live_[h.key.mark()] = core::journal_line(h);
+	append(h.key, core::journal_line(h));
 }
 
 void Journal::released(const core::Released &r)
 {
-	pending_ += core::journal_line(r);
-	live_[r.key.mark()] = core::journal_line(r);
+	append(r.key, core::journal_line(r));
+}
+
+void Journal::append(const core::PodKey &key, std::string line)
+{
+	pending_ += line;
+	live_[key.mark()] = std::move(line);
 }
 
 void Journal::free(const core::PodKey &key)

@@ -33,6 +33,8 @@ public:
 	Result<void> flush() override;
 
 private:
+	void append(const core::PodKey &key, std::string line);
+
 	Disk &disk_;
 	std::function<bool()> may_;
 	std::function<std::size_t(std::size_t)> torn_;
