@@ -57,15 +57,21 @@ def pod(n, chance):
 			"resources": {"requests": {"cpu": chance.choice(["200m", "1", "1500m"]), "memory": "16Mi"}}}]}}
 
 
-def host(server):
+def engine_host(server):
+	"""What starts an engine for it (more words follow), and in which environment."""
 	config = f"{server}/slurm-k8s.yaml"
 	with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
 		file.write(f"clusters: [{{name: sim, kubeconfig: {server}/slurm-k8s.conf, namespaces: "
 			f"[{{match: {NAMESPACE}, user: daemon}}]}}]\n")
 	os.makedirs(f"{server}/state", exist_ok=True)
-	return subprocess.run([f"{BUILD}/test/engine/engine_host", config, f"{server}/state", str(NODES), str(CORES),
-		str(PODS), str(CANCELS), str(SEED)], capture_output=True, text=True, check=False, timeout=240,
-		env={**os.environ, "TSAN_OPTIONS": "halt_on_error=0 exitcode=66"})
+	return [f"{BUILD}/test/engine/engine_host", config, f"{server}/state", str(NODES), str(CORES)], \
+		{**os.environ, "TSAN_OPTIONS": "halt_on_error=0 exitcode=66"}
+
+
+def host(server):
+	command, env = engine_host(server)
+	return subprocess.run([*command, str(PODS), str(CANCELS), str(SEED)], capture_output=True, text=True, check=False,
+		timeout=240, env=env)
 
 
 def bindings(server):

@@ -14,7 +14,7 @@ import sys
 import time
 
 import pytest
-from test_engine import BUILD, CORES, NAMESPACE, NODES, TEST, api_server, bindings, server_up
+from test_engine import NAMESPACE, TEST, api_server, bindings, engine_host, server_up
 
 sys.path[:0] = [TEST, os.path.join(TEST, "contract")]
 from kube import Kube  # noqa: E402
@@ -62,14 +62,9 @@ class Play:
 
 	@contextlib.contextmanager
 	def engine(self):
-		config = f"{self.folder}/slurm-k8s.yaml"
-		with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-			file.write(f"clusters: [{{name: sim, kubeconfig: {self.folder}/{USER}.conf, namespaces: "
-				f"[{{match: {NAMESPACE}, user: daemon}}]}}]\n")
-		os.mkdir(f"{self.folder}/state")
-		with open(self.log, "w", encoding="utf-8") as log, subprocess.Popen([f"{BUILD}/test/engine/engine_host", config,
-				f"{self.folder}/state", str(NODES), str(CORES), "0", "0", "1", "hold"], stdin=subprocess.PIPE,
-				stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, "TSAN_OPTIONS": "halt_on_error=0 exitcode=66"}) as host:
+		command, env = engine_host(self.folder)
+		with open(self.log, "w", encoding="utf-8") as log, subprocess.Popen([*command, "0", "0", "1", "hold"],
+				stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, env=env) as host:
 			try:
 				yield
 			finally:

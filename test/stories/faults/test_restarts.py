@@ -93,6 +93,16 @@ def test_reconfigure_changes_nothing_for_pods(stand):
 		{name: [job] for name, job in before.items()}
 
 
+def kept_out(stand):
+	"""A job of three cores that waits, while one of two, which came later, starts in what pods leave free."""
+	# short: when pods end is not known, so a long job could delay the wide one
+	wide, narrow = stand.batch(3), stand.batch(2, seconds=20, options=["-t", "1"])
+	narrow.wait_started()
+	stand.scheduled()
+	assert wide.state == "PENDING"
+	return wide
+
+
 def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_api_server(stand):
 	"""Of eight cores three are a running pod's, three a pod's whose job was cancelled, two are free."""
 	runs = stand.pod("runs", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
@@ -102,11 +112,7 @@ def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_a
 	wait_for("the cancelled job", lambda: stand.job(stand_job(stand, leaves))["JobState"] == "CANCELLED", 20)
 	saved(stand)
 	stand.restart_slurmctld()
-	# short: when pods end is not known, so a long job could delay the wide one
-	wide, narrow = stand.batch(3), stand.batch(2, seconds=20, options=["-t", "1"])
-	narrow.wait_started()
-	stand.scheduled()
-	assert wide.state == "PENDING"
+	wide = kept_out(stand)
 	stand.restart_slurmctld()
 	stand.scheduled()
 	assert wide.state == "PENDING"
@@ -130,11 +136,7 @@ def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
 		stand.run("scancel", stand_job(stand, runs))
 		saved(stand)
 		stand.restart_slurmctld()
-		# as above
-		wide, narrow = stand.batch(3), stand.batch(2, seconds=20, options=["-t", "1"])
-		narrow.wait_started()
-		stand.scheduled()
-		assert wide.state == "PENDING"
+		wide = kept_out(stand)
 	wide.wait_started()
 	assert runs.runs()[0].stop < stand.allocated_at(wide.id)
 

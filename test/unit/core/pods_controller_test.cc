@@ -185,23 +185,14 @@ TEST_CASE("a finalizer that cannot be set delays no DELETE")
 	CHECK(w.count("delete") == 1);
 }
 
-// As etcd has them after it was restored from a backup.
-static void list_again(World &w)
-{
-	std::vector<kube::PodPtr> list;
-	for (const auto &[name, pod] : w.pods)
-		list.push_back(std::make_shared<kube::Pod>(pod));
-	w.controller->pods_replaced("slurm", list);
-	w.run();
-}
-
 TEST_CASE("a pod that lost its node to a backup of etcd is bound there again and keeps what it holds")
 {
 	World w;
 	w.create_running("p");
 	w.pod("p").node_name.clear();
 	w.pod("p").meta.finalizers.clear();
-	list_again(w);
+	w.list_pods();
+	w.run();
 	CHECK(w.count("bind") == 2);
 	CHECK(w.pod("p").node_name == "n1");
 	CHECK(w.pod("p").meta.finalizers.size() == 1);
@@ -216,7 +207,8 @@ TEST_CASE("what a pod held that lost its node to a backup of etcd is not free wh
 	w.pod("p").node_name.clear();
 	w.pod("p").meta.finalizers.clear();
 	w.fail["bind"] = std::deque<int>(20, 403);
-	list_again(w);
+	w.list_pods();
+	w.run();
 	w.user_deletes("p", 0);
 	w.run();
 	w.slurm_ends("p", SK8_JOB_CANCELLED);
@@ -233,7 +225,8 @@ TEST_CASE("a pod whose deletion is not in a backup of etcd is deleted again")
 	w.run();
 	REQUIRE(w.pod("p").meta.deleting);
 	w.pod("p").meta.deleting = false;
-	list_again(w);
+	w.list_pods();
+	w.run();
 	CHECK(w.count("delete") == 2);
 	CHECK(w.pod("p").meta.deleting);
 }

@@ -35,10 +35,7 @@ void World::start_controller()
 	controller = std::make_unique<PodsController>(
 		settings, PodsPorts{*this, *this, timer, *holds, journal, lookup});
 	post([this] {
-		std::vector<kube::PodPtr> list;
-		for (const auto &[name, p] : pods)
-			list.push_back(std::make_shared<kube::Pod>(p));
-		controller->pods_replaced("slurm", list);
+		list_pods();
 		if (!nodes_last)
 			list_nodes();
 		std::vector<std::pair<PodKey, Job>> all;
@@ -48,6 +45,14 @@ void World::start_controller()
 		if (nodes_last)
 			list_nodes();
 	});
+}
+
+void World::list_pods()
+{
+	std::vector<kube::PodPtr> list;
+	for (const auto &[name, p] : pods)
+		list.push_back(std::make_shared<kube::Pod>(p));
+	controller->pods_replaced("slurm", list);
 }
 
 void World::list_nodes()

@@ -93,6 +93,7 @@ public:
 	// Slurm still knows, what the API server has.
 	void restart();
 	bool nodes_last = false; // lists come in any order
+	void list_pods(); // a list anew, of the pods as they are now
 
 	// ---- what can be seen ----
 	bool exists(const std::string &name) const { return pods.contains(name); }
