@@ -42,7 +42,33 @@ void HoldTable::publish()
 {
 	generation_++;
 	snapshot_.reset(); // built when a hook asks: many changes, one build
-	any_.store(!masked_.empty() || !blocked_.empty(), std::memory_order_release);
+	any_.store(!masked_.empty() || !blocked_.empty() || !free_.empty(), std::memory_order_release);
+}
+
+// A mask is about to be no hold any more, or one of another node.
+void HoldTable::leave(const Hold &hold)
+{
+	if (masked_.contains(hold.key.id()))
+		free_.push_back(hold);
+}
+
+bool HoldTable::masks_can_go() const
+{
+	std::lock_guard lock(mutex_);
+	return !free_.empty() || !known_.empty();
+}
+
+bool HoldTable::let_masks_go()
+{
+	std::lock_guard lock(mutex_);
+	if (free_.empty() && known_.empty())
+		return false;
+	free_.clear();
+	for (const auto &cluster : known_)
+		blocked_.erase(cluster);
+	known_.clear();
+	publish();
+	return true;
 }
 
 void HoldTable::job_started(const PodKey &key, const Job &job)
@@ -78,6 +104,8 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 		return std::nullopt;
 	const Running &r = it->second;
 	Hold &h = holds_[key.id()];
+	if (h.node != r.node)
+		leave(h);
 	h = {key, r.node, r.cores, 0, r.memory_mb};
 	changed(key.id());
 	return h;
@@ -90,6 +118,8 @@ void HoldTable::adopt(Hold hold)
 	auto it = holds_.find(k);
 	if (it != holds_.end() && it->second.node == hold.node)
 		return; // known: its cores are better than a guess
+	if (it != holds_.end())
+		leave(it->second);
 	holds_[k] = std::move(hold);
 	changed(k);
 }
@@ -101,6 +131,7 @@ HoldTable::Cover HoldTable::release(const PodKey &key)
 	const Cover was = cover_of(id);
 	if (was == Cover::none)
 		return was;
+	leave(holds_.at(id));
 	holds_.erase(id);
 	lifted_.erase(id);
 	changed(id);
@@ -238,6 +269,7 @@ void HoldTable::restore(Ledger saved)
 	released_.clear();
 	running_.clear();
 	lifted_.clear();
+	free_.clear();
 	for (auto &h : saved.holds) {
 		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);
@@ -252,6 +284,7 @@ void HoldTable::restore(Ledger saved)
 void HoldTable::block_nodes(const std::string &cluster, std::vector<std::string> nodes)
 {
 	std::lock_guard lock(mutex_);
+	known_.erase(cluster);
 	if (nodes.empty())
 		blocked_.erase(cluster);
 	else
@@ -261,7 +294,9 @@ void HoldTable::block_nodes(const std::string &cluster, std::vector<std::string>
 
 void HoldTable::unblock_nodes(const std::string &cluster)
 {
-	block_nodes(cluster, {});
+	std::lock_guard lock(mutex_);
+	if (blocked_.contains(cluster))
+		known_.insert(cluster);
 }
 
 std::shared_ptr<const MaskSnapshot> HoldTable::masks()
@@ -277,13 +312,16 @@ std::shared_ptr<const MaskSnapshot> HoldTable::masks()
 std::shared_ptr<const MaskSnapshot> HoldTable::build() const
 {
 	std::map<std::string, NodeMask> by_node;
-	for (const auto &k : masked_) {
-		const Hold &h = holds_.at(k);
+	auto add = [&](const Hold &h) {
 		NodeMask &m = by_node[h.node];
 		m.cores.insert(m.cores.end(), h.cores.begin(), h.cores.end());
 		m.more_cores += h.more_cores;
 		m.memory_mb += h.memory_mb;
-	}
+	};
+	for (const auto &k : masked_)
+		add(holds_.at(k));
+	for (const auto &h : free_)
+		add(h);
 	for (const auto &[cluster, nodes] : blocked_)
 		for (const auto &node : nodes)
 			by_node[node].whole = true;

@@ -11,6 +11,11 @@
 // So there is no gap: the job_fini hook turns "covered" off before Slurm frees
 // anything, and nothing but proof ends a hold.
 //
+// A mask comes at once, from any thread. It goes only under slurmctld's locks, as what
+// a job holds does: a pass of Slurm's schedulers has them, asks for the jobs in the order
+// of their priority, and would give what comes free in its midst to the next one, past
+// all the better ones that it has refused already.
+//
 // Any thread. One short mutex, never held during I/O; hooks may take it.
 #ifndef SK8_CORE_HOLD_TABLE_H
 #define SK8_CORE_HOLD_TABLE_H
@@ -22,6 +27,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -97,8 +103,8 @@ public:
 	std::optional<Hold> place(const PodKey &key, JobRef ref);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
-	// The last process is proven gone. What the hold was: a mask that went away is known
-	// to nobody in Slurm, and whether it was one only this table knows for sure.
+	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
+	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing
 	Cover release(const PodKey &key);
 	// release() was on a person's word.
@@ -122,6 +128,8 @@ public:
 
 	// ---- Slurm thread, under slurmctld's locks ----
 
+	// Takes the masks away that stand for nothing any more. True if there were any.
+	bool let_masks_go();
 	// Takes one pod's mask away for a moment, so that its own job can start where
 	// it is. Undone by job_started() of that job, or by false.
 	void lift(const PodKey &key, bool lifted);
@@ -135,7 +143,8 @@ public:
 	// Nodes of a cluster that are not known to be free of pods: masked as a whole
 	// until its pods have been listed.
 	void block_nodes(const std::string &cluster, std::vector<std::string> nodes);
-	void unblock_nodes(const std::string &cluster);
+	void unblock_nodes(const std::string &cluster); // at let_masks_go()
+	bool masks_can_go() const;                      // any thread: let_masks_go() has something to do
 
 private:
 	struct Running {
@@ -149,6 +158,7 @@ private:
 	void changed(const std::string &id);
 	void all_changed();
 	void publish();
+	void leave(const Hold &hold);
 	std::shared_ptr<const MaskSnapshot> build() const;
 
 	mutable std::mutex mutex_;
@@ -159,6 +169,9 @@ private:
 	// Holds that are not covered, cluster/uid: few, while holds_ may be thousands.
 	std::unordered_set<std::string> masked_;
 	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
+	// Masks of holds that are over, and clusters whose nodes are known: until let_masks_go().
+	std::vector<Hold> free_;
+	std::set<std::string> known_;
 	std::uint64_t generation_ = 0;
 	std::atomic<bool> any_{false};
 	std::shared_ptr<const MaskSnapshot> snapshot_; // null: build again

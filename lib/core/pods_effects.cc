@@ -240,7 +240,7 @@ void PodsController::mirror(Entry &e)
 		return;
 	// Even if no node fits now: the job waits, and nodes come back.
 	e.excluded = std::move(excluded);
-	ports_.slurm.exclude(e.key, e.job->ref, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
+	ports_.slurm.exclude(e.key, *e.job, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
 		auto it = entries_.find(uid);
 		if (it == entries_.end() || !it->second.job)
 			return;

@@ -32,8 +32,10 @@ public:
 	virtual void submit(JobRequest request, Done done) = 0;
 	// end.node: see there; a reply that is not ok and not fatal leaves the job as it was.
 	virtual void end(const PodKey &key, JobRef job, JobEnd end, Done done) = 0;
-	virtual void exclude(const PodKey &key, JobRef job, std::string nodes, Done done) = 0;
-	// Masks went away: let the scheduler look again.
+	// Of many that are asked for at a time, as when a node comes or goes, the job with the best
+	// priority gets more nodes first, and fewer last.
+	virtual void exclude(const PodKey &key, const Job &job, std::string nodes, Done done) = 0;
+	// What is free is no mask from then on, and the scheduler looks again.
 	virtual void wake_scheduler() = 0;
 };
 

@@ -56,13 +56,23 @@ public:
 	{
 		worker_.enqueue({cluster_, End{key, job, std::move(end)}, std::move(done)});
 	}
-	void exclude(const PodKey &key, JobRef job, std::string nodes, Done done) override
+	void exclude(const PodKey &key, const Job &job, std::string nodes, Done done) override
 	{
-		worker_.enqueue({cluster_, Exclude{key, job, std::move(nodes)}, std::move(done)});
+		const Turn turn = turn_of(job, nodes);
+		worker_.enqueue({cluster_, Exclude{key, job.ref, std::move(nodes), turn}, std::move(done)});
 	}
 	void wake_scheduler() override { worker_.wake_scheduler(); }
 
 private:
+	// The scheduler comes in between: who may run on a node again before better jobs may
+	// would be started before them.
+	static Turn turn_of(const Job &job, const std::string &nodes)
+	{
+		const bool fewer = std::ranges::count(nodes, ',') < std::ranges::count(job.excluded_nodes, ',');
+		const std::int64_t sign = fewer ? -1 : 1;
+		return {fewer, sign * job.priority, -sign * job.ref.id};
+	}
+
 	SlurmWorker &worker_;
 	std::string cluster_;
 };
@@ -91,14 +101,33 @@ void SlurmWorker::detach(const std::string &cluster)
 	listeners_.erase(cluster);
 	auto of_cluster = [&](const Command &c) { return c.cluster == cluster; };
 	std::erase_if(ends_, of_cluster);
-	std::erase_if(others_, of_cluster);
+	std::erase_if(submits_, of_cluster);
+	std::erase_if(excludes_, [&](const auto &entry) { return of_cluster(entry.second); });
 }
 
 void SlurmWorker::enqueue(Command c)
 {
 	std::lock_guard lock(mutex_);
-	(std::holds_alternative<End>(c.what) ? ends_ : others_).push_back(std::move(c));
+	put(std::move(c), false);
 	wake_.notify_one();
+}
+
+// mutex_ is held. first: it has had its turn, and there was no time left.
+void SlurmWorker::put(Command c, bool first)
+{
+	if (const auto *e = std::get_if<Exclude>(&c.what)) {
+		const Turn turn = e->turn;
+		excludes_.emplace(turn, std::move(c));
+		return;
+	}
+	auto &queue = std::holds_alternative<End>(c.what) ? ends_ : submits_;
+	queue.insert(first ? queue.begin() : queue.end(), std::move(c));
+}
+
+// mutex_ is held.
+bool SlurmWorker::commands_wait() const
+{
+	return !ends_.empty() || !submits_.empty() || !excludes_.empty();
 }
 
 void SlurmWorker::wake_scheduler()
@@ -125,7 +154,7 @@ void SlurmWorker::reread()
 std::size_t SlurmWorker::waiting() const
 {
 	std::lock_guard lock(mutex_);
-	return ends_.size() + others_.size();
+	return ends_.size() + submits_.size() + excludes_.size();
 }
 
 void SlurmWorker::stop()
@@ -139,7 +168,7 @@ void SlurmWorker::stop()
 
 bool SlurmWorker::due() const
 {
-	return stop_ || !posted_.empty() || reread_ || wake_scheduler_ || !ends_.empty() || !others_.empty();
+	return stop_ || !posted_.empty() || reread_ || wake_scheduler_ || commands_wait();
 }
 
 void SlurmWorker::run()
@@ -172,11 +201,12 @@ void SlurmWorker::round()
 	{
 		std::lock_guard lock(mutex_);
 		reread = std::exchange(reread_, false);
-		work = wake_scheduler_ || !ends_.empty() || !others_.empty();
+		work = commands_wait();
+		wake_scheduler_ = false; // a wish for a round, and for masks_can_go()
 	}
 	if (reread)
 		read_all();
-	if (work)
+	if (work || holds_.masks_can_go())
 		run_commands();
 	scan_jobs();
 	Posts posts;
@@ -188,12 +218,14 @@ std::vector<SlurmWorker::Command> SlurmWorker::take_batch()
 {
 	std::lock_guard lock(mutex_);
 	std::vector<Command> batch;
-	for (auto *queue : {&ends_, &others_}) {
+	for (auto *queue : {&ends_, &submits_}) {
 		while (!queue->empty() && batch.size() < max_batch) {
 			batch.push_back(std::move(queue->front()));
 			queue->pop_front();
 		}
 	}
+	while (!excludes_.empty() && batch.size() < max_batch)
+		batch.push_back(std::move(excludes_.extract(excludes_.begin()).mapped()));
 	return batch;
 }
 
@@ -204,10 +236,7 @@ void SlurmWorker::run_commands()
 	std::size_t ran = 0;
 	{
 		SlurmLock lock(ops_, clock_, true);
-		{
-			std::lock_guard mine(mutex_);
-			lock.changed = std::exchange(wake_scheduler_, false);
-		}
+		lock.changed = holds_.let_masks_go();
 		for (; ran < batch.size() && !lock.used_up(); ran++) {
 			SlurmReply reply;
 			run(batch[ran], reply);
@@ -220,8 +249,7 @@ void SlurmWorker::run_commands()
 		// What did not fit into this hold goes back to the front.
 		std::lock_guard lock(mutex_);
 		for (std::size_t i = batch.size(); i-- > ran;)
-			(std::holds_alternative<End>(batch[i].what) ? ends_ : others_)
-				.push_front(std::move(batch[i]));
+			put(std::move(batch[i]), true);
 	}
 	send(std::move(posts));
 }

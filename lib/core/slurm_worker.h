@@ -11,9 +11,11 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -73,10 +75,12 @@ private:
 		JobRef ref;
 		JobEnd end;
 	};
+	using Turn = std::tuple<bool, std::int64_t, std::int64_t>;
 	struct Exclude {
 		PodKey key;
 		JobRef ref;
 		std::string nodes;
+		Turn turn;
 	};
 	struct Command {
 		std::string cluster;
@@ -91,6 +95,8 @@ private:
 	using Posts = std::unordered_map<std::string, std::vector<std::function<void(SlurmListener &)>>>;
 
 	void enqueue(Command c);
+	void put(Command c, bool first);
+	bool commands_wait() const;
 	void wake_scheduler();
 	bool due() const;
 	std::vector<Command> take_batch();
@@ -116,7 +122,8 @@ private:
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
 	std::vector<std::function<void()>> posted_;
-	std::deque<Command> ends_, others_; // ends first: they free resources
+	std::deque<Command> ends_, submits_; // ends first: they free resources
+	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	bool stop_ = false, reread_ = false, wake_scheduler_ = false;
 

@@ -134,15 +134,12 @@ public:
 		if (m_ == Mutant::exit_code_lost)
 			end = {SK8_JOB_COMPLETED, 0, end.comment};
 		if (m_ == Mutant::pod_end_not_told)
-			return inner_.exclude(key, ref, "", [done = std::move(done)](core::SlurmReply r) {
-				r.ok = true;
-				done(r);
-			});
+			return done({.ok = true});
 		inner_.end(key, ref, std::move(end), std::move(done));
 	}
-	void exclude(const PodKey &key, core::JobRef ref, std::string nodes, Done done) override
+	void exclude(const PodKey &key, const core::Job &job, std::string nodes, Done done) override
 	{
-		inner_.exclude(key, ref, std::move(nodes), std::move(done));
+		inner_.exclude(key, job, std::move(nodes), std::move(done));
 	}
 	void wake_scheduler() override
 	{

@@ -88,10 +88,10 @@ public:
 		if (command("end"))
 			inner_.end(key, ref, std::move(end), std::move(done));
 	}
-	void exclude(const PodKey &key, core::JobRef ref, std::string nodes, Done done) override
+	void exclude(const PodKey &key, const core::Job &job, std::string nodes, Done done) override
 	{
 		if (command("exclude"))
-			inner_.exclude(key, ref, std::move(nodes), std::move(done));
+			inner_.exclude(key, job, std::move(nodes), std::move(done));
 	}
 	void wake_scheduler() override
 	{

@@ -118,6 +118,7 @@ TEST_CASE("control: a pod of a cluster without engine is released by force only,
 	REQUIRE(thread->join(Millis(5'000)));
 	CHECK(inquiry->complete());
 	CHECK(contains(std::string(inquiry->reply()["text"].str()), "is free"));
+	CHECK(s.holds.let_masks_go());
 	CHECK_FALSE(s.holds.masks());
 	auto saved = load_ledger(path, ::geteuid());
 	REQUIRE(saved);

@@ -51,6 +51,7 @@ TEST_CASE("a hold is masked exactly while no running job covers it")
 	CHECK(m->masks[0].memory_mb == 10);
 
 	CHECK(t.release(key(1)) == HoldTable::Cover::masked);
+	t.let_masks_go();
 	CHECK(t.masks() == nullptr);
 	CHECK(t.release(key(1)) == HoldTable::Cover::none);
 }
@@ -96,7 +97,53 @@ TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
 	REQUIRE(t.masks());
 	CHECK(t.masks()->masks[1].whole);
 	t.unblock_nodes("c");
+	CHECK(t.let_masks_go());
 	CHECK(t.masks() == nullptr);
+	CHECK_FALSE(t.let_masks_go());
+}
+
+TEST_CASE("a mask goes under slurmctld's locks only, however its hold came to an end")
+{
+	HoldTable t;
+	t.adopt({key(1), "n1", {1}, 0, 5});
+	SECTION("released")
+	{
+		CHECK(t.release(key(1)) == HoldTable::Cover::masked);
+	}
+	SECTION("found on another node")
+	{
+		t.adopt({key(1), "n2", {1}, 0, 5});
+	}
+	SECTION("placed on another node")
+	{
+		t.job_started(key(1), job(7, {3}, "n2"));
+		t.place(key(1), {7, 1000});
+	}
+	SECTION("its nodes are known")
+	{
+		t.release(key(1));
+		t.let_masks_go();
+		t.block_nodes("c", {"n1"});
+		t.unblock_nodes("c");
+	}
+	REQUIRE(t.masks());
+	CHECK(t.masks()->masks[0].node == "n1");
+	CHECK(t.masks_can_go());
+	CHECK(t.let_masks_go());
+	CHECK_FALSE(t.masks_can_go());
+	CHECK((!t.masks() || t.masks()->masks[0].node == "n2"));
+}
+
+TEST_CASE("what is free and still masked belongs to nobody")
+{
+	HoldTable t;
+	t.adopt({key(1), "n1", {1}, 0, 5});
+	t.release(key(1));
+	CHECK_FALSE(t.held(key(1)));
+	CHECK_FALSE(t.masked_by_other(key(2), "n1", {1})); // no reason to end a job
+	CHECK(t.ledger("c").holds.empty());
+	t.restore({});
+	CHECK_FALSE(t.masks());
 }
 
 // Against a plain set: random events, masks compared after each.
@@ -131,6 +178,7 @@ TEST_CASE("masks are holds minus running jobs, whatever the order of events")
 				held.insert(n);
 				break;
 			}
+			t.let_masks_go();
 			std::set<int> masked;
 			if (auto m = t.masks())
 				for (auto c : m->masks.at(0).cores)

@@ -32,6 +32,7 @@ struct FakeSlurm {
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
 	bool cannot_start = false;
 	std::string started_on, end_node;
+	std::vector<std::uint32_t> excluded; // in this order
 	HoldTable *holds = nullptr;
 } fake;
 
@@ -56,6 +57,7 @@ bool find(std::uint32_t id, sk8_job *out)
 	out->priority = it->second.priority;
 	out->node = it->second.node.c_str();
 	out->ended_by = SK8_NO_UID;
+	out->excluded_nodes = "";
 	return true;
 }
 
@@ -138,7 +140,12 @@ const sk8_slurm_ops ops = {
 	.submit = submit,
 	.start = start,
 	.end = end,
-	.exclude = [](std::uint32_t, std::int64_t, const char *, const char *, sk8_outcome *out) { *out = {}; },
+	.exclude =
+		[](std::uint32_t id, std::int64_t, const char *, const char *, sk8_outcome *out) {
+			need_lock(true);
+			fake.excluded.push_back(id);
+			*out = {};
+		},
 	.find = find,
 	.each_job =
 		[](void (*f)(void *, const sk8_job *), void *arg) {
@@ -385,6 +392,49 @@ TEST_CASE("ends go before submits, in few lock holds, and the scheduler is woken
 	CHECK(fake.submits == 29);
 	CHECK(fake.locks - locks <= 3);
 	CHECK(fake.wakes > wakes);
+}
+
+TEST_CASE("masks go with the Slurm thread's next round, whoever freed what they stood for, and the scheduler is woken")
+{
+	Stand s;
+	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {0}, 0, 1});
+	s.holds.release({"c", "ns", "p1", "u1"}); // and nobody says so
+	fake.active = false;
+	s.worker.round();
+	CHECK(s.holds.masks());
+	fake.active = true;
+	const int wakes = fake.wakes;
+	s.worker.round();
+	CHECK_FALSE(s.holds.masks());
+	CHECK(fake.wakes == wakes + 1);
+	s.worker.round();
+	CHECK(fake.wakes == wakes + 1);
+}
+
+TEST_CASE("when a node comes back the best jobs may run there first, and when it goes they are the last to know")
+{
+	Stand s;
+	std::vector<Job> jobs;
+	for (int n = 1; n <= 6; n++)
+		jobs.push_back(s.submit(n).job);
+	for (std::size_t i = 0; i < jobs.size(); i++)
+		jobs[i].priority = std::vector<std::uint32_t>{30, 10, 40, 20, 40, 50}[i];
+	std::vector<std::uint32_t> order;
+	auto exclude = [&](const std::string &before, const std::string &now) {
+		order.clear();
+		fake.excluded.clear();
+		for (Job &j : jobs) {
+			j.excluded_nodes = before;
+			s.port->exclude({"c", "ns", "p", "u" + std::to_string(j.ref.id)}, j, now, [](const SlurmReply &) {});
+		}
+		s.worker.round();
+		for (auto id : fake.excluded)
+			order.push_back(id - jobs[0].ref.id + 1);
+	};
+	exclude("n1,n2,n1", "n2,n2");
+	CHECK(order == std::vector<std::uint32_t>{6, 3, 5, 1, 4, 2});
+	exclude("", "n1,n1");
+	CHECK(order == std::vector<std::uint32_t>{2, 4, 1, 5, 3, 6});
 }
 
 TEST_CASE("a parked controller runs nothing and loses nothing")

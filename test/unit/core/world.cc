@@ -403,11 +403,11 @@ void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
 	});
 }
 
-void World::exclude(const PodKey &key, JobRef ref, std::string excluded, SlurmPort::Done done)
+void World::exclude(const PodKey &key, const Job &job, std::string excluded, SlurmPort::Done done)
 {
 	calls.push_back("exclude");
 	for (auto &j : jobs)
-		if (j.key == key && j.job.ref == ref)
+		if (j.key == key && j.job.ref == job.ref)
 			j.request.excluded_nodes = excluded;
 	post([done] { done({.ok = true}); });
 }

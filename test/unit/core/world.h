@@ -154,9 +154,10 @@ private:
 	// SlurmPort
 	void submit(JobRequest request, SlurmPort::Done done) override;
 	void end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done) override;
-	void exclude(const PodKey &key, JobRef ref, std::string nodes, SlurmPort::Done done) override;
+	void exclude(const PodKey &key, const Job &job, std::string nodes, SlurmPort::Done done) override;
 	void wake_scheduler() override
 	{
+		holds->let_masks_go();
 		if (woken++ == 0)
 			masked_at_first_wake = masked("n1");
 	}
