@@ -233,13 +233,14 @@ void PodsController::maybe_start()
 	ports_.slurm.wake_scheduler();
 }
 
-// sync() may erase entries: uids first.
+// sync() may erase entries: uids first. Who waits longest is the first to get a job.
 void PodsController::sync_all()
 {
-	std::vector<std::string> uids;
+	std::vector<std::pair<std::int64_t, std::string>> by_age;
 	for (const auto &[uid, e] : entries_)
-		uids.push_back(uid);
-	for (const auto &uid : uids)
+		by_age.emplace_back(e.pod ? e.pod->meta.creation_time : 0, uid);
+	std::ranges::sort(by_age);
+	for (const auto &[created, uid] : by_age)
 		sync(uid);
 }
 

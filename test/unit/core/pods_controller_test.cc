@@ -467,6 +467,20 @@ TEST_CASE("nothing is written to the ledger before pods, nodes and jobs are know
 	CHECK(w.journal.flushes > 0);
 }
 
+TEST_CASE("pods that were made while nobody listened are queued in the order of their age")
+{
+	World w;
+	for (int n = 0; n < 20; n++)
+		w.create_pod("p" + std::to_string(n), [n](kube::Pod &p) { p.meta.creation_time = 1000 + n * 7 % 20; });
+	w.run();
+	w.jobs.clear(); // whatever order the events had
+	w.restart();
+	w.run();
+	REQUIRE(w.jobs.size() == 20);
+	for (std::size_t i = 0; i < 20; i++)
+		CHECK(w.pod(w.jobs[i].key.name).meta.creation_time == 1000 + static_cast<std::int64_t>(i));
+}
+
 TEST_CASE("blocked nodes are not opened before what the lists tell is masked")
 {
 	World w;
