@@ -19,9 +19,9 @@ class Link:
 	"""mode: open; cut: connections are reset, new ones too; hang: nothing flows, nothing ends; mute: requests arrive,
 	answers are lost, and their connections end when it is over."""
 
-	def __init__(self, port):
-		"""port: of the API server."""
-		self.to, self.port, self.mode = port, None, "open"
+	def __init__(self, port, listener=None):
+		"""port: of the API server. listener: a socket that listens; None: on a port of its own."""
+		self.to, self.port, self.mode, self.listener = port, None, "open", listener or socket.create_server(("127.0.0.1", 0))
 		self.loop, self.flows, self.pairs, self.spoiled = asyncio.new_event_loop(), None, set(), set()
 		listening = threading.Event()
 		threading.Thread(target=self._run, args=(listening,), daemon=True).start()
@@ -44,7 +44,7 @@ class Link:
 		asyncio.set_event_loop(self.loop)
 		self.flows = asyncio.Event()
 		self.flows.set()
-		server = self.loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
+		server = self.loop.run_until_complete(asyncio.start_server(self._accept, sock=self.listener))
 		self.port = server.sockets[0].getsockname()[1]
 		listening.set()
 		self.loop.run_forever()

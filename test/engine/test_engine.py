@@ -30,15 +30,16 @@ def run(*argv, env=None, stdin=None):
 		env={**os.environ, **(env or {})})
 
 
-def server_up(folder):
+def server_up(folder, *options):
+	"""options: of kubesim."""
 	run(f"{TEST}/kubesim/up", "--kubesim", KUBESIM, "--fake-nodes", str(NODES),
-		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder)
+		"--node-cpus", str(CORES), "--user", "slurm-k8s", "--rbac", f"{TOP}/etc/kubernetes-rbac.yaml", folder, "--", *options)
 
 
 @contextlib.contextmanager
-def api_server():
+def api_server(*options):
 	folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
-	server_up(folder)
+	server_up(folder, *options)
 	yield folder
 	run(f"{TEST}/kubesim/down", folder)
 	shutil.rmtree(folder)

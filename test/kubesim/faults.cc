@@ -37,8 +37,8 @@ static std::optional<Fault::Action> action_named(const std::string &name)
 		{"delay", Fault::delay},       {"reset", Fault::reset},
 		{"truncate", Fault::truncate}, {"expire-watches", Fault::expire},
 		{"drop-events", Fault::drop},  {"duplicate-events", Fault::duplicate},
-		{"answer", Fault::answer},     {"deny", Fault::deny},
-		{"clock", Fault::clock}};
+		{"answer", Fault::answer},     {"reorder-events", Fault::reorder},
+		{"deny", Fault::deny},         {"clock", Fault::clock}};
 	for (const auto &[text, action] : names)
 		if (name == text)
 			return action;
@@ -50,7 +50,7 @@ std::string Faults::add(const J &text)
 	auto action = action_named(text["action"].str());
 	if (!action)
 		return "action must be one of status, hang, delay, reset, truncate, answer, expire-watches, "
-		       "drop-events, duplicate-events, deny, clock";
+		       "drop-events, duplicate-events, reorder-events, deny, clock";
 	Rule rule;
 	rule.text = text;
 	const J match = text["match"];
@@ -76,7 +76,7 @@ std::string Faults::add(const J &text)
 bool Faults::apply_to_watches(const Rule &rule)
 {
 	const Fault::Action a = rule.fault.action;
-	if (a != Fault::expire && a != Fault::drop && a != Fault::duplicate)
+	if (a != Fault::expire && a != Fault::drop && a != Fault::duplicate && a != Fault::reorder)
 		return false;
 	if (a == Fault::expire)
 		api_.store().forget_changes();
@@ -88,8 +88,10 @@ bool Faults::apply_to_watches(const Rule &rule)
 			w.expire();
 		else if (a == Fault::drop)
 			w.drop_events(n);
-		else
+		else if (a == Fault::duplicate)
 			w.duplicate_events(n);
+		else
+			w.reorder_events(n);
 	});
 	return true;
 }

@@ -19,7 +19,8 @@ class Watch;
 class Api;
 
 struct Fault {
-	enum Action { status, hang, delay, reset, truncate, answer, expire, drop, duplicate, deny, clock } action = status;
+	enum Action { status, hang, delay, reset, truncate, answer, expire, drop, duplicate, reorder, deny,
+		      clock } action = status;
 	int code = 503;
 	int retry_after = -1;      // seconds; -1: no header
 	std::int64_t delay_us = 0; // also before any other action

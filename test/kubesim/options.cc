@@ -114,7 +114,8 @@ void print_help()
 		  "  action: status, hang, delay (delayMs, also with the others), reset, truncate (bytes), deny,\n"
 		  "    answer (code, type, body, repeated until it has so many bytes),\n"
 		  "    clock (seconds: the answer's Date is so far ahead),\n"
-		  "  and at once on open watches: expire-watches, drop-events, duplicate-events (count events).\n"
+		  "  and at once on open watches: expire-watches, and for the next count events drop-events,\n"
+		  "    duplicate-events, reorder-events (each is sent after the one that follows).\n"
 		  "  GET lists the rules with their hits, DELETE removes all.\n\n"
 		  "Pods on fake nodes run until the annotation kubesim.slurm-k8s.io/run-seconds is over and end with\n"
 		  "kubesim.slurm-k8s.io/exit-code; kubesim.slurm-k8s.io/terminate-as: OOMKilled works on all nodes.");

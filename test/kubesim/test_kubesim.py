@@ -342,7 +342,7 @@ def test_denied_request_looks_like_rbac(stand, kube):
 	assert answer.code == 403 and 'cannot create resource "pods/binding"' in answer["message"]
 
 
-def test_open_watches_expire_and_lose_and_repeat_events(stand, kube):
+def test_open_watches_expire_and_lose_repeat_and_reorder_events(stand, kube):
 	rv = kube.get(PODS)["metadata"]["resourceVersion"]
 	with kube.watch(PODS, resourceVersion=rv) as watch:
 		create(kube, pod("first"))
@@ -352,6 +352,11 @@ def test_open_watches_expire_and_lose_and_repeat_events(stand, kube):
 		stand.fault("duplicate-events", 1, resource="pods")
 		create(kube, pod("twice"))
 		assert watch.next(2) == [("ADDED", "twice")] * 2
+		stand.fault("reorder-events", 1, resource="pods")
+		create(kube, pod("later"))
+		create(kube, pod("sooner"))
+		create(kube, pod("in-order"))
+		assert watch.next(3) == [("ADDED", "sooner"), ("ADDED", "later"), ("ADDED", "in-order")]
 		stand.fault("expire-watches", resource="pods")
 		error = next(watch)
 		assert error["type"] == "ERROR" and error["object"]["code"] == 410

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "test/kubesim/times.h"
 
@@ -34,8 +35,14 @@ Watch::Watch(const Store &store, std::size_t storage, Selector selector, View vi
 
 void Watch::send(const char *type, const std::string &object)
 {
-	out_.append("{\"type\":\"").append(type).append("\",\"object\":").append(object).append("}\n");
+	std::string line = "{\"type\":\"" + std::string(type) + "\",\"object\":" + object + "}\n";
 	started_ = true;
+	if (reorder_ && held_back_.empty()) {
+		reorder_--;
+		held_back_ = std::move(line);
+		return;
+	}
+	out_ += line + std::exchange(held_back_, {});
 }
 
 void Watch::send_expired()
@@ -185,6 +192,11 @@ void Watch::drop_events(std::size_t n)
 void Watch::duplicate_events(std::size_t n)
 {
 	duplicate_ += n;
+}
+
+void Watch::reorder_events(std::size_t n)
+{
+	reorder_ += n;
 }
 
 } // namespace kubesim

@@ -38,6 +38,7 @@ public:
 	void expire();                  // sends 410 and ends
 	void drop_events(std::size_t n); // the next n are not sent
 	void duplicate_events(std::size_t n);
+	void reorder_events(std::size_t n); // the next n are each sent after the one that follows
 
 	std::size_t storage() const { return storage_; }
 
@@ -56,9 +57,9 @@ private:
 	std::size_t initial_at_ = 0;
 	std::uint64_t cursor_ = 0; // sequence number of the next event
 	std::uint64_t seen_rv_ = 0;
-	std::string out_;
+	std::string out_, held_back_;
 	std::size_t out_at_ = 0;
-	std::size_t drop_ = 0, duplicate_ = 0;
+	std::size_t drop_ = 0, duplicate_ = 0, reorder_ = 0;
 	std::int64_t begun_us_, last_bookmark_us_;
 	bool started_ = false, last_bookmark_sent_ = false, waiting_ = false, ended_ = false, bookmark_due_ = false, expired_ = false;
 };
