@@ -33,6 +33,10 @@ struct SlurmSide {
 
 // slurmctld's own files and plugins.
 void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out);
+// Part of it: PluginDir, the plugins, Slurm's version.
+void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out);
+// Another host than the controller's, with the same slurm.conf: can Slurm use it there?
+void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out);
 // slurm-k8s.yaml: may it be read, is it right? Nothing if it cannot be used.
 std::optional<core::Settings> check_settings(const std::string &path, std::uint32_t slurm_uid, Findings &out);
 // Do users, accounts, partitions and QOS of the mapping exist?

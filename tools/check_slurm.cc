@@ -5,104 +5,11 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/core/identity.h"
 #include "lib/core/ledger_file.h"
-#include "sk8_config.h"
 
 namespace sk8::tools {
-
-// ---- plugins ----
-
-static constexpr std::size_t max_plugin = 64u << 20;
-
-// Our select plugin opens this file, Slurm's own does not know it.
-static bool is_ours(const std::string &plugin)
-{
-	auto content = read_file(plugin, max_plugin);
-	return content && content->find("sk8_slurmctld.so") != std::string::npos;
-}
-
-static bool exists(const std::string &path)
-{
-	struct stat status;
-	return ::stat(path.c_str(), &status) == 0;
-}
-
-static void check_plugin_dir(const SlurmConf &conf, Findings &out)
-{
-	static const std::string about = "PluginDir";
-	const ConfValue *dir = conf.find("PluginDir");
-	if (!dir)
-		return out.problem(about, "slurm.conf has no PluginDir; add PluginDir=OURS:STOCK, with the folder of slurm-k8s's "
-					  "plugins before that of Slurm's own");
-	std::string ours, stock;
-	for (auto view : split(dir->value, ':')) {
-		const std::string folder(view), plugin = folder + "/select_cons_tres.so";
-		if (!exists(folder))
-			out.problem(about, dir->place() + ": there is no folder " + folder + ", and Slurm refuses such a PluginDir; make it");
-		if (!exists(plugin))
-			continue;
-		if (is_ours(plugin) && ours.empty()) {
-			ours = folder;
-			if (!stock.empty())
-				return out.problem(about, dir->place() + ": " + ours + " must stand before " + stock +
-								  ", else Slurm's own plugin is loaded and slurm-k8s is not");
-		} else if (stock.empty() && !is_ours(plugin)) {
-			stock = folder;
-		}
-	}
-	if (ours.empty())
-		return out.problem(about, dir->place() + ": no folder of it has slurm-k8s's select_cons_tres.so; put that folder first");
-	if (stock.empty())
-		return out.problem(about, dir->place() + ": no folder of it has Slurm's own select_cons_tres.so, which ours needs; add that "
-							 "folder at the end");
-	out.ok(about, ours + " before " + stock);
-	if (!exists(ours + "/job_submit_k8s.so"))
-		out.problem(about, ours + " has no job_submit_k8s.so; install slurm-k8s again");
-}
-
-static void check_plugins(const SlurmConf &conf, Findings &out)
-{
-	const ConfValue *select = conf.find("SelectType");
-	if (!select || select->value != "select/cons_tres")
-		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value
-						  : conf.path() + " has no SelectType") +
-						  "; set SelectType=select/cons_tres");
-	else
-		out.ok("SelectType", select->value);
-	check_plugin_dir(conf, out);
-
-	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
-	const bool there = std::any_of(list.begin(), list.end(), [](auto name) {
-		return trim(name) == "k8s" || trim(name) == "job_submit/k8s";
-	});
-	if (!there)
-		out.problem("JobSubmitPlugins", "k8s is missing, so that users can submit jobs that pose as a pod's; add "
-						"JobSubmitPlugins=k8s to slurm.conf, at the end of the list");
-	else
-		out.ok("JobSubmitPlugins", conf.get("JobSubmitPlugins", ""));
-}
-
-static void check_version(const Runner &run, Findings &out)
-{
-#ifdef SK8_SLURM_VERSION
-	auto text = run({"slurmctld", "-V"}); // "slurm-wlm 22.05.8"
-	if (!text)
-		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
-	const std::string_view line = trim(*text);
-	const std::string version(line.substr(line.rfind(' ') + 1));
-	if (version != SK8_SLURM_VERSION)
-		out.problem("Slurm", "slurmctld is version " + version + ", slurm-k8s was built for " SK8_SLURM_VERSION
-				     "; slurmctld would refuse it: install slurm-k8s for " + version);
-	else
-		out.ok("Slurm", "slurmctld " + version + ", as slurm-k8s was built for");
-#else
-	(void)run; // built without Slurm: any will do, since it brings no plugins
-	(void)out;
-#endif
-}
 
 // ---- files ----
 
@@ -209,8 +116,7 @@ void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Find
 	if (!user)
 		return out.problem("SlurmUser", "there is no user " + conf.slurm_user() + " on this host; is this the controller?");
 	side.slurm_uid = user->uid;
-	check_version(run, out);
-	check_plugins(conf, out);
+	check_plugins(conf, run, out);
 	check_state_dir(conf, side, out);
 	read_nodes(conf, run, side, out);
 }

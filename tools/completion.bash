@@ -3,15 +3,15 @@
 # Bash completion for slurm-k8s: commands and options are what its --help says.
 _slurm_k8s() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words
-	case $before in
-	--config | --slurm-conf)
+	case $before:$word in
+	--config:* | --slurm-conf:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--node)
+	--node:*)
 		words=$(sinfo -h -N -o %N 2> /dev/null | sort -u)
 		;;
-	debug)
+	debug:[!-]* | debug:)
 		words="on off verbose debug"
 		;;
 	*)

@@ -155,8 +155,9 @@ std::string SlurmConf::default_path()
 {
 	if (const char *named = std::getenv("SLURM_CONF"); named && *named)
 		return named;
+	// The last: of a node that got it from slurmctld.
 	static constexpr const char *usual[] = {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
-						"/usr/local/etc/slurm.conf"};
+						"/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf"};
 	for (const char *path : usual)
 		if (::access(path, F_OK) == 0)
 			return path;

@@ -123,6 +123,8 @@ static void check_all(const Arguments &args, Findings &out)
 	out.ok("slurm.conf", path);
 	::setenv("SLURM_CONF", path.c_str(), 1); // for Slurm's commands
 	const Runner run = [](const std::vector<std::string> &argv) { return run_program(argv); };
+	if (args.has("--on-node"))
+		return check_compute_node(*conf, run, out);
 	SlurmSide side;
 	check_slurm(*conf, run, side, out);
 	if (::geteuid() != 0 && ::geteuid() != side.slurm_uid)
@@ -163,6 +165,7 @@ static const std::vector<Command> &commands()
 		 "Kubernetes with the engine's credentials: connection, rights, clock, nodes.\n"
 		 "Changes nothing. One sentence for each finding; exit code 1 if one is a problem.",
 		 {{"--config", "FILE", "slurm-k8s.yaml (default: SLURM_K8S_CONF, else beside slurm.conf)"},
+		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too"},
 		  slurm_conf_option,
 		  json_option},
 		 run_check},

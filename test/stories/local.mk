@@ -2,6 +2,7 @@
 # Pods through Slurm and back, on kubesim and on a real Kubernetes; see conftest.py.
 EXTRA_DIST += \
 	test/stories/clock.py \
+	test/stories/command.py \
 	test/stories/conftest.py \
 	test/stories/hook_clock.c \
 	test/stories/faults/test_absent.py \
@@ -13,6 +14,7 @@ EXTRA_DIST += \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \
+	test/stories/test_check.py \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
 	test/stories/test_hostile.py \

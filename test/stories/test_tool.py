@@ -1,42 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """slurm-k8s: what an administrator sees of the engine, and what may be done by hand."""
+import contextlib
 import json
 import os
-import re
-import shutil
+import signal
 import subprocess
 import time
 
 import pytest
-from stands import pki
-from stands.build import build_folder
+from command import TOOL, findings, status, tool
 from stands.waiting import wait_for
 
 pytestmark = pytest.mark.apis("sim")  # the engine is the same on both
-TOOL = os.path.join(build_folder(), "tools", "slurm-k8s")
 STUBBORN = "trap '' TERM; sleep 600 & wait; wait"
-
-
-def tool(stand, *words, **more):
-	return stand.run(TOOL, *words, **more)
-
-
-def status(stand, *words):
-	return json.loads(tool(stand, "status", "--json", *words))
 
 
 def socket_of(stand):
 	return os.path.join(stand.folder, "slurm", "state", "slurm-k8s.socket")
-
-
-def findings(stand, *words, problem=True):
-	"""What check finds, as {"about: text"} by level."""
-	done = tool(stand, "check", "--json", *words, check=False)
-	assert done.returncode == (1 if problem else 0), done.stdout + done.stderr
-	found = {"ok": [], "warning": [], "problem": []}
-	for one in json.loads(done.stdout)["findings"]:
-		found[one["level"]].append(f"{one['about']}: {one['text']}")
-	return found
 
 
 def leaving(stand, name):
@@ -131,6 +111,40 @@ def test_what_was_released_stays_free_after_a_restart_while_its_object_is_there(
 	wait_for("a ledger without it", lambda: not remembered(), 30)
 
 
+@contextlib.contextmanager
+def watching(stand, tmp_path, *words):
+	"""slurm-k8s status --watch while it runs: yields a function that says what it has printed so far."""
+	out = tmp_path / "out"
+	with open(out, "w", encoding="utf-8") as file, subprocess.Popen([TOOL, "status", "--watch", *words],
+			stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **stand.env}) as process:
+		try:
+			yield out.read_text
+			process.send_signal(signal.SIGINT)  # as Ctrl-C does
+			assert process.wait(10) == -signal.SIGINT
+		finally:
+			process.kill()
+
+
+def test_status_watch_shows_what_changes_and_lives_on_without_slurmctld(stand, tmp_path):
+	with watching(stand, tmp_path) as shown, watching(stand, tmp_path / "..", "--json", "--pod", "default/watched") as about:
+		wait_for("the state", lambda: "cluster stand: running" in shown(), 10)
+		assert "1 bound" not in shown()
+		stand.pod("watched", "sleep 600", cpu="1", grace=1).wait_running()
+		wait_for("the pod", lambda: "1 bound" in shown(), 10)
+
+		def states():
+			answers = [json.loads(line) for line in about().splitlines() if line.startswith("{")]
+			return {pod["pod"] for answer in answers for pod in answer["clusters"][0]["pods"]}
+		wait_for("its state", lambda: "bound" in states(), 10)
+		stand.cluster("stop", "slurmctld")
+		try:
+			wait_for("the complaint", lambda: "slurmctld is not running" in shown(), 10)
+		finally:
+			stand.cluster("start", "slurmctld")
+		times = shown().count("cluster stand: running")
+		wait_for("the next one", lambda: shown().count("cluster stand: running") > times, 30)
+
+
 def test_only_root_and_slurmuser_may_ask(stand):
 	denied = tool(stand, "status", check=False, user="daemon")
 	assert denied.returncode == 1 and "only root and SlurmUser" in denied.stderr
@@ -209,82 +223,6 @@ def test_configuration_with_a_mistake_is_shown_by_status_and_found_by_check(stan
 	wait_for("the good one", lambda: not status(stand)["configuration"]["errors"], 30)
 
 
-def without_broken(stand, tmp_path, **changes):
-	"""A copy of slurm-k8s.yaml without the namespace that is wrong on purpose."""
-	with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
-		lines = [line for line in file if "no-such-user-here" not in line]
-	path = tmp_path / "slurm-k8s.yaml"
-	text = "".join(lines)
-	for old, new in changes.items():
-		text = text.replace(stand.env[old], new)
-	path.write_text(text)
-	path.chmod(0o600)
-	return str(path)
-
-
-def test_check_finds_a_user_that_nobody_knows_and_nothing_else(stand, tmp_path):
-	found = findings(stand)
-	assert len(found["problem"]) == 1 and "there is no user no-such-user-here" in found["problem"][0]
-	found = findings(stand, "--config", without_broken(stand, tmp_path), problem=False)
-	assert found["problem"] == []
-	about = " ".join(found["ok"])
-	for part in ("before /usr", "select/cons_tres", "TLS connection", "Kubernetes v1", "are given", "are on both sides", "clock"):
-		assert part in about
-
-
-def test_check_finds_a_wrong_order_in_plugindir(stand, tmp_path):
-	conf = tmp_path / "slurm.conf"
-	with open(stand.env["SLURM_CONF"], encoding="utf-8") as file:
-		lines = file.read().splitlines()
-	turned = [f"PluginDir={':'.join(reversed(line.split('=', 1)[1].split(':')))}" if line.startswith("PluginDir=") else line
-		for line in lines]
-	conf.write_text("\n".join(turned) + "\n")
-	shutil.copy(os.path.join(stand.folder, "etc", "cgroup.conf"), tmp_path)
-	found = findings(stand, "--slurm-conf", str(conf), "--config", without_broken(stand, tmp_path))
-	assert len(found["problem"]) == 1 and "must stand before" in found["problem"][0]
-
-
-def test_check_finds_each_verb_that_is_missing(stand, tmp_path):
-	path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slurm-k8s"
-	rules = stand.api.get(path)["rules"]
-	less = [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]} for rule in rules]
-	config = without_broken(stand, tmp_path)
-	stand.api.patch(path, {"rules": less})
-	try:
-		found = findings(stand, "--config", config)
-		assert found["problem"] == ["rights of stand: the verb delete on pods is missing, without it pods go on after their jobs "
-			"have ended; kubectl apply -f kubernetes-rbac.yaml"]
-	finally:
-		stand.api.patch(path, {"rules": rules})
-	assert findings(stand, "--config", config, problem=False)["problem"] == []
-
-
-def test_check_finds_a_wrong_certificate_authority_and_an_absent_server(stand, tmp_path):
-	pki.authority(str(tmp_path))
-	pki.certificate(str(tmp_path), "slurm-k8s", "/CN=slurm-k8s")
-	other = str(tmp_path / "other.conf")
-	pki.kubeconfig(other, str(tmp_path), "slurm-k8s", f"https://{stand.api.host}:{stand.api.port}")
-	config = without_broken(stand, tmp_path, STAND_SLURM_KUBECONFIG=other)
-	problem, = findings(stand, "--config", config)["problem"]
-	assert "certificate" in problem and "must be the CA of this very API server" in problem
-	pki.kubeconfig(other, str(tmp_path), "slurm-k8s", "https://127.0.0.1:1")
-	problem, = findings(stand, "--config", config)["problem"]
-	assert "is the API server up" in problem
-
-
-@pytest.mark.parametrize("seconds, words", [(90, "s ahead of this host's"), (-3600, "s behind this host's")])
-def test_check_names_a_clock_that_is_wrong(stand, tmp_path, seconds, words):
-	config = without_broken(stand, tmp_path)
-	stand.api.post("/kubesim/faults", {"action": "clock", "seconds": seconds, "match": {"user": "slurm-k8s"}})
-	try:
-		problem, = findings(stand, "--config", config)["problem"]
-		about = re.fullmatch(r"clock of stand: the API server's clock is (\d+) (.*); run a time service \(chrony\) on both", problem)
-		assert about and about[2] == words and abs(int(about[1]) - abs(seconds)) <= 2
-	finally:
-		stand.api.delete("/kubesim/faults")
-	assert findings(stand, "--config", config, problem=False)["problem"] == []
-
-
 @pytest.mark.parametrize("restarted, state", [(False, "running"), (True, "connecting")])
 def test_status_answers_at_once_while_an_api_server_never_does(stand, restarted, state):
 	leaving(stand, "masked")
@@ -306,14 +244,3 @@ def test_wrong_usage_is_told_with_exit_code_2(stand):
 		done = tool(stand, *words, check=False)
 		assert done.returncode == 2 and "slurm-k8s --help" in done.stderr
 	assert tool(stand, "--version").startswith("slurm-k8s ")
-
-
-@pytest.mark.parametrize("line, expected", [
-	("", {"status", "check", "release", "debug", "--help", "--version"}), ("re", {"release"}),
-	("status --n", {"--node"}), ("check --", {"--config", "--slurm-conf", "--json", "--help"}), ("debug v", {"verbose"})])
-def test_completion_offers_what_help_says(line, expected):
-	script = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tools", "completion.bash")
-	words = line.split(" ")
-	done = subprocess.run(["bash", "-c", f'. {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _slurm_k8s; echo "${{COMPREPLY[*]}}"',
-		"bash", TOOL, *words], capture_output=True, text=True, check=True)
-	assert set(done.stdout.split()) == expected, done.stderr

@@ -66,6 +66,13 @@ struct Host {
 		return *c;
 	}
 
+	std::string check_on_node()
+	{
+		found = {};
+		check_compute_node(read(), runner(), found);
+		return bad();
+	}
+
 	// The problems and warnings, one a line.
 	std::string check()
 	{
@@ -153,6 +160,36 @@ TEST_CASE("check: PluginDir must have ours before Slurm's own, and both")
 	h.conf.erase("PluginDir");
 	CHECK(contains(h.check(), "slurm.conf has no PluginDir"));
 	CHECK(h.found.any_problem());
+}
+
+TEST_CASE("check: another host needs all folders of PluginDir, Slurm's own plugins, and ours only of its version")
+{
+	Host h;
+	h.answers["scontrol -V"] = h.answers["slurmctld -V"];
+	CHECK(h.check_on_node().empty()); // slurm-k8s is installed there, too
+	CHECK(contains(h.found.text(), h.ours + " before " + h.stock));
+	h.answers["scontrol -V"] = "slurm-wlm 0.1\n";
+#ifdef SK8_SLURM_VERSION
+	CHECK(contains(h.check_on_node(), "scontrol is version 0.1, slurm-k8s was built for " SK8_SLURM_VERSION));
+#endif
+	std::filesystem::remove(h.ours + "/select_cons_tres.so"); // the folder may stay empty, then any version will do
+	CHECK(h.check_on_node().empty());
+	CHECK(contains(h.found.text(), "Slurm's own plugins are in " + h.stock));
+	std::filesystem::remove_all(h.ours);
+	CHECK(contains(h.check_on_node(), "there is no folder " + h.ours + ", and Slurm refuses such a slurm.conf on this host; "
+					  "run: mkdir -p " + h.ours));
+	CHECK(h.found.any_problem());
+	h.conf["PluginDir"] = h.state;
+	CHECK(contains(h.check_on_node(), "no folder of it has Slurm's own select_cons_tres.so; add that folder at the end"));
+	h.conf.erase("PluginDir");
+	CHECK(contains(h.check_on_node(), "slurm.conf has no PluginDir"));
+}
+
+TEST_CASE("check: on another host ours must stand first as well")
+{
+	Host h;
+	h.conf["PluginDir"] = h.stock + ":" + h.ours;
+	CHECK(contains(h.check_on_node(), h.ours + " must stand before " + h.stock));
 }
 
 TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")

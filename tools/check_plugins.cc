@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// PluginDir and plugins: what slurmctld loads, and what Slurm needs on all other hosts
+// that read the same slurm.conf.
+#include "tools/check.h"
+
+#include <algorithm>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "sk8_config.h"
+
+namespace sk8::tools {
+
+static constexpr std::size_t max_plugin = 64u << 20;
+
+// Our select plugin opens this file, Slurm's own does not know it.
+static bool is_ours(const std::string &plugin)
+{
+	auto content = read_file(plugin, max_plugin);
+	return content && content->find("sk8_slurmctld.so") != std::string::npos;
+}
+
+static bool exists(const std::string &path)
+{
+	struct stat status;
+	return ::stat(path.c_str(), &status) == 0;
+}
+
+namespace {
+
+// Where the two select plugins are, in the order in which Slurm looks for them.
+struct PluginFolders {
+	std::string ours, stock; // the first of each; empty: none
+	bool ours_first = false; // ... of the two
+	std::vector<std::string> absent;
+};
+
+} // namespace
+
+static PluginFolders look_at(const std::string &plugin_dir)
+{
+	PluginFolders out;
+	for (auto view : split(plugin_dir, ':')) {
+		const std::string folder(view), plugin = folder + "/select_cons_tres.so";
+		if (!exists(folder))
+			out.absent.push_back(folder);
+		if (!exists(plugin))
+			continue;
+		const bool mine = is_ours(plugin);
+		if (mine && out.ours.empty())
+			out.ours_first = out.stock.empty();
+		std::string &first = mine ? out.ours : out.stock;
+		if (first.empty())
+			first = folder;
+	}
+	return out;
+}
+
+// The sentences that hold on each host. Nothing if there is no PluginDir.
+static std::optional<PluginFolders> check_folders(const SlurmConf &conf, const std::string &about, Findings &out)
+{
+	const ConfValue *dir = conf.find("PluginDir");
+	if (!dir) {
+		out.problem(about, conf.path() + " has no PluginDir; add PluginDir=OURS:STOCK, with the folder of slurm-k8s's "
+						 "plugins before that of Slurm's own");
+		return std::nullopt;
+	}
+	PluginFolders found = look_at(dir->value);
+	for (const auto &folder : found.absent)
+		out.problem(about, dir->place() + ": there is no folder " + folder +
+					   ", and Slurm refuses such a slurm.conf on this host; run: mkdir -p " + folder);
+	if (found.stock.empty())
+		out.problem(about, dir->place() + ": no folder of it has Slurm's own select_cons_tres.so" +
+					   (found.ours.empty() ? "" : ", which ours needs") + "; add that folder at the end");
+	if (!found.ours.empty() && !found.stock.empty() && !found.ours_first)
+		out.problem(about, dir->place() + ": " + found.ours + " must stand before " + found.stock +
+					   ", else Slurm's own plugin is loaded and slurm-k8s is not");
+	return found;
+}
+
+static void check_plugin_dir(const SlurmConf &conf, Findings &out)
+{
+	static const std::string about = "PluginDir";
+	const auto found = check_folders(conf, about, out);
+	if (!found)
+		return;
+	if (found->ours.empty())
+		return out.problem(about, conf.find(about)->place() +
+						  ": no folder of it has slurm-k8s's select_cons_tres.so; put that folder first");
+	if (!exists(found->ours + "/job_submit_k8s.so"))
+		out.problem(about, found->ours + " has no job_submit_k8s.so; install slurm-k8s again");
+	if (found->ours_first && !found->stock.empty())
+		out.ok(about, found->ours + " before " + found->stock +
+				      "; whether other hosts have these folders, slurm-k8s check --on-node tells there");
+}
+
+// command: one of Slurm's that says its version, "slurm-wlm 22.05.8".
+static void check_version(const Runner &run, const std::string &command, Findings &out)
+{
+#ifdef SK8_SLURM_VERSION
+	auto text = run({command, "-V"});
+	if (!text)
+		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
+	const std::string_view line = trim(*text);
+	const std::string version(line.substr(line.rfind(' ') + 1));
+	if (version != SK8_SLURM_VERSION)
+		out.problem("Slurm", command + " is version " + version + ", slurm-k8s was built for " SK8_SLURM_VERSION "; " +
+					     command + " would refuse it: install slurm-k8s for " + version);
+	else
+		out.ok("Slurm", command + " " + version + ", as slurm-k8s was built for");
+#else
+	(void)run; // built without Slurm: any will do, since it brings no plugins
+	(void)command;
+	(void)out;
+#endif
+}
+
+void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
+{
+	check_version(run, "slurmctld", out);
+	const ConfValue *select = conf.find("SelectType");
+	if (!select || select->value != "select/cons_tres")
+		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value
+						  : conf.path() + " has no SelectType") +
+						  "; set SelectType=select/cons_tres");
+	else
+		out.ok("SelectType", select->value);
+	check_plugin_dir(conf, out);
+
+	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
+	const bool there = std::any_of(list.begin(), list.end(), [](auto name) {
+		return trim(name) == "k8s" || trim(name) == "job_submit/k8s";
+	});
+	if (!there)
+		out.problem("JobSubmitPlugins", "k8s is missing, so that users can submit jobs that pose as a pod's; add "
+						"JobSubmitPlugins=k8s to slurm.conf, at the end of the list");
+	else
+		out.ok("JobSubmitPlugins", conf.get("JobSubmitPlugins", ""));
+}
+
+// slurmd and the commands load the select plugin, too: the first that is found.
+void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
+{
+	const std::string about = "PluginDir";
+	const auto found = check_folders(conf, about, out);
+	if (!found || !found->absent.empty() || found->stock.empty())
+		return;
+	if (!found->ours.empty())
+		check_version(run, "scontrol", out);
+	if (found->ours.empty())
+		out.ok(about, "all folders are there, and Slurm's own plugins are in " + found->stock);
+	else if (found->ours_first)
+		out.ok(about, found->ours + " before " + found->stock);
+}
+
+} // namespace sk8::tools
