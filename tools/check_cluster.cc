@@ -196,7 +196,7 @@ static void compare(const kube::Node &node, const CheckedNode &slurm, const std:
 {
 	const std::int64_t cpus = node.allocatable.milli_cpu / 1000;
 	const std::int64_t memory_mb = node.allocatable.memory_bytes >> 20;
-	if (slurm.cpus && cpus && static_cast<std::int64_t>(slurm.cpus) > (node.allocatable.milli_cpu + 999) / 1000)
+	if (slurm.cpus && node.allocatable.milli_cpu && static_cast<std::int64_t>(slurm.cpus) > (node.allocatable.milli_cpu + 999) / 1000)
 		out.warning(about, strprintf("node %s: Slurm has %llu CPUs, the kubelet lets pods have %lld: pods that get the others fail "
 					     "with OutOfcpu; set CPUs or CoreSpecCount in slurm.conf",
 					     node.meta.name.c_str(), static_cast<unsigned long long>(slurm.cpus),

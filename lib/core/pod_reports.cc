@@ -88,7 +88,7 @@ void PodReports::event(const PodKey &key, PodEvent event)
 	if (events_.size() >= max_events) {
 		events_.pop_front();
 		if (dropped_++ % 1000 == 0)
-			log_warning("events: too many, %zu dropped so far", dropped_);
+			log_warning("cluster %s: too many events, %zu dropped so far", key.cluster.c_str(), dropped_);
 	}
 	const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
 					    std::chrono::system_clock::now().time_since_epoch())

@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	test/stories/test_ends.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
+	test/stories/test_metrics.py \
 	test/stories/test_nodes.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \

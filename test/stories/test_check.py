@@ -146,9 +146,9 @@ def test_check_compares_the_names_and_sizes_of_nodes(stand, tmp_path):
 		assert any("1 are on both sides" in line for line in found["ok"])
 		assert any(f"Slurm has no node of these names, which Kubernetes has with {label}=yes: stranger" in line for line in found["warning"])
 		allocatable = stand.api.get("/api/v1/nodes/n1")["status"]["allocatable"]
-		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "2", "memory": "1Mi"}}})
+		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "500m", "memory": "1Mi"}}})
 		found = " ".join(nodes(False)["warning"])
-		assert "CPUs, the kubelet lets pods have 2: pods" in found and "MiB of memory, the kubelet lets pods have 1: pods" in found
+		assert "CPUs, the kubelet lets pods have 0: pods" in found and "MiB of memory, the kubelet lets pods have 1: pods" in found
 		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": allocatable}})
 		problem, = nodes(True, names=["n1", "n99"])["problem"]
 		assert problem.endswith("nodes.names in slurm-k8s.yaml: Slurm has no node n99")
