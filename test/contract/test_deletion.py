@@ -106,10 +106,11 @@ def test_removing_the_finalizer_does_not_end_a_grace_that_runs(kube, ns):
 
 def test_finalizer_outlives_the_kubelets_last_delete(kube, ns):
 	uid = bound(ns, "a", meta={"finalizers": [FINALIZER]})["metadata"]["uid"]
-	kube.delete(ns.path(name="a"))
+	first = kube.delete(ns.path(name="a"))["metadata"]["deletionTimestamp"]
 	kube.patch(ns.path(name="a", sub="status"), {"status": {"phase": "Failed"}})
 	answer = kube.delete(ns.path(name="a"), {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 	assert answer.code == 200 and answer["metadata"]["deletionGracePeriodSeconds"] == 0
+	assert seconds(answer["metadata"]["deletionTimestamp"]) == seconds(first) - 30
 	assert kube.get(ns.path(name="a"))["status"]["phase"] == "Failed"
 	kube.patch(ns.path(name="a"), {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}, STRATEGIC)
 	assert kube.get(ns.path(name="a")).code == 404

@@ -97,24 +97,29 @@ void Kubelet::changed(const Object &pod)
 	});
 }
 
+Kubelet::Pod Kubelet::described(const Object &object, const J &json)
+{
+	Pod pod;
+	pod.node = &nodes_.at(json.path("spec.nodeName").str());
+	pod.ns = object.ns;
+	pod.name = object.name;
+	pod.uid = object.uid;
+	pod.object = json;
+	pod.requests = pod_requests(json);
+	pod.requests["pods"] = 1;
+	json.path("spec.containers").each_item([&](const J &c) {
+		pod.runs.emplace_back();
+		pod.runs.back().spec = c;
+	});
+	return pod;
+}
+
 // A pod that is new on its node.
 void Kubelet::take(const ObjectPtr &object)
 {
 	J json = object->json();
 	const std::string phase = json.path("status.phase").str();
-	Pod pod;
-	pod.node = &nodes_.at(json.path("spec.nodeName").str());
-	pod.ns = object->ns;
-	pod.name = object->name;
-	pod.uid = object->uid;
-	pod.object = json;
-	pod.requests = pod_requests(json);
-	pod.requests["pods"] = 1;
-	json.path("spec.containers").each_item([&](const J &c) {
-		Run run;
-		run.spec = c;
-		pod.runs.push_back(std::move(run));
-	});
+	Pod pod = described(*object, json);
 	if (phase == "Succeeded" || phase == "Failed")
 		pod.finished = true;
 	Pod &kept = pods_.emplace(pod.uid, std::move(pod)).first->second;
@@ -294,20 +299,9 @@ void Kubelet::adopt(const ObjectPtr &object)
 		take(object);
 		return;
 	}
-	Pod &pod = pods_[object->uid];
-	pod.node = &nodes_.at(json.path("spec.nodeName").str());
-	pod.ns = object->ns;
-	pod.name = object->name;
-	pod.uid = object->uid;
-	pod.object = json;
-	pod.requests = pod_requests(json);
-	pod.requests["pods"] = 1;
+	Pod &pod = pods_[object->uid] = described(*object, json);
 	pod.start_time = parse_rfc3339(json.path("status.startTime").str());
 	pod.node->pods.insert(pod.uid);
-	json.path("spec.containers").each_item([&](const J &c) {
-		pod.runs.emplace_back();
-		pod.runs.back().spec = c;
-	});
 	for (auto &run : pod.runs) {
 		const std::string name = run.spec["name"].str();
 		J status;

@@ -66,6 +66,7 @@ private:
 	std::string make_node(const std::string &name, bool fake);
 	void changed(const Object &pod);
 	void sync(const std::string &uid);
+	Pod described(const Object &object, const J &json);
 	void take(const ObjectPtr &object);
 	void adopt(const ObjectPtr &object);
 	bool admit(Pod &pod);
