@@ -16,6 +16,8 @@ lib_kube_libkube_la_SOURCES = \
 	lib/kube/kubeconfig.h \
 	lib/kube/objects.cc \
 	lib/kube/objects.h \
+	lib/kube/recovery.cc \
+	lib/kube/recovery.h \
 	lib/kube/reflector.cc \
 	lib/kube/reflector.h \
 	lib/kube/request_queue.h \

@@ -1,25 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-// What happened                        -> what is done
-//   start                                 list
-//   list complete                         hand it on, watch from its resourceVersion
-//   list failed                           back off (or Retry-After), list
-//   watch ended when it was agreed        watch from the last resourceVersion
-//   ... earlier, or broke off, or is      check, watch from there, once a second at most
-//     silent or overdue
-//   ... after less than 1 s without news  back off, check, watch from there
-//   watch refused: no answer for 60 s,    back off (or Retry-After), check, watch from
-//     401, 403, 429, 5xx, also as an        there; after five times 5xx, or when there was
-//     ERROR event                           no answer for a minute: list
-//   410 by status or ERROR event, or a    list: the place is lost
-//     resourceVersion the server does
-//     not know yet, or an event or a
-//     check that is older than what was
-//     seen (it was restored)
-//   any other refusal or ERROR event      back off, list
-// The check: a server that was restored from a backup accepts a watch from a
-// resourceVersion that is still to come and is silent until it comes (Kubernetes API
-// concepts, "Unavailable resource versions"); what happens until then would never be
-// seen. A list of one object tells where the server is.
+// The streams. What is done after one has ended: recovery.cc.
 // Lists never carry a resourceVersion: the answer is then consistent. One from the
 // watch cache may be older than what was seen before, and what a pod holds would be
 // given away. They are not paginated: pages bypass the server's watch cache, and the
@@ -30,48 +10,22 @@
 
 #include "lib/base/log.h"
 #include "lib/base/text.h"
+#include "lib/kube/recovery.h"
 #include "lib/kube/rescue.h"
 #include "lib/kube/resource_version.h"
 #include "lib/kube/splitter.h"
 
 namespace sk8::kube {
 
-namespace {
-
-constexpr Millis short_watch{1000};
-constexpr Millis longest_silence{60'000}; // until the server accepts a watch
-constexpr Millis long_outage{60'000};    // in which a server could have been restored
-constexpr Millis agreed_margin{10'000};
-constexpr Millis hurried{1000}; // at most, by chance: all lists of a cluster are told at once
-constexpr int max_refusals = 5;     // of a watch with 5xx, then a list
-constexpr int max_short_watches = 3; // in a row, then it counts as lost
-
-// A Status that says: from that resourceVersion nobody can go on.
-bool place_is_lost(int code, const Json &status)
-{
-	if (code == 410)
-		return true;
-	bool too_new = status["message"].str().find("Too large resource version") !=
-		       std::string_view::npos;
-	status["details"]["causes"].each_item([&](const Json &cause) {
-		too_new = too_new || cause["reason"].str() == "ResourceVersionTooLarge";
-	});
-	return too_new;
-}
-
-// Another try of the same watch may succeed.
-bool may_pass(int code)
-{
-	return code == 0 || code == 401 || code == 403 || code == 429 || code >= 500;
-}
-
-} // namespace
+static constexpr Millis longest_silence{60'000}; // until the server accepts a watch
+static constexpr Millis agreed_margin{10'000};
+static constexpr Millis hurried{1000}; // at most, by chance: all lists of a cluster are told at once
 
 class ReflectorCore::Impl {
 public:
 	Impl(Client &client, ReflectorOptions options, Random random, Sink &sink)
 		: client_(client), options_(std::move(options)), random_(std::move(random)), sink_(sink),
-		  backoff_(random_, options_.backoff)
+		  recovery_(random_, options_.backoff)
 	{
 	}
 
@@ -80,7 +34,8 @@ public:
 	void start()
 	{
 		stop();
-		lost_ = synced_ = false;
+		synced_ = false;
+		lost_at_.reset();
 		since_ = now();
 		version_.clear();
 		list();
@@ -107,8 +62,8 @@ public:
 	}
 
 	bool synced() const { return synced_; }
-	bool healthy() const { return synced_ && !lost_; }
-	ReflectorHealth health() const { return {synced_, lost_, why_, since_, heard_at_}; }
+	bool healthy() const { return synced_ && !lost_at_; }
+	ReflectorHealth health() const { return {synced_, lost_at_.has_value(), why_, since_, heard_at_}; }
 	const std::string &version() const { return version_; }
 
 private:
@@ -130,8 +85,7 @@ private:
 	void list()
 	{
 		sink_.list_begins();
-		no_answer_ = false;
-		refusals_ = short_watches_ = 0;
+		recovery_.list_begins();
 		call_ = client_.list(
 			options_.path, selectors(), [this](std::string_view item) { listed(item); },
 			[this](Reply reply) { list_ended(std::move(reply)); });
@@ -150,15 +104,15 @@ private:
 	void list_ended(Reply reply)
 	{
 		if (!reply.ok())
-			return again(Next::list, reply.error, reply.retry_after);
+			return go_on(recovery_.list_failed(now(), reply.retry_after), reply.error);
 		Json meta = reply.body["metadata"];
 		version_ = meta["resourceVersion"].str();
 		if (version_.empty() || !meta["continue"].str().empty())
-			return again(Next::list, "the list of " + options_.name + " is not complete", {});
+			return go_on(recovery_.list_failed(now(), {}), "the list of " + options_.name + " is not complete");
 		if (!healthy())
 			since_ = now();
 		synced_ = true;
-		lost_ = false;
+		lost_at_.reset();
 		heard_at_ = now();
 		int run = run_;
 		sink_.list_complete();
@@ -194,9 +148,7 @@ private:
 				       [this](Reply reply) { watch_ended(std::move(reply)); }});
 		up_timer_ = client_.loop().after(longest_silence, [this] {
 			client_.cancel(call_);
-			no_answer_ = true;
-			again(Next::watch,
-			      "the API server does not answer the watch of " + options_.name, {});
+			go_on(recovery_.refused(now(), 0, Json(), {}), "the API server does not answer the watch of " + options_.name);
 		});
 	}
 
@@ -204,13 +156,13 @@ private:
 	void up()
 	{
 		client_.loop().cancel_timer(up_timer_);
-		up_timer_ = client_.loop().after(short_watch, [this] { works(); });
+		up_timer_ = client_.loop().after(Recovery::short_watch, [this] { works(); });
 	}
 
 	void works()
 	{
-		refusals_ = 0;
-		if (!std::exchange(lost_, false))
+		recovery_.works();
+		if (!std::exchange(lost_at_, {}))
 			return;
 		since_ = now();
 		log_verbose("kube: %s: the watch works again", options_.name.c_str());
@@ -280,9 +232,9 @@ private:
 	{
 		client_.loop().cancel_timer(up_timer_);
 		if (!broken_.empty())
-			return again(Next::list, broken_, {});
+			return go_on(recovery_.broken(now()), broken_);
 		if (!went_back_.empty())
-			return expired(back_text(std::exchange(went_back_, {})));
+			return go_on(recovery_.expired(now()), back_text(std::exchange(went_back_, {})));
 		int code = reply.status;
 		std::string why = reply.error;
 		if (!error_event_.is_null()) {
@@ -293,39 +245,12 @@ private:
 			      std::to_string(code) + ": " +
 			      one_line(error_event_["message"].str("no reason"), 256);
 		} else if (reply.ok()) {
-			return ended_plainly();
+			const Millis lasted = now() - watch_began_;
+			const bool agreed = heard_ && now() >= watch_ends_ - agreed_margin;
+			return go_on(recovery_.ended(now(), {lasted, version_ != watch_from_, agreed}),
+				     "the API server ends each watch of " + options_.name + " at once");
 		}
-		refused(code, reply.body, why, reply.retry_after);
-	}
-
-	// The watch, or the check before it.
-	void refused(int code, const Json &status, const std::string &why, std::optional<Millis> retry_after)
-	{
-		no_answer_ = code == 0;
-		if (place_is_lost(code, status))
-			return expired(why);
-		bool relist = !may_pass(code) || (code >= 500 && ++refusals_ >= max_refusals);
-		again(relist ? Next::list : Next::watch, why, retry_after);
-	}
-
-	void ended_plainly()
-	{
-		bool news = version_ != watch_from_;
-		Millis lasted = now() - watch_began_;
-		if (lasted >= short_watch) {
-			short_watches_ = 0;
-			return heard_ && now() >= watch_ends_ - agreed_margin ? watch() : check();
-		}
-		if (news && short_watches_ == 0) {
-			short_watches_ = 1;
-			return check();
-		}
-		// However many news come: not more often than that.
-		if (news)
-			return later(Next::watch, short_watch - lasted);
-		short_watches_++;
-		std::string why = "the API server ends each watch of " + options_.name + " at once";
-		again(Next::watch, short_watches_ >= max_short_watches ? why : "", {});
+		go_on(recovery_.refused(now(), code, reply.body, reply.retry_after), why);
 	}
 
 	// Is the server where it was?
@@ -338,56 +263,40 @@ private:
 	void checked(const Reply &reply)
 	{
 		if (!reply.ok())
-			return refused(reply.status >= 300 ? reply.status : 0, reply.body, reply.error,
-				       reply.retry_after);
+			return go_on(recovery_.refused(now(), reply.status >= 300 ? reply.status : 0, reply.body, reply.retry_after),
+				     reply.error);
 		std::string_view at = reply.body["metadata"]["resourceVersion"].str();
 		if (is_older(at, version_))
-			return expired(back_text(at));
+			return go_on(recovery_.expired(now()), back_text(at));
 		watch();
 	}
 
 	std::string back_text(std::string_view to) const
 	{
-		return "the API server's resourceVersion went back from " + one_line(version_, 32) + " to " +
-		       one_line(to, 32) + ": was etcd restored from a backup? All " + options_.name +
-		       " are listed anew";
+		return "the API server's resourceVersion went back from " + one_line(version_, 32) + " to " + one_line(to, 32) +
+		       ": was etcd restored from a backup? All " + options_.name + " are listed anew";
 	}
 
 	// --- after something went wrong --------------------------------------------------
 
-	enum class Next { list, watch };
-
-	// The place in the stream is gone. That happens to the best; only when it happens
-	// again soon there is a pause.
-	void expired(const std::string &why)
+	// why: told if something is lost by it.
+	void go_on(const Recovery::Step &step, const std::string &why)
 	{
-		bool first = backoff_.fresh(now());
-		Millis delay = backoff_.next(now());
-		int run = run_;
-		tell_lost(why);
-		if (run != run_)
-			return;
-		asked_to_wait_ = false;
-		later(Next::list, first ? Millis(0) : delay);
-	}
-
-	// why empty: nothing is lost yet.
-	void again(Next next, const std::string &why, std::optional<Millis> retry_after)
-	{
-		Millis delay = std::max(backoff_.next(now()), retry_after.value_or(Millis(0)));
-		int run = run_;
-		if (!why.empty())
+		const int run = run_;
+		if (step.lost)
 			tell_lost(why);
 		if (run != run_)
 			return;
-		asked_to_wait_ = retry_after.has_value();
-		later(next, delay);
+		if (!step.lost && step.delay == Millis(0))
+			return begin(step.next);
+		asked_to_wait_ = step.asked_to_wait;
+		later(step.next, step.delay);
 	}
 
 	void tell_lost(const std::string &why)
 	{
 		why_ = why;
-		bool known = std::exchange(lost_, true);
+		const bool known = lost_at_.has_value();
 		log_debug("kube: %s: %s: %s", options_.name.c_str(), known ? "still lost" : "lost", why.c_str());
 		if (known)
 			return;
@@ -395,16 +304,24 @@ private:
 		sink_.lost(why);
 	}
 
-	void later(Next next, Millis delay)
+	void later(Recovery::Next next, Millis delay)
 	{
 		pausing_ = true;
 		after_pause_ = next;
 		pause_ends_ = now() + delay;
 		timer_ = client_.loop().after(delay, [this, next] {
 			pausing_ = false;
-			bool long_gone = lost_ && no_answer_ && now() - lost_at_ >= long_outage;
-			next == Next::list || long_gone ? list() : check();
+			begin(recovery_.after_pause(next, lost_at_ ? now() - *lost_at_ : Millis(0)));
 		});
+	}
+
+	void begin(Recovery::Next next)
+	{
+		switch (next) {
+		case Recovery::Next::list: return list();
+		case Recovery::Next::check: return check();
+		case Recovery::Next::watch: return watch();
+		}
 	}
 
 	// Once a minute at most: one bad object would fill the log.
@@ -421,20 +338,19 @@ private:
 	ReflectorOptions options_;
 	Random random_;
 	Sink &sink_;
-	Backoff backoff_;
+	Recovery recovery_;
 	int run_ = 0; // changes at stop()
-	bool synced_ = false, lost_ = false, complained_ = false;
+	bool synced_ = false, complained_ = false;
+	std::optional<Millis> lost_at_;
 	bool heard_ = false;     // something came on this watch
-	bool no_answer_ = false; // the last refusal was none, or no whole one
 	bool pausing_ = false;   // timer_ runs, until pause_ends_, for after_pause_
 	bool asked_to_wait_ = false; // by Retry-After
-	Next after_pause_ = Next::list;
+	Recovery::Next after_pause_ = Recovery::Next::list;
 	Millis pause_ends_{0};
-	Millis complained_at_{0}, heard_at_{0}, lost_at_{0}, watch_ends_{0};
+	Millis complained_at_{0}, heard_at_{0}, watch_ends_{0};
 	std::string version_, watch_from_, broken_, went_back_, buffer_, why_;
 	Json error_event_;
 	Millis watch_began_{0}, since_{0};
-	int refusals_ = 0, short_watches_ = 0;
 	Client::CallId call_ = 0;
 	HttpLoop::TimerId timer_ = 0, up_timer_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Keeps up with all objects of one kind: a complete consistent list, then a watch
-// from there, for ever (client-go's reflector; the rules are in reflector.cc).
+// from there, for ever (client-go's reflector; what follows on what: recovery.cc).
 // Everything happens on the HttpLoop's thread.
 #ifndef SK8_KUBE_REFLECTOR_H
 #define SK8_KUBE_REFLECTOR_H

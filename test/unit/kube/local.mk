@@ -16,6 +16,7 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/kubeconfig_test.cc \
 	test/unit/kube/node_objects_test.cc \
 	test/unit/kube/pod_objects_test.cc \
+	test/unit/kube/recovery_test.cc \
 	test/unit/kube/reflector_test.cc \
 	test/unit/kube/request_queue_test.cc \
 	test/unit/kube/requests_test.cc \

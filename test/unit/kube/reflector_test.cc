@@ -241,6 +241,27 @@ TEST_CASE("reflector: a second 410 soon after the first waits")
 	CHECK(rig.is_list(4));
 }
 
+TEST_CASE("reflector: the first 410 of a server that is back from an outage leads to a list at once")
+{
+	ReflectorRig rig;
+	auto stream = rig.start();
+	for (int i = 0; i < 3; i++)
+		rig.server->push(503, status(503));
+	rig.pass(Millis(2000));
+	stream->end();
+	std::size_t n = 3;
+	for (; n <= 5; n++) {
+		REQUIRE(rig.until_requests(n));
+		REQUIRE(rig.until([&] { return rig.loop.in_flight() == 0; }));
+		if (n == 5)
+			rig.server->push_stream()->send(event("ERROR", status(410))); // it was started anew
+		rig.pass(Millis(60'000));
+	}
+	rig.server->push(200, list("50", pod("c", "40")));
+	REQUIRE(rig.until_requests(n + 1)); // no time passes
+	CHECK(rig.is_list(n));
+}
+
 TEST_CASE("reflector: 410 to a list is tried again after a pause")
 {
 	ReflectorRig rig;
