@@ -36,7 +36,8 @@ def pytest_generate_tests(metafunc):
 	if "api" in metafunc.fixturenames:
 		wanted = wanted_apis(metafunc.config)
 		marker = metafunc.definition.get_closest_marker("apis")
-		metafunc.parametrize("api", [name for name in wanted if not marker or name in marker.args], scope="session")
+		metafunc.parametrize("api", [name for name in wanted if not marker or name in marker.args], indirect=True,
+			scope="session")
 
 
 def pytest_collection_modifyitems(config, items):

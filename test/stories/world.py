@@ -403,9 +403,6 @@ class Stand:
 
 	def clean(self, seconds=90):
 		"""Nothing of a story is left: no pod, no live job, no core in use."""
-		for name in ("kube-apiserver", "kubesim", "slurmctld"):
-			if os.path.exists(os.path.join(self.folder, "run", name + ".json")):
-				self.cluster("resume", name)
 		self.run("scancel", "--quiet", "-u", "root", check=False)
 		for pod in self.pods():
 			try:
