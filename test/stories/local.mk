@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_slurm_faults.py \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
+	test/stories/outage.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \

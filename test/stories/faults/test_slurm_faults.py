@@ -4,8 +4,8 @@ import contextlib
 import time
 
 import pytest
+from outage import converge, in_every_state
 from stands.waiting import StandError, wait_for
-from test_restarts import converge, in_every_state
 
 pytestmark = pytest.mark.apis("sim")
 STUBBORN = "trap '' TERM; sleep 600"

@@ -3,10 +3,10 @@
 import os
 
 import pytest
+from outage import converge, in_every_state, saved, stand_job
 from stands.process import Daemon
 from stands.slurm import BACKUP, PRIMARY
 from stands.waiting import wait_for
-from test_restarts import converge, in_every_state, saved, stand_job
 
 pytestmark = [pytest.mark.apis("sim"), pytest.mark.slow]
 

@@ -7,9 +7,9 @@ import re
 import shutil
 
 import pytest
+from outage import saved, stand_job
 from stands.process import run
 from stands.waiting import wait_for
-from test_restarts import saved, stand_job
 
 pytestmark = pytest.mark.apis("sim")
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
@@ -165,8 +165,9 @@ def test_full_disk_in_state_save_location_binds_nothing_says_so_once_and_goes_on
 		stand.pod("before").wait_phase("Succeeded")
 		fill(filler)
 		size = stand.log_size()
-		# names of 240 characters, that the rest of the ledger's last block does not take them all
-		pods = [stand.pod(f"full{i}-".ljust(240, "x"), "exit 0", cpu="1", node="n1") for i in range(8)]
+		# Names of 240 characters, and one pod for each core of both nodes: the rest of the ledger's last block, 4 KiB at
+		# most, does not take them all. Eight fit into it now and then.
+		pods = [stand.pod(f"full{i}-".ljust(240, "x"), "exit 0", cpu="1") for i in range(16)]
 		wait_for("our error", lambda: our_errors(stand, size), 30)
 		stuck = [pod for pod in pods if pod.wait_job("RUNNING", "COMPLETED")["JobState"] == "RUNNING" and not pod.node]
 		assert stuck and not [pod for pod in stuck if pod.uid in stand.bindings()]
