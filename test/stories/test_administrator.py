@@ -2,6 +2,7 @@
 """What an administrator does to a pod's job acts as on any job, and stays."""
 import time
 
+import pytest
 from stands.waiting import wait_for
 
 
@@ -12,60 +13,69 @@ def settled(stand):
 	wait_for("some scans", lambda: time.monotonic() > until, 10)
 
 
-def full(stand):
-	"""No core of either node is free."""
-	blockers = [stand.batch(8, node=node) for node in ("n1", "n2")]
-	for blocker in blockers:
-		blocker.wait("RUNNING")
-	return blockers
+class Waiting:
+	"""Pods that wait as no core of either node is free, and what the administrator does to their jobs."""
+
+	def __init__(self, stand):
+		self.stand = stand
+		self.blockers = [stand.batch(8, node=node) for node in ("n1", "n2")]
+		for blocker in self.blockers:
+			blocker.wait("RUNNING")
+		self.held, self.first, self.second = stand.pod("held"), stand.pod("first"), stand.pod("second", "sleep 2")
+		held, first, second = (pod.wait_job("PENDING")["JobId"] for pod in (self.held, self.first, self.second))
+		stand.scontrol("hold", held)
+		stand.update(second, "Priority=4294967000", "Partition=low", "TimeLimit=17")
+		stand.update(first, "Nice=100", "ExcNodeList=n2", "Comment=mine")
+
+	def make_room(self):
+		while self.blockers:
+			self.blockers.pop().cancel()
 
 
-def test_held_pod_does_not_start_until_it_is_released_and_the_condition_says_so(stand):
-	blockers = full(stand)
-	pod = stand.pod("held")
-	job = pod.wait_job("PENDING")["JobId"]
-	stand.scontrol("hold", job)
-	condition = pod.wait_condition("held")
-	assert condition["reason"] == "SlurmPending" and f"Slurm job {job} is pending in partition batch, held: JobHeldAdmin" \
-		in condition["message"]
-	for blocker in blockers:
-		blocker.cancel()
-	settled(stand)
-	assert (pod.job()["JobState"], pod.job()["Priority"], pod.node) == ("PENDING", "0", None)
-	stand.scontrol("release", job)
-	pod.wait_phase("Succeeded")
-	assert pod.job()["JobState"] == "COMPLETED" and pod.job()["JobId"] == job
+@pytest.fixture(scope="module")
+def waiting(shared):
+	"""For the first two stories: a condition changes once in 15 seconds, so they wait for theirs at the same time."""
+	return Waiting(shared)
 
 
-def test_priority_partition_and_time_limit_of_a_pods_job_stay_as_the_administrator_set_them(stand):
-	blockers = full(stand)
-	first, second = stand.pod("first"), stand.pod("second", "sleep 2")
-	ids = [pod.wait_job("PENDING")["JobId"] for pod in (first, second)]
-	stand.update(ids[1], "Priority=4294967000", "Partition=low", "TimeLimit=17")
-	stand.update(ids[0], "Nice=100", "ExcNodeList=n2", "Comment=mine")
+def test_priority_partition_and_time_limit_of_a_pods_job_stay_as_the_administrator_set_them(shared, waiting):
+	first, second = waiting.first, waiting.second
 	pod_condition = second.wait_condition("partition low")
 	assert "priority 4294967000" in pod_condition["message"]
-	settled(stand)
+	settled(shared)
 	shown = second.job()
 	assert (shown["Priority"], shown["Partition"], shown["TimeLimit"]) == ("4294967000", "low", "00:17:00")
 	shown = first.job()
 	assert (shown["Nice"], shown["ExcNodeList"], shown["Comment"]) == ("100", "n2", "mine")
 	# a change of nodes makes the engine compute excluded nodes again
-	stand.patch_node("n2", {"unschedulable": True})
+	shared.patch_node("n2", {"unschedulable": True})
 	try:
-		settled(stand)
+		settled(shared)
 		assert first.job()["ExcNodeList"] == "n2"
 	finally:
-		stand.patch_node("n2", {"unschedulable": None})
-	settled(stand)
+		shared.patch_node("n2", {"unschedulable": None})
+	settled(shared)
 	assert first.job()["ExcNodeList"] == "n2"
-	for blocker in blockers:
-		blocker.cancel()
+	waiting.make_room()
 	for pod in (first, second):
 		pod.wait_phase("Succeeded")
 	assert first.job()["NodeList"] == "n1"
 	shown = second.job()
 	assert (shown["Partition"], shown["TimeLimit"]) == ("low", "00:17:00")
+
+
+def test_held_pod_does_not_start_until_it_is_released_and_the_condition_says_so(shared, waiting):
+	pod = waiting.held
+	job = pod.job()["JobId"]
+	condition = pod.wait_condition("held")
+	assert condition["reason"] == "SlurmPending" and f"Slurm job {job} is pending in partition batch, held: JobHeldAdmin" \
+		in condition["message"]
+	waiting.make_room()
+	settled(shared)
+	assert (pod.job()["JobState"], pod.job()["Priority"], pod.node) == ("PENDING", "0", None)
+	shared.scontrol("release", job)
+	pod.wait_phase("Succeeded")
+	assert pod.job()["JobState"] == "COMPLETED" and pod.job()["JobId"] == job
 
 
 def test_job_with_a_better_priority_by_the_administrator_starts_first(stand):
