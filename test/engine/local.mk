@@ -8,5 +8,14 @@ test_engine_engine_host_SOURCES = \
 	test/engine/model_slurmctld.cc \
 	test/engine/model_slurmctld.h
 test_engine_engine_host_LDADD = lib/core/libsk8core.la
-EXTRA_DIST += test/engine/dead_network.py test/engine/play.py test/engine/test_alerts.py test/engine/test_engine.py \
-	test/engine/test_faults.py test/engine/test_observed.py test/engine/test_secrets.py test/engine/test_streams.py
+EXTRA_DIST += \
+	test/engine/conftest.py \
+	test/engine/dead_network.py \
+	test/engine/play.py \
+	test/engine/test_alerts.py \
+	test/engine/test_credentials.py \
+	test/engine/test_engine.py \
+	test/engine/test_faults.py \
+	test/engine/test_observed.py \
+	test/engine/test_secrets.py \
+	test/engine/test_streams.py

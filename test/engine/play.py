@@ -84,6 +84,11 @@ class Play:
 	def asked(self):
 		return len(self.requests())
 
+	def codes(self):
+		"""Of all answers to anybody, in order."""
+		with open(f"{self.folder}/audit.log", encoding="utf-8") as file:
+			return [json.loads(line)["responseStatus"]["code"] for line in file]
+
 	def storm(self, action, seconds, pause=0.1):
 		"""Does it to all watches, again and again; returns the number of requests that follow."""
 		before = self.asked()

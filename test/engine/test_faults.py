@@ -2,9 +2,8 @@
 """The whole engine while the way to its API server is broken, and afterwards: no hot loop ever, and all goes on soon.
 
 Run: /usr/bin/python3 -m pytest test/engine/test_faults.py; variables as in test_engine.py
-All faults are played side by side, each by a server and an engine of its own: they mostly wait.
 """
-import concurrent.futures
+import functools
 import signal
 import time
 
@@ -87,12 +86,7 @@ def played(name):
 
 
 FAULTS = [*RULES, "watches that expire", "a server that hangs", "a server that is gone"]
-
-
-@pytest.fixture(scope="module")
-def plays():
-	with concurrent.futures.ThreadPoolExecutor(len(FAULTS)) as pool:
-		yield {name: pool.submit(played, name) for name in FAULTS}
+PLAYS = {name: functools.partial(played, name) for name in FAULTS}
 
 
 @pytest.mark.parametrize("name", FAULTS)
