@@ -74,27 +74,50 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 		listed.insert(pod->meta.uid);
 		Entry &e = entry(key_of(*pod));
 		set_pod(e, pod);
+		e.watched = true;
 		if (pod->node_name.empty() && !e.bound_node.empty())
 			doubt(e); // the list is older than its Binding, or etcd is: sync() looks
 		e.delete_sent &= pod->meta.deleting; // or older than our DELETE, which may come twice
 	}
 	for (auto &[uid, e] : entries_)
-		if (e.pod && e.pod->scheduler_name == scheduler_name && !listed.contains(uid))
+		if (e.pod && e.pod->scheduler_name == scheduler_name && !listed.contains(uid)) {
 			e.pod.reset(); // not in the list is no proof: sync() looks
+			e.watched = false;
+		}
+	vanished_.clear();
 	lists_.insert(scheduler_name);
 	maybe_start();
 	sync_all();
 }
 
+// The watch may be behind what a GET has told: that nothing of it runs any more stays true.
+bool PodsController::older_than_known(const Entry &e, const kube::Pod &news)
+{
+	return e.proved_over && e.pod && e.pod->node_name == news.node_name && kubelet_reports_over(*e.pod) &&
+	       !kubelet_reports_over(news);
+}
+
 void PodsController::pod_changed(const kube::PodPtr &pod)
 {
-	set_pod(entry(key_of(*pod)), pod);
+	Entry &e = entry(key_of(*pod));
+	e.watched = true;
+	const bool still_doubted = e.doubted && pod->node_name.empty() && !e.bound_node.empty();
+	if (still_doubted || vanished_.contains(pod->meta.uid)) {
+		e.absent = false;
+		doubt(e); // news from before that GET would bring back what it held
+	} else if (!older_than_known(e, *pod)) {
+		set_pod(e, pod);
+	}
 	sync(pod->meta.uid);
 }
 
 void PodsController::pod_removed(const kube::PodPtr &last)
 {
 	Entry &e = entry(key_of(*last));
+	e.watched = false;
+	e.outdated = e.op == Op::looking;
+	// A GET said so before, and whatever it held has been settled.
+	const bool settled = vanished_.erase(last->meta.uid) > 0 && !ports_.holds.held(e.key);
 	set_pod(e, last);
 	// Its last state may prove that it is over (release) or never ran (gone); if
 	// not, the absence is checked and then it is lost.
@@ -103,7 +126,7 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 	// object that was rescued only the name is known, and that proves nothing.
 	const bool never_bound = last->node_name.empty() && !last->scheduler_name.empty() && !e.lost_node;
 	const bool had_node = !e.bound_node.empty() || (ports_.holds.held(e.key) && !never_bound);
-	if (over || !had_node) {
+	if (over || settled || !had_node) {
 		free_hold(e);
 		e.bound_node.clear();
 		e.absent = true;

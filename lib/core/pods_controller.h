@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/core/cluster_numbers.h"
@@ -92,6 +93,8 @@ private:
 		kube::PodPtr pod;
 		bool absent = false;
 		bool doubted = false;     // an answer said that pod is not as we knew it: look, whatever else
+		bool outdated = false;    // removed, says the watch, while a GET of it is under way
+		bool watched = false;     // the watch has told of it, and not yet that it is removed
 		std::int64_t deleted_alive_at = 0; // see end_of_pod()
 		std::string bound_node;
 		std::optional<Job> job;
@@ -137,6 +140,7 @@ private:
 	PodKey key_of(const kube::Pod &pod) const;
 	bool pods_synced() const { return lists_.size() >= settings_.scheduler_names.size(); }
 	void set_pod(Entry &e, const kube::PodPtr &pod);
+	static bool older_than_known(const Entry &e, const kube::Pod &news);
 	void set_job(Entry &e, const Job &job, Millis seen_at);
 	void nodes_changed();
 	void sync_all();
@@ -218,6 +222,8 @@ private:
 	NodeUse use_;
 	std::unordered_map<std::string, Entry> entries_; // by uid
 	std::set<std::string> lists_;                    // scheduler names listed once
+	// Not there by a GET; the watch is behind, and tells of their last days yet.
+	std::unordered_set<std::string> vanished_;
 	bool jobs_synced_ = false, started_ = false;
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	std::string unsaved_; // why the ledger could not be saved; empty: it could

@@ -29,16 +29,21 @@ void PodsController::doubt(Entry &e)
 
 void PodsController::looked(Entry &e, const KubeReply &r)
 {
+	if (std::exchange(e.outdated, false) && r.ok())
+		return; // it was there when it was looked at
 	if (r.ok() && r.pod && r.pod->meta.uid == e.key.uid) {
 		// Only etcd restored from a backup takes a node from a pod. Its kubelet ends what runs
 		// there without a word: what it holds stays, and it can be bound there anew.
 		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())
 			e.lost_node = true;
+		vanished_.erase(e.key.uid);
 		set_pod(e, r.pod);
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name
 		e.absent = true;
 		e.doubted = false;
+		if (e.watched)
+			vanished_.insert(e.key.uid);
 		if (e.bound_node.empty())
 			keep_only_if_unsure(e); // it never had a node
 	} else {
@@ -231,6 +236,9 @@ void PodsController::warn_of_waiting_for_ever(Entry &e)
 
 void PodsController::mirror(Entry &e)
 {
+	// It was to start where something was held, and Slurm lets it go nowhere else any more.
+	if (e.adopting)
+		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
 	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 	warn_of_waiting_for_ever(e);
 

@@ -200,6 +200,20 @@ TEST_CASE("a pod that lost its node to a backup of etcd is bound there again and
 	CHECK(w.job_of("p")->running());
 }
 
+TEST_CASE("... also if the server does not tell at once, and the watch tells of a change of it")
+{
+	World w;
+	w.create_running("p");
+	w.pod("p").node_name.clear();
+	w.fail["get"] = {503};
+	w.list_pods();
+	w.run();
+	w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+	w.run(Millis(5'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.count("bind") == 2);
+}
+
 TEST_CASE("what a pod held that lost its node to a backup of etcd is not free when it is deleted")
 {
 	World w;
@@ -1025,5 +1039,79 @@ TEST_CASE("a pod that was never bound and vanished unseen is not lost")
 	w.run(Millis(60'000));
 	CHECK_FALSE(w.masked("n1"));
 	CHECK_FALSE(w.journal.holds(w.jobs[0].key.uid));
+	CHECK(w.controller->size() == 0);
+}
+
+namespace {
+
+// Released by hand, and its object gone, before the watch tells of either. What it was.
+kube::PodPtr gone_before_the_watch_says_so(World &w)
+{
+	const std::string uid = w.create_running("p");
+	auto ran = std::make_shared<kube::Pod>(w.pod("p"));
+	w.watch_delivers = false;
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.pods.erase("p");
+	w.run(Millis(2'000));
+	REQUIRE(w.controller->size() == 0);
+	return ran;
+}
+
+} // namespace
+
+TEST_CASE("late news of a pod that a GET did not find brings nothing of it back")
+{
+	World w;
+	const auto ran = gone_before_the_watch_says_so(w);
+	w.controller->pod_changed(ran);
+	CHECK_FALSE(w.masked("n1"));
+	const bool removed_while_it_looks = GENERATE(true, false);
+	if (removed_while_it_looks)
+		w.controller->pod_removed(ran);
+	w.run(Millis(2'000));
+	CHECK(w.controller->size() == 0);
+	CHECK_FALSE(w.journal.holds(ran->meta.uid));
+}
+
+TEST_CASE("a pod that a GET did not find and that is there again is adopted")
+{
+	World w;
+	const auto ran = gone_before_the_watch_says_so(w);
+	w.pods.emplace("p", *ran); // out of a backup
+	w.controller->pod_changed(ran);
+	w.run(Millis(2'000));
+	CHECK(w.journal.holds(ran->meta.uid));
+	CHECK(w.count("submit") == 2);
+}
+
+TEST_CASE("late news of a pod whose end a GET has told masks nothing again")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	const auto ran = std::make_shared<kube::Pod>(w.pod("p"));
+	w.watch_delivers = false; // it is behind
+	w.kubelet_ends("p", 3);
+	w.list_pods();
+	w.run(Millis(2'000));
+	REQUIRE(w.job_of("p")->ended());
+	REQUIRE_FALSE(w.journal.holds(uid));
+	w.controller->pod_changed(ran);
+	w.run(Millis(2'000));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK(w.count("submit") == 1);
+}
+
+TEST_CASE("a GET that read a pod before it was removed does not bring it back")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	const auto last = std::make_shared<kube::Pod>(w.pod("p"));
+	w.watch_delivers = false;
+	w.controller->pods_replaced("slurm", {}); // it looks, and finds it
+	w.pods.erase("p");
+	w.controller->pod_removed(last);
+	w.run(Millis(2'000));
+	CHECK(w.job_of("p")->ended());
 	CHECK(w.controller->size() == 0);
 }

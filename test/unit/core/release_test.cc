@@ -225,6 +225,29 @@ TEST_CASE("a pod without a node is released by force only, and what it gets late
 	CHECK(w.job_of("p")->running());
 }
 
+TEST_CASE("the job of a pod that was to start only where it was kept is made anew when that is released")
+{
+	World w;
+	const std::string uid = w.create_pod("p");
+	w.run();
+	w.fail["bind"] = {0};
+	w.nodes_take_jobs = false; // n1 has died
+	w.slurm_starts("p");
+	w.run();
+	w.slurm_forgets_start("p"); // a kill of slurmctld: the job is pending again, and is to start on n1
+	w.restart();
+	w.run(Millis(5'000));
+	REQUIRE(report(w, uid).pod == PodState::kept);
+	REQUIRE(w.count("submit") > 1);
+
+	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	w.run(Millis(5'000));
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[0].job.ended());
+	CHECK(w.jobs[1].request.required_node.empty());
+	CHECK(w.exists("p"));
+}
+
 TEST_CASE("who releases what cannot be written down is told that a restart undoes it")
 {
 	World w;
