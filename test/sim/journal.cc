@@ -8,12 +8,16 @@ namespace sk8::sim {
 
 static constexpr char header[] = "{\"v\":1}\n";
 
-bool Disk::holds(const std::string &uid, const std::string &node) const
+core::Ledger Disk::saved() const
 {
 	auto parsed = core::parse_journal(ledger);
-	return parsed && std::ranges::any_of(parsed->holds, [&](const core::Hold &h) {
-		       return h.key.uid == uid && h.node == node;
-	       });
+	return parsed ? std::move(*parsed) : core::Ledger{};
+}
+
+bool Disk::holds(const std::string &uid, const std::string &node) const
+{
+	return std::ranges::any_of(saved().holds,
+				   [&](const core::Hold &h) { return h.key.uid == uid && h.node == node; });
 }
 
 Journal::Journal(Disk &disk, const core::Ledger &known, std::function<bool()> may,

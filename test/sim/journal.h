@@ -18,6 +18,7 @@ struct Disk {
 	bool found = false; // the file is there
 	std::string ledger;
 	bool full = false;
+	core::Ledger saved() const; // empty: nothing, or nothing that can be read
 	bool holds(const std::string &uid, const std::string &node) const;
 };
 

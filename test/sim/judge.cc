@@ -11,6 +11,11 @@ namespace sk8::sim {
 
 using State = Container::State;
 
+std::string Judge::name_of(const std::string &what, const std::string &name, const std::string &uid)
+{
+	return what + " " + name + " (" + uid + ")";
+}
+
 void Judge::violation(const std::string &what)
 {
 	if (verdict_.empty())
@@ -27,8 +32,7 @@ Judge::PodTruth *Judge::truth_of(const std::string &mark)
 bool Judge::may_stay(const SlurmJob &job) const
 {
 	auto key = core::PodKey::from_mark(job.mark);
-	auto it = key ? pods_.find(key->uid) : pods_.end();
-	return it != pods_.end() && it->second.lost;
+	return key && needs_person(key->uid, job.node.empty() ? job.required : job.node);
 }
 
 // ---- what people did ----
@@ -63,10 +67,15 @@ void Judge::etcd_restored()
 		t.restored = true;
 		t.innocent = false;
 		t.finalizers.clear();
-		// The backup does not know it: nobody will tell how it ended, and who holds
-		// something for it, or is about to bind it, can prove nothing any more.
 		kube::PodPtr pod = api_.pod(t.name);
-		t.lost |= !pod || pod->meta.uid != uid;
+		const bool there = is_there(pod, uid);
+		t.gone = t.excused = !there;
+		t.tells = t.told = t.said = false;
+		t.node_forgotten |= there && may_have_node(t) && pod->node_name.empty();
+		t.may_be_bound |= t.may_arrive > 0;
+		t.may_arrive = 0; // what was on its way is not any more
+		t.protected_ = there && core::has_finalizer(*pod);
+		t.word &= there && !pod->node_name.empty();
 	}
 }
 
@@ -132,6 +141,12 @@ void Judge::submitted_by_us(const SlurmJob &job)
 				  std::to_string(id));
 }
 
+void Judge::submit_by_us(const core::PodKey &key)
+{
+	if (pods_.at(key.uid).word)
+		violation("I2: a job is asked for for " + name_of("pod", key.name, key.uid) + ", which was released by hand");
+}
+
 void Judge::job_ended(const SlurmJob &job)
 {
 	if (PodTruth *t = truth_of(job.mark); t && !job.by_us)
@@ -141,7 +156,7 @@ void Judge::job_ended(const SlurmJob &job)
 void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end)
 {
 	const Container *c = kubelet_->find(job.node, uid);
-	if (!c || c->state != State::ended || !c->by_itself || t.phase_set || t.restored)
+	if (!c || c->state != State::ended || !c->by_itself || t.phase_set || t.restored || t.released)
 		return;
 	kube::PodPtr pod = api_.pod(t.name);
 	if (!pod || pod->meta.uid != uid)
@@ -170,7 +185,7 @@ void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
 	if (!t || !job.running())
 		return;
 	const Container *c = kubelet_->find(job.node, key->uid);
-	if (c && c->state == State::running && !t->restored && !t->lost)
+	if (c && c->state == State::running && !t->restored && !lost(*t))
 		return violation("I2: " + who + " is ended by us while its pod runs on " + job.node);
 	check_truth(*t, key->uid, job, end);
 }
@@ -207,26 +222,36 @@ void Judge::started_without_being_woken(const SlurmJob &job)
 		  ") could have started before: Slurm was not told that a mask went away");
 }
 
-// Before our finalizer is on it, a pod's object can vanish without anybody's word of how
-// it ended: nobody can tell then, and what it held stays masked until a person decides.
 void Judge::pod_event(const ApiEvent &event)
 {
 	PodTruth &t = pods_.at(event.pod->meta.uid);
-	t.had_finalizer |= core::has_finalizer(*event.pod);
+	t.protected_ |= core::has_finalizer(*event.pod);
 	if (!event.removed)
 		return;
 	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);
+	if (t.protected_ && runs)
+		violation("I3: the object of pod " + t.name + " vanishes with our consent while it runs");
 	// the finalizer is sent with the Binding, and either may be slow
-	const bool just_bound = time_.now() - t.bound_at < 5 * second;
-	t.lost |= runs || t.may_arrive > 0 || (!t.had_finalizer && (trouble_ || just_bound));
-	if (runs && !trouble_ && !t.restored && !just_bound)
+	const bool just_bound = t.bound > 0 && time_.now() - t.bound_at < 5 * second;
+	t.word = t.told = false;
+	t.gone = true;
+	t.excused = trouble_ || just_bound || t.restored;
+	// It never had a node, or its kubelet had seen its end.
+	t.tells = event.pod->node_name.empty() ? !t.node_forgotten : core::kubelet_reports_over(*event.pod);
+	if (runs && !t.excused)
 		violation("I3: the object of pod " + t.name + " can vanish while it runs: it lacks our finalizer");
+}
+
+void Judge::removal_told(const std::string &uid)
+{
+	pods_.at(uid).told = true;
 }
 
 // ---- I5, and I1 again, after every step ----
 
 void Judge::check()
 {
+	check_words();
 	for (const auto &[r, excluded] : exclusions_) {
 		auto it = slurm_->jobs().find(r.first);
 		if (it != slurm_->jobs().end() && ref(it->second) == r && it->second.pending() &&
@@ -254,52 +279,49 @@ void Judge::check()
 
 // ---- the end ----
 
-static std::string name_of(const std::string &what, const std::string &name, const std::string &uid)
-{
-	return what + " " + name + " (" + uid + ")";
-}
-
 std::string Judge::unfinished(bool masked, std::size_t entries, const std::string &ledger) const
 {
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.state == State::running)
 			return name_of("pod", c.pod, c.uid) + " still runs on " + c.node;
-	std::size_t lost = 0;
+	std::size_t excused = 0;
 	auto saved = core::parse_journal(ledger);
 	if (!saved)
 		return "the saved ledger cannot be read: " + saved.error().message;
 	for (const auto &h : saved->holds) {
-		if (!pods_.at(h.key.uid).lost)
+		if (!excuses_ || !needs_person(h.key.uid, h.node))
 			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
-		lost++;
+		excused++;
 	}
-	// what a lost pod holds may keep others away for ever
+	for (const auto &r : saved->released)
+		if (!is_there(api_.pod(r.key.name), r.key.uid))
+			return "the saved ledger still knows that somebody released " + name_of("pod", r.key.name, r.key.uid);
+	// what waits for a person's word may keep others away
 	for (const auto &[id, job] : slurm_->jobs())
-		if (job.live() && !may_stay(job) && (lost == 0 || !job.pending()))
+		if (job.live() && !(excuses_ && may_stay(job)) && (excused == 0 || !job.pending()))
 			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
 	for (const auto &[name, pod] : api_.pods()) {
 		const std::string who = name_of("pod", name, pod->meta.uid);
-		if (pods_.at(pod->meta.uid).lost)
+		if (excuses_ && needs_person(pod->meta.uid, ""))
 			continue;
 		if (pod->meta.deleting)
 			return who + " is deleted and does not go";
-		if (pod->phase != "Succeeded" && pod->phase != "Failed" && (lost == 0 || !pod->node_name.empty()))
+		if (pod->phase != "Succeeded" && pod->phase != "Failed" && (excused == 0 || !pod->node_name.empty()))
 			return who + " is still " + pod->phase;
 		if (pod->phase != "Pending" && core::has_finalizer(*pod))
 			return who + " still has our finalizer";
 	}
-	if (masked && lost == 0)
+	if (masked && excused == 0)
 		return "something is still masked";
-	if (entries > api_.pods().size() + lost)
+	if (entries > api_.pods().size() + excused)
 		return "the engine keeps " + std::to_string(entries) + " pods, there are " + std::to_string(api_.pods().size());
 	return "";
 }
 
 void Judge::final_check()
 {
-	const bool any_lost = std::any_of(pods_.begin(), pods_.end(), [](const auto &p) { return p.second.lost; });
 	for (const auto &[uid, t] : pods_) {
-		if (!t.innocent || t.restored || (any_lost && t.started == 0))
+		if (!t.innocent || t.restored)
 			continue;
 		const std::string who = name_of("pod", t.name, uid);
 		if (!t.program.refused && !t.ended_by_itself)

@@ -8,6 +8,10 @@
 //   I3  bound once, run once; nobody is killed but by somebody's wish; all comes to
 //       its right end once faults have stopped, without waiting for Slurm's next cycle
 //   I5  what others did stands: their exclusions, priorities, holds, finalizers
+//
+// A person's word that nothing of a pod runs any more is a proof like the kubelet's: it
+// is spoken only where it is true. What only such a word can end (doc/reliability.md,
+// "What the simulation takes as a limit") is excused until people say it, and no longer.
 #ifndef SK8_SIM_JUDGE_H
 #define SK8_SIM_JUDGE_H
 
@@ -16,6 +20,7 @@
 #include <set>
 #include <string>
 
+#include "lib/core/hold_table.h"
 #include "test/sim/kube_requests.h"
 #include "test/sim/model_kubelet.h"
 #include "test/sim/model_slurm.h"
@@ -43,16 +48,31 @@ public:
 	void excluded_by_people(const SlurmJob &job) { exclusions_[ref(job)] = job.excluded; }
 	void priority_by_people(const SlurmJob &job) { priorities_[ref(job)] = job.priority; }
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
-	// A garbage collector's phase hides whether what waited has started since: the pod may
-	// stay masked until a person decides.
-	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = pods_.at(uid).lost = true; }
+	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
-	void slurm_crashed()
-	{
-		crashes_++;
-		people_are_gone(); // Slurm may have forgotten what they did
-	}
+	void slurm_crashed(const core::Ledger &on_disk);
 	void etcd_restored();
+	void no_more_restores() { restores_ = false; }
+	void node_is_gone(const std::string &node) { gone_.insert(node); } // for good
+	bool is_gone(const std::string &node) const { return gone_.contains(node); }
+
+	// ---- release by hand ----
+	// Nothing of the pod runs, and nothing of it can come on what it holds there.
+	bool nothing_left(const std::string &uid, const std::string &held_node) const;
+	// Nobody and nothing but a person can tell that.
+	bool needs_person(const std::string &uid, const std::string &held_node) const;
+	// It could start only where its pod was kept until somebody released that, and Slurm,
+	// killed after that, does not know that it was ended: only a person can.
+	bool waits_for_gone_node(const SlurmJob &job);
+	// The product took a person's word. known: what it has in memory then; unsaved: it says
+	// that a restart undoes it.
+	void released_by_people(const std::string &uid, bool force, bool unsaved, const core::Ledger &known,
+				const core::Ledger &on_disk);
+	// What the product holds now.
+	std::function<bool(const std::string &uid)> holds_something = [](const std::string &) { return false; };
+	// From now on people say all that only they can say: nothing is excused any more.
+	void people_tell_all() { excuses_ = false; }
+	bool excuses() const { return excuses_; }
 	void trouble() { trouble_ = true; } // requests may fail, or nobody is there to make them
 
 	// After every step.
@@ -77,6 +97,8 @@ public:
 	void started_without_being_woken(const SlurmJob &job) override;
 	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
 	void condition_by_us(const core::PodKey &) override {}
+	void submit_by_us(const core::PodKey &key) override;
+	void removal_told(const std::string &uid) override;
 	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
@@ -89,16 +111,31 @@ private:
 		bool phase_set = false;    // a garbage collector wrote its phase
 		bool restored = false;     // it was in another state in a backup
 		Micros deleted = -1;       // when that was first asked for
+		bool node_forgotten = false; // it had a node, and the backup did not know
 		int bound = 0, started = 0;
 		Micros bound_at = 0;
-		bool ended_by_itself = false, job_told = false, had_finalizer = false;
+		bool ended_by_itself = false, job_told = false;
+		bool protected_ = false;   // our finalizer has been on it
 		int may_arrive = 0;        // Bindings that were sent and not refused
-		bool lost = false;         // its object vanished before anybody could tell how it ended
+		bool may_be_bound = false; // that is all that a slurmctld after a crash knows
+		bool gone = false;         // its object
+		bool tells = false;        // ... whose last state says that nothing of it runs or will
+		bool told = false;         // ... which the engine has seen
+		bool excused = false;      // ... which could go although we had not protected it
+		bool released = false;     // by hand
+		bool said = false;         // ... and that is not forgotten
+		bool end_forgotten = false; // of the job that it had then
+		bool word = false;         // ... and its object is there, which may say otherwise
 		std::set<std::string> finalizers; // of others
 	};
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
+	static std::string name_of(const std::string &what, const std::string &name, const std::string &uid);
 	PodTruth *truth_of(const std::string &mark);
-	bool may_stay(const SlurmJob &job) const; // of a lost pod
+	bool may_stay(const SlurmJob &job) const; // a person must tell
+	bool is_there(const kube::PodPtr &pod, const std::string &uid) const { return pod && pod->meta.uid == uid; }
+	static bool may_have_node(const PodTruth &t) { return t.bound > 0 || t.may_arrive > 0 || t.may_be_bound; }
+	static bool lost(const PodTruth &t); // its object vanished before anybody could tell how it ended
+	void check_words();
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
 	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end);
 
@@ -109,8 +146,9 @@ private:
 	std::map<std::string, PodTruth> pods_; // by uid
 	std::map<Ref, std::string> exclusions_;
 	std::map<Ref, std::uint32_t> priorities_;
+	std::set<std::string> gone_; // nodes
 	int crashes_ = 0;
-	bool trouble_ = false;
+	bool trouble_ = false, restores_ = true, excuses_ = true;
 	std::string verdict_;
 };
 

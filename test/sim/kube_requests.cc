@@ -15,6 +15,7 @@ static constexpr Micros client_timeout = 30 * second;
 struct KubeRequests::Request {
 	std::string what, stream;
 	bool write = false, answered = false, hangs = false;
+	int restores = 0; // of etcd, before it was sent
 	Effect effect;
 	Done done;
 };
@@ -34,6 +35,7 @@ void KubeRequests::send(const std::string &what, const PodKey &key, bool write, 
 	r->what = what + " " + key.name;
 	r->stream = what + "/" + key.name;
 	r->write = write;
+	r->restores = api_.restores();
 	r->effect = std::move(effect);
 	r->done = std::move(done);
 	tell(story_, "engine: ", r->what);
@@ -93,7 +95,7 @@ bool KubeRequests::goes_wrong(const std::shared_ptr<Request> &r)
 	default: // it hangs, and takes effect when nobody waits for it any more
 		give_up_later(r);
 		time_.after(dice_.between("hang " + r->stream, second, 60 * second), [this, r] {
-			if (!lost_)
+			if (!lost_ && r->restores == api_.restores())
 				r->effect();
 		});
 		return true;
@@ -113,6 +115,9 @@ void KubeRequests::arrive(const std::shared_ptr<Request> &r)
 		refused.not_sent = true;
 		return answer(r, std::move(refused), 1 * ms);
 	}
+	// Every API server is stopped while etcd is restored: what it had not done is not done.
+	if (r->restores != api_.restores())
+		return answer(r, status(0), 1 * ms);
 	if (api_.hung) {
 		give_up_later(r);
 		time_.after(dice_.between("hung " + r->stream, 500 * ms, second), [this, r] { arrive(r); });

@@ -14,7 +14,8 @@
 
 namespace sk8::sim {
 
-// For those who look on: what the engine asked for, at the moment when it takes effect.
+// For those who look on: what the engine asked for, at the moment when it takes effect,
+// and what it was told.
 class RequestWatcher {
 public:
 	virtual ~RequestWatcher() = default;
@@ -23,6 +24,9 @@ public:
 	virtual void binding_refused(const core::PodKey &key) = 0;
 	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	virtual void condition_by_us(const core::PodKey &key) = 0;
+	virtual void submit_by_us(const core::PodKey &key) = 0;
+	// It has seen the last state of the removed object.
+	virtual void removal_told(const std::string &uid) = 0;
 };
 
 class KubeRequests final : public core::KubePort {

@@ -13,6 +13,7 @@ test_sim_sim_SOURCES = \
 	test/sim/journal.h \
 	test/sim/judge.cc \
 	test/sim/judge.h \
+	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
 	test/sim/kube_requests.h \
 	test/sim/make_case.cc \
@@ -30,6 +31,7 @@ test_sim_sim_SOURCES = \
 	test/sim/pod_watch.h \
 	test/sim/process.cc \
 	test/sim/process.h \
+	test/sim/release.cc \
 	test/sim/schedule.h \
 	test/sim/shrink.cc \
 	test/sim/shrink.h \
@@ -67,9 +69,14 @@ EXTRA_DIST += \
 	test/sim/regressions/finalizer-collision.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/killed-before-ledger.case \
+	test/sim/regressions/late-news.case \
+	test/sim/regressions/late-news-of-ended.case \
+	test/sim/regressions/late-news-of-released.case \
 	test/sim/regressions/moved-hold.case \
+	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
+	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/wake-behind-locks.case
 

@@ -205,6 +205,23 @@ private:
 	}
 	void kubelate() { set(for_a_while("kubelate", 30), "late", number(500, 10'000)); }
 
+	void release()
+	{
+		Action &a = add("release", some_time());
+		a.with["pod"] = some_pod();
+		set(a, "for", number(1, 60));
+		if (chance(500))
+			set(a, "force", 1);
+		if (chance(500))
+			set(a, "then", number(0, 12));
+	}
+	// The others can do what it did.
+	void nodegone()
+	{
+		if (case_.nodes > 1)
+			add("nodegone", some_time()).with["node"] = "n" + std::to_string(case_.nodes);
+	}
+
 	Dice dice_;
 	Case case_;
 	Micros length_ = 0;
@@ -219,6 +236,7 @@ const std::vector<Maker::Kind> Maker::kinds = {
 	{100, 2, &Maker::diskfull},  {100, 3, &Maker::clock},	 {200, 2, &Maker::apidown},   {150, 2, &Maker::apihang},
 	{80, 1, &Maker::forbid},     {250, 3, &Maker::faults},	 {300, 4, &Maker::watch},     {150, 2, &Maker::nodefail},
 	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate}, {60, 2, &Maker::restore},
+	{250, 6, &Maker::release},   {100, 1, &Maker::nodegone},
 };
 
 } // namespace

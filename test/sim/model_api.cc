@@ -176,11 +176,18 @@ void ModelApi::backup()
 	saved_version_ = version_;
 }
 
+kube::PodPtr ModelApi::saved_pod(const std::string &name) const
+{
+	auto it = saved_pods_.find(name);
+	return it == saved_pods_.end() ? nullptr : it->second;
+}
+
 void ModelApi::restore()
 {
 	if (saved_version_ == 0)
 		return;
 	tell(story_, "api: etcd is restored from a backup");
+	restores_++;
 	pods_ = saved_pods_;
 	version_ = oldest_ = saved_version_; // goes back, as etcd's revision does
 	history_.clear();

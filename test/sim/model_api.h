@@ -68,7 +68,9 @@ public:
 
 	void compact() { history_.clear(); oldest_ = version_; } // watches from before get 410
 	void backup();
+	kube::PodPtr saved_pod(const std::string &name) const; // in the backup
 	void restore(); // etcd is what it was at the backup
+	int restores() const { return restores_; }
 
 private:
 	void store(kube::Pod pod);
@@ -87,6 +89,7 @@ private:
 	std::int64_t version_ = 100, oldest_ = 100;
 	std::map<std::string, kube::PodPtr> saved_pods_;
 	std::int64_t saved_version_ = 0;
+	int restores_ = 0;
 };
 
 } // namespace sk8::sim

@@ -194,6 +194,17 @@ void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 		pod.containers = {status};
 }
 
+// It has a final phase, and not all that its kubelet tells in the end.
+static bool wants_last_word(const kube::Pod &pod)
+{
+	using enum kube::ContainerStatus::State;
+	if (pod.started_at == 0)
+		return true;
+	if (pod.garbage_collected)
+		return pod.containers.empty() || pod.containers[0].state != terminated;
+	return !pod.containers.empty() && pod.containers[0].state == running;
+}
+
 void ModelKubelet::report(const Key &key)
 {
 	Container &c = containers_.at(key);
@@ -210,14 +221,21 @@ void ModelKubelet::report(const Key &key)
 		return;
 	if (pod->phase != "Succeeded" && pod->phase != "Failed") {
 		api_.change(c.pod, c.uid, [&](kube::Pod &p) { write_status(p, c); });
-	} else if (c.state == State::ended &&
-		   (pod->started_at == 0 || (!pod->containers.empty() &&
-					     pod->containers[0].state == kube::ContainerStatus::State::running))) {
-		// somebody else set the final phase: the kubelet's word comes all the same
+	} else if (c.state == State::ended && wants_last_word(*pod)) {
+		// Somebody else set the final phase: the kubelet's word comes all the same, in the
+		// end also for what never started (TerminatePod() in its status_manager.go).
 		const std::string phase = pod->phase;
 		api_.change(c.pod, c.uid, [&](kube::Pod &p) {
 			write_status(p, c);
 			p.phase = phase;
+			if (!p.garbage_collected)
+				return;
+			p.containers.resize(1);
+			p.containers[0].state = kube::ContainerStatus::State::terminated;
+			if (!c.started_ever) {
+				p.containers[0].reason = "ContainerStatusUnknown";
+				p.containers[0].exit_code = 137;
+			}
 		});
 	}
 	if (c.state == State::ended)
@@ -241,11 +259,25 @@ void ModelKubelet::last_delete(const Key &key)
 
 // ---- nodes ----
 
+// The node lifecycle controller: what was not heard of for so long is not ready.
+void ModelKubelet::plan_readiness(const std::string &name)
+{
+	const bool heard = !off_.contains(name) && !cut_.contains(name);
+	time_.after(heard ? second : 40 * second, [this, name, heard] {
+		kube::Node node = *api_.nodes().at(name);
+		if (heard != (!off_.contains(name) && !cut_.contains(name)) || node.ready == heard)
+			return;
+		node.ready = heard;
+		api_.set_node(std::move(node));
+	});
+}
+
 void ModelKubelet::power(const std::string &node, bool on)
 {
 	if (!on) {
 		tell(story_, "node ", node, " dies");
 		off_.insert(node);
+		plan_readiness(node);
 		for (auto &[key, c] : containers_)
 			if (c.node == node && c.state != State::ended)
 				end(c, 255, "Unknown", false);
@@ -253,6 +285,7 @@ void ModelKubelet::power(const std::string &node, bool on)
 	}
 	tell(story_, "node ", node, " is back");
 	off_.erase(node);
+	plan_readiness(node);
 	for (auto &[key, c] : containers_) {
 		if (c.node != node)
 			continue;
@@ -270,6 +303,7 @@ void ModelKubelet::connect(const std::string &node, bool connected)
 		cut_.erase(node);
 	else
 		cut_.insert(node);
+	plan_readiness(node);
 }
 
 } // namespace sk8::sim

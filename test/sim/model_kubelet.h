@@ -78,6 +78,7 @@ private:
 	{
 		return !off_.contains(node) && !cut_.contains(node) && !api_.down && !api_.hung;
 	}
+	void plan_readiness(const std::string &node);
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);
 	void first_seen(const std::string &node, const kube::Pod &pod);

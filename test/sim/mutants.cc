@@ -33,6 +33,7 @@ const std::vector<MutantInfo> &mutants()
 		{late_leaving_mask, "late-leaving-mask", "it does, but after the cores were freed"},
 		{mask_without_memory, "mask-without-memory", "masks hide cores only"},
 		{adoption_masks_nothing, "adoption-masks-nothing", "cores without a number are not hidden"},
+		{word_forgotten, "word-forgotten", "who was released by hand is not known after a restart"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;

@@ -42,6 +42,7 @@ enum class Mutant {
 	mask_without_memory,
 	adoption_masks_nothing,
 	unknown_nodes_open,
+	word_forgotten,
 };
 
 struct MutantInfo {

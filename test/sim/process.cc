@@ -80,6 +80,7 @@ public:
 
 	void submit(core::JobRequest request, Done done) override
 	{
+		p_.out_.requests.submit_by_us(request.key);
 		if (command("submit"))
 			inner_.submit(std::move(request), std::move(done));
 	}
@@ -183,6 +184,8 @@ void Process::node_init()
 		violation = "I3: the saved ledger cannot be read: " + saved.error().message;
 		return;
 	}
+	if (out_.mutant == Mutant::word_forgotten)
+		saved->released.clear();
 	if (out_.mutant != Mutant::ledger_not_loaded)
 		holds_.restore(std::move(*saved));
 }
@@ -275,10 +278,27 @@ void Process::start_engine()
 		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });
 	};
 	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
-	calls.removed = [this](const auto &pod) { turn([&] { controller_->pod_removed(mutate(out_.mutant, pod)); }); };
+	calls.removed = [this](const auto &pod) {
+		turn([&] {
+			controller_->pod_removed(mutate(out_.mutant, pod));
+			out_.requests.removal_told(pod->meta.uid);
+		});
+	};
 	calls.nodes_replaced = [this](const auto &nodes) { turn([&] { controller_->nodes_replaced(nodes); }); };
 	calls.node_changed = [this](const auto &node) { turn([&] { controller_->node_changed(node); }); };
 	out_.watch.start(std::move(calls));
+}
+
+std::optional<Result<std::string>> Process::release(const std::string &uid, bool force)
+{
+	std::optional<Result<std::string>> done;
+	turn([&] { done = controller_->release_by_hand(uid, "root (uid 0)", force); });
+	return done;
+}
+
+bool Process::holds(const std::string &uid) const
+{
+	return !holds_.find([&](const core::Hold &h) { return h.key.uid == uid; }).empty();
 }
 
 void Process::set_faults(int permille)

@@ -57,7 +57,12 @@ public:
 	// The engine wants Slurm's scheduler to look; our Slurm thread waits for the locks.
 	bool wake_is_coming() const { return wake_is_coming_; }
 
+	// slurm-k8s release; nullopt: no engine answers.
+	std::optional<Result<std::string>> release(const std::string &uid, bool force);
+
 	// ---- what can be seen ----
+	bool holds(const std::string &uid) const;
+	core::Ledger ledger() const { return holds_.ledger(settings_.name); }
 	const core::PodsController *controller() const { return controller_.get(); }
 	bool nothing_masked() { return !holds_.masks(); }
 	std::string violation; // found here; empty: none

@@ -106,6 +106,7 @@ Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
 			if (!o.keep_going)
 				break;
 			std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), out.violation.c_str());
+			std::fflush(stdout); // processes end without it
 		}
 		if (o.progress && now() - told >= o.progress) {
 			told = now();

@@ -164,6 +164,25 @@ struct Verbs {
 	}
 	static void reconfigure(World &w, const Action &) { w.slurm_.reconfigure(); }
 
+	// for=N: looks so long, once a second, until it is true and taken; then=N: slurmctld
+	// dies at the N-th effect after it
+	static void release(World &w, const Action &a)
+	{
+		if (w.calm_)
+			return;
+		for (const auto &hold : w.process_ ? w.process_->ledger().holds : std::vector<core::Hold>()) {
+			if (hold.key.name != a.text("pod") || !w.say_gone(hold, a.has("force")))
+				continue;
+			if (a.has("then"))
+				w.process_->die_after(static_cast<int>(a.number("then")));
+			return;
+		}
+		Action later = a;
+		later.with["for"] = std::to_string(a.number("for") - 1);
+		if (a.number("for") > 0)
+			w.time_.after(second, [&w, later] { release(w, later); });
+	}
+
 	// ---- faults of Slurm's side ----
 
 	static void crash(World &w, const Action &a)
@@ -263,9 +282,23 @@ struct Verbs {
 		w.slurm_.node_dies(node);
 		w.kubelet_.power(node, false);
 		w.until(a.seconds("for", 20), a, [&w, node] {
+			if (w.judge_.is_gone(node))
+				return;
 			w.kubelet_.power(node, true);
 			w.slurm_.node_returns(node);
 		});
+	}
+	// It never comes back.
+	static void nodegone(World &w, const Action &a)
+	{
+		const std::string node = a.text("node");
+		if (w.judge_.is_gone(node) || !w.slurm_.select().nodes.contains(node))
+			return;
+		w.judge_.node_is_gone(node);
+		if (!w.kubelet_.powered(node))
+			return;
+		w.slurm_.node_dies(node);
+		w.kubelet_.power(node, false);
 	}
 	static void netcut(World &w, const Action &a)
 	{
@@ -294,6 +327,7 @@ const Verbs::Row Verbs::table[] = {
 	{"priority", priority},
 	{"exclude", exclude},
 	{"reconfigure", reconfigure},
+	{"release", release},
 	{"crash", crash, true},
 	{"shutdown", shutdown, true},
 	{"locks", locks},
@@ -308,6 +342,7 @@ const Verbs::Row Verbs::table[] = {
 	{"restore", restore, true},
 	{"watch", watch, true},
 	{"nodefail", nodefail},
+	{"nodegone", nodegone},
 	{"netcut", netcut},
 	{"kubelate", kubelate},
 };
@@ -333,7 +368,8 @@ void World::people_go()
 		Verbs::finalizer(*this, off);
 	}
 	for (const auto &[name, pod] : std::map(api_.pods()))
-		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a") {
+		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a" ||
+		    judge_.is_gone(pod->node_name)) {
 			Action gone;
 			gone.with = {{"pod", name}};
 			Verbs::remove(*this, gone);

@@ -29,6 +29,7 @@ World::World(const Case &c, bool story, bool print)
 		if (process_)
 			process_->slurm_changed();
 	};
+	judge_.holds_something = [this](const std::string &uid) { return process_ && process_->holds(uid); };
 	judge_.wake_is_coming = [this] { return process_ && process_->wake_is_coming(); };
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);
@@ -40,6 +41,7 @@ World::World(const Case &c, bool story, bool print)
 		kube::Node node;
 		node.meta.name = name;
 		node.meta.uid = "uid-" + name;
+		node.ready = true;
 		api_.set_node(std::move(node));
 	}
 }
@@ -61,8 +63,9 @@ void World::crash()
 	dead_.push_back(std::move(process_));
 	process_.reset();
 	slurm_.kill();
-	judge_.slurm_crashed();
-	if (std::exchange(forget_, false)) {
+	const bool forget = std::exchange(forget_, false);
+	judge_.slurm_crashed(forget ? core::Ledger{} : disk_.saved());
+	if (forget) {
 		tell(story_, "StateSaveLocation is lost");
 		// Then nothing is left that could know of a Binding that arrives later: a
 		// limit, told in doc/reliability.md.
@@ -96,6 +99,8 @@ void World::calm()
 	disk_.full = false;
 	for (const auto &[name, n] : slurm_.select().nodes) {
 		kubelet_.connect(name, true);
+		if (judge_.is_gone(name))
+			continue;
 		if (!kubelet_.powered(name)) {
 			kubelet_.power(name, true);
 			slurm_.node_returns(name);
@@ -106,6 +111,7 @@ void World::calm()
 		process_->lock_delay = 0;
 		process_->set_faults(0);
 	}
+	judge_.no_more_restores();
 	people_go();
 }
 
@@ -136,7 +142,11 @@ Outcome World::run()
 			crash();
 		judge_.check();
 		if (calm_ && time_.now() >= look_at) {
-			finished = unfinished().empty();
+			if (judge_.excuses() && unfinished().empty())
+				judge_.people_tell_all();
+			finished = !judge_.excuses() && unfinished().empty();
+			if (!judge_.excuses() && !finished)
+				people_tell_all();
 			look_at = time_.now() + second;
 		}
 	}

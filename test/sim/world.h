@@ -6,6 +6,7 @@
 #define SK8_SIM_WORLD_H
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ private:
 	void crash();
 	void calm();      // from now on nothing goes wrong any more
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
+	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
+	void people_tell_all();
 	std::string unfinished() const;
 	void until(Micros delay, const Action &a, std::function<void()> f);
 	kube::PodPtr pod_named(const Action &a) const;
@@ -57,6 +60,7 @@ private:
 	bool calm_ = false;
 	Micros locks_ = 0;
 	int faults_ = 0;
+	std::set<std::string> asked_; // uids that somebody tried to release without force, at the end
 };
 
 } // namespace sk8::sim

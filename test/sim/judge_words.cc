@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the judge knows of people's word that nothing of a pod runs any more: when it is
+// true, when nothing else can tell, and what must follow from it.
+#include <algorithm>
+
+#include "lib/core/hold_journal.h"
+#include "test/sim/judge.h"
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+static bool holds(const core::Ledger &ledger, const std::string &uid)
+{
+	return std::ranges::any_of(ledger.holds, [&](const core::Hold &h) { return h.key.uid == uid; });
+}
+
+static bool remembers(const core::Ledger &ledger, const std::string &uid)
+{
+	return std::ranges::any_of(ledger.released, [&](const core::Released &r) { return r.key.uid == uid; });
+}
+
+// What was not written before the crash is not known after it; nor is it whether what was
+// written was followed by a Binding.
+void Judge::slurm_crashed(const core::Ledger &on_disk)
+{
+	crashes_++;
+	people_are_gone(); // Slurm may have forgotten what they did
+	for (const auto &h : on_disk.holds) {
+		PodTruth &t = pods_.at(h.key.uid);
+		t.may_be_bound = true;
+		t.told = t.said = false;
+	}
+	for (auto &[uid, t] : pods_) {
+		t.word &= remembers(on_disk, uid);
+		t.end_forgotten |= t.released; // Slurm may have, and then nobody can tell why its job waits
+	}
+}
+
+bool Judge::waits_for_gone_node(const SlurmJob &job)
+{
+	const PodTruth *t = truth_of(job.mark);
+	return job.pending() && t && t->end_forgotten && gone_.contains(job.required);
+}
+
+// ---- release by hand ----
+
+bool Judge::nothing_left(const std::string &uid, const std::string &held_node) const
+{
+	const PodTruth &t = pods_.at(uid);
+	for (const auto &[key, c] : kubelet_->containers())
+		if (c.uid == uid && c.state != State::ended)
+			return false;
+	// its object, also one that comes back from a backup
+	for (const auto &pod : {api_.pod(t.name), restores_ ? api_.saved_pod(t.name) : nullptr}) {
+		if (!is_there(pod, uid))
+			continue;
+		const std::string &node = pod->node_name.empty() ? held_node : pod->node_name;
+		if (gone_.contains(node))
+			continue;
+		if (pod->node_name.empty() ? t.may_arrive > 0 : !kubelet_->find(node, uid))
+			return false; // a Binding of it may arrive, or its kubelet may start it
+	}
+	return true;
+}
+
+// Before our finalizer is on it, a pod's object can vanish without anybody's word of how
+// it ended: nobody can tell then, and what it held stays masked until a person decides.
+bool Judge::lost(const PodTruth &t)
+{
+	return t.gone && t.excused && !t.protected_ && !t.said && may_have_node(t) && !(t.tells && t.told);
+}
+
+bool Judge::needs_person(const std::string &uid, const std::string &held_node) const
+{
+	const PodTruth &t = pods_.at(uid);
+	kube::PodPtr pod = api_.pod(t.name);
+	if (is_there(pod, uid)) {
+		// deleted before it could be bound anew
+		const bool forgotten = t.node_forgotten && !t.said && pod->node_name.empty() && pod->meta.deleting;
+		if (forgotten || gone_.contains(pod->node_name))
+			return true;
+	}
+	return lost(t) || gone_.contains(held_node);
+}
+
+void Judge::released_by_people(const std::string &uid, bool force, bool unsaved, const core::Ledger &known,
+			       const core::Ledger &on_disk)
+{
+	PodTruth &t = pods_.at(uid);
+	const std::string who = name_of("pod", t.name, uid);
+	kube::PodPtr pod = api_.pod(t.name);
+	const bool says_otherwise = is_there(pod, uid) && !pod->node_name.empty();
+	t.released = true;
+	t.innocent = false;
+	t.said = true;
+	// Who does not know yet that it has a node cannot remember more than that it has none.
+	t.word = says_otherwise && (!force || remembers(known, uid));
+	if (t.word && !remembers(known, uid))
+		violation("I3: " + who + " was released by hand, and that is not remembered");
+	if (!unsaved && (holds(on_disk, uid) != holds(known, uid) || remembers(on_disk, uid) != remembers(known, uid)))
+		violation("I3: " + who + " was released by hand, and a restart undoes it without a word");
+}
+
+void Judge::check_words()
+{
+	for (const auto &[uid, t] : pods_)
+		if (t.word && holds_something(uid))
+			violation("I3: " + name_of("pod", t.name, uid) + " was released by hand and holds something again");
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurm-k8s release: people who say that nothing of a pod runs any more. They look first,
+// and say only what is true.
+#include "test/sim/world.h"
+
+namespace sk8::sim {
+
+bool World::say_gone(const core::Hold &hold, bool force)
+{
+	const std::string &uid = hold.key.uid;
+	if (!judge_.nothing_left(uid, hold.node))
+		return false;
+	const auto done = process_->release(uid, force);
+	if (!done || process_->dying())
+		return false;
+	tell(story_, "slurm-k8s release ", hold.key.name, " (", uid, force ? ") --force: " : "): ",
+	     *done ? **done : done->error().message);
+	if (!*done)
+		return false;
+	const bool unsaved = (*done)->find(" until slurmctld starts again") != std::string::npos;
+	judge_.released_by_people(uid, force, unsaved, process_->ledger(), disk_.saved());
+	return true;
+}
+
+// What nobody else can end. Without force first. What was released has its object for a
+// while yet, perhaps over a restart, until somebody deletes it by force as well.
+void World::people_tell_all()
+{
+	time_.after(second, [] {}); // they look again, even if nothing else happens
+	if (!process_)
+		return;
+	bool said = false, left = false;
+	for (const auto &hold : process_->ledger().holds) {
+		if (!judge_.needs_person(hold.key.uid, hold.node))
+			continue;
+		left = true;
+		said |= say_gone(hold, !asked_.insert(hold.key.uid).second);
+	}
+	if (said && dice_.chance("restart after a word", 300))
+		process_->die_after(static_cast<int>(dice_.between("restart after a word", 0, 5)));
+	if (left)
+		return;
+	for (const auto &[id, job] : slurm_.jobs())
+		if (judge_.waits_for_gone_node(job))
+			return slurm_.finish(*slurm_.live_job(job.name), SK8_JOB_CANCELLED, 0, 0);
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		if (judge_.is_gone(pod->node_name)) {
+			judge_.deleted_by_people(pod->meta.uid);
+			api_.remove(name, pod->meta.uid, 0);
+		}
+}
+
+} // namespace sk8::sim
