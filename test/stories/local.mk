@@ -20,8 +20,8 @@ EXTRA_DIST += \
 	test/stories/test_ends.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
-	test/stories/test_metrics.py \
 	test/stories/test_nodes.py \
+	test/stories/test_numbers.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
 	test/stories/world.py

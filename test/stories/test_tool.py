@@ -216,7 +216,11 @@ def test_configuration_with_a_mistake_is_shown_by_status_and_found_by_check(stan
 		errors = wait_for("the mistake", lambda: status(stand)["configuration"]["errors"], 30)
 		assert "schedulerNames" in errors[0] and f"{path}:4:" in errors[0]
 		assert any("schedulerNames" in line for line in findings(stand)["problem"])
-		assert status(stand)["state"] == "running"  # the former settings stay in force
+		about = status(stand)
+		assert about["state"] == "running"  # the former settings stay in force
+		last = about["troubles"][-1]
+		assert last["level"] == "error" and "is not used; the former settings stay in force" in last["text"]
+		assert last["text"] in tool(stand, "status")
 	finally:
 		with open(path, "w", encoding="utf-8") as file:
 			file.write(good)

@@ -118,3 +118,21 @@ def test_each_line_of_slurmctlds_log_about_a_pod_says_which_and_its_job(stand):
 	assert {one[1] for one in told} <= {"none", str(pod.job_id)} and str(pod.job_id) in {one[1] for one in told}
 	text = "\n".join(one[2] for one in told)
 	assert re.search(r"^queued\n(.*\n)*bound to node n\d\n(.*\n)*its job is ended as FAILED, exit code 3:0", text, re.M), text
+
+
+def test_slurms_debug_level_decides_how_much_of_a_story_is_told(stand):
+	def story(level):
+		"""What the log has about a pod that runs and ends."""
+		stand.scontrol("setdebug", level)
+		began = stand.log_size()
+		pod = stand.pod(f"told-at-{level}", "exit 0")
+		pod.wait_phase("Succeeded")
+		pod.wait("without finalizer", lambda: not (pod.get() or {"metadata": {}})["metadata"].get("finalizers"))
+		return [line for line in stand.log(began).splitlines() if pod.uid in line and "slurm-k8s: pod " in line]
+	try:
+		assert any("waiting: submit" in line for line in story("debug"))
+		told = story("info")
+		assert any("bound to node" in line for line in told) and not any("waiting: submit" in line for line in told)
+		assert story("error") == []
+	finally:
+		stand.scontrol("setdebug", "verbose")
