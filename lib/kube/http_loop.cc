@@ -342,8 +342,8 @@ private:
 	std::unordered_map<RequestId, std::unique_ptr<HttpTransfer>> transfers_;
 	RequestQueue queue_; // of what is not own_connection
 	std::deque<RequestId> waiting_own_;
-	// The last request that ended had no answer: its peer may have vanished without a word,
-	// or its name leads elsewhere by now. Then the other connections are as dead, and each
+	// The last request that ended had no answer, or a watch broke off: the peer may have
+	// vanished without a word, or its name leads elsewhere by now. Then the other connections are as dead, and each
 	// would cost the next request a timeout.
 	bool doubt_ = false;
 	std::vector<std::unique_ptr<HttpTransfer>> cancelled_;

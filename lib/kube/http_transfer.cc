@@ -266,6 +266,7 @@ void HttpTransfer::completed(CURLcode result)
 	if (result != CURLE_OK && !response_.stopped) {
 		response_.error = reason(result);
 		response_.not_sent = nothing_sent();
+		broken_off_ = true;
 	}
 	if (wrong_type_)
 		response_.status = 0; // whoever answered, it was not the API server

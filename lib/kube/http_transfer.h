@@ -39,7 +39,8 @@ public:
 	void completed(CURLcode result);
 	bool failed() const { return failed_; }
 	bool was_sent() const { return sent_; }
-	bool answered() const { return response_.status != 0; }
+	// ... and not left in the midst of it.
+	bool answered() const { return response_.status != 0 && !broken_off_; }
 	bool is_complete() const { return complete_; }
 
 	// Calls done. Once, after failed() or is_complete(), detached from libcurl.
@@ -81,7 +82,7 @@ private:
 	HttpResponse response_;
 	Millis started_, last_byte_;
 	bool sent_ = false;
-	bool bytes_came_ = false, status_told_ = false, too_large_ = false, wrong_type_ = false;
+	bool bytes_came_ = false, status_told_ = false, too_large_ = false, wrong_type_ = false, broken_off_ = false;
 	std::size_t header_bytes_ = 0;
 	bool failed_ = false, complete_ = false, silent_ = false, prepared_ = true;
 	std::array<char, CURL_ERROR_SIZE> error_{};

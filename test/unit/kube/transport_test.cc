@@ -133,12 +133,11 @@ TEST_CASE("transport: a list without end is refused")
 
 // --- connections ---------------------------------------------------------------------
 
-TEST_CASE("transport: after a request without an answer no connection is used that was idle")
+namespace {
+
+// Two connections that are idle, for longer than libcurl's whole seconds of real time.
+void make_idle(TransportRig &rig, HttpsServer &server, Client &c)
 {
-	TransportRig rig;
-	HttpsServer server;
-	Client c(rig.loop, access_to(server.url()));
-	// Two connections, both idle then.
 	std::shared_ptr<Stream> slow[] = {server.push_stream(), server.push_stream()};
 	int done = 0;
 	for (int i = 0; i < 2; i++)
@@ -149,18 +148,47 @@ TEST_CASE("transport: after a request without an answer no connection is used th
 		s->end();
 	}
 	REQUIRE(rig.until([&] { return done == 2; }));
-	// libcurl counts whole seconds of real time.
 	std::this_thread::sleep_for(std::chrono::milliseconds(1'100));
+}
 
+} // namespace
+
+TEST_CASE("transport: after a request without an answer no connection is used that was idle")
+{
+	TransportRig rig;
+	HttpsServer server;
+	Client c(rig.loop, access_to(server.url()));
+	make_idle(rig, server, c);
+	bool done = false;
 	server.push({0, "", {}, nullptr, true}); // as a peer that is gone
-	c.get(pods_path, [&](Reply) { done++; });
+	c.get(pods_path, [&](Reply) { done = true; });
 	REQUIRE(rig.until([&] { return server.count() == 3; }));
 	rig.clock.advance(Millis(30'000));
-	REQUIRE(rig.until([&] { return done == 3; }));
+	REQUIRE(rig.until([&] { return done; }));
 	server.push(200, "{}");
 	CHECK(rig.get(c).ok());
 	auto seen = server.seen();
 	CHECK((seen[2].connection == seen[0].connection || seen[2].connection == seen[1].connection));
+	for (int i = 0; i < 3; i++)
+		CHECK(seen[3].connection != seen[static_cast<std::size_t>(i)].connection);
+}
+
+TEST_CASE("transport: after a watch that broke off no connection is used that was idle")
+{
+	TransportRig rig;
+	HttpsServer server;
+	Client c(rig.loop, access_to(server.url()));
+	make_idle(rig, server, c);
+	auto stream = server.push_stream();
+	bool up = false, ended = false;
+	c.watch(pods_path, {}, Millis(600'000),
+		{[&] { up = true; }, [](std::string_view, bool) { return true; }, [&](Reply) { ended = true; }});
+	REQUIRE(rig.until([&] { return up; }));
+	stream->cut();
+	REQUIRE(rig.until([&] { return ended; }));
+	server.push(200, "{}");
+	CHECK(rig.get(c).ok());
+	auto seen = server.seen();
 	for (int i = 0; i < 3; i++)
 		CHECK(seen[3].connection != seen[static_cast<std::size_t>(i)].connection);
 }
