@@ -2,7 +2,7 @@
 #
 # The whole engine with all its threads, against kubesim, without Slurm: this is
 # what runs under the sanitizers.
-noinst_PROGRAMS += test/engine/engine_host
+check_PROGRAMS += test/engine/engine_host
 test_engine_engine_host_SOURCES = \
 	test/engine/engine_host.cc \
 	test/engine/model_slurmctld.cc \

@@ -4,7 +4,7 @@
 #   make check               replays what was found once
 #   script/test sim          a minute of new seeds, and all mutants
 #   make soak SOAK_SECONDS=N for hours
-noinst_PROGRAMS += test/sim/sim
+check_PROGRAMS += test/sim/sim
 test_sim_sim_SOURCES = \
 	test/sim/case.cc \
 	test/sim/case.h \
