@@ -8,6 +8,7 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/clock.h \
 	lib/base/config.cc \
 	lib/base/config.h \
+	lib/base/encoding.cc \
 	lib/base/exposition.cc \
 	lib/base/exposition.h \
 	lib/base/file.cc \
@@ -28,6 +29,7 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/recent.cc \
 	lib/base/recent.h \
 	lib/base/result.h \
+	lib/base/rfc3339.cc \
 	lib/base/text.cc \
 	lib/base/text.h \
 	lib/base/thread.cc \
