@@ -5,6 +5,7 @@
 //
 //   {"v":1}                                                        first line
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
+//                    ... ,"lost_node":true}                      its object has no node any more, see Hold
 //   {"free":"k8s:c/ns/name/uid"}
 //   {"gone":"k8s:c/ns/name/uid","by":"root (uid 0)"}               free by a person's word, see Released
 //

@@ -106,9 +106,19 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	Hold &h = holds_[key.id()];
 	if (h.node != r.node)
 		leave(h);
-	h = {key, r.node, r.cores, 0, r.memory_mb};
+	h = {key, r.node, r.cores, 0, r.memory_mb, h.lost_node && h.node == r.node};
 	changed(key.id());
 	return h;
+}
+
+std::optional<Hold> HoldTable::lose_node(const PodKey &key)
+{
+	std::lock_guard lock(mutex_);
+	auto it = holds_.find(key.id());
+	if (it == holds_.end())
+		return std::nullopt;
+	it->second.lost_node = true;
+	return it->second;
 }
 
 void HoldTable::adopt(Hold hold)

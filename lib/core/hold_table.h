@@ -46,6 +46,7 @@ struct Hold {
 	std::vector<std::uint16_t> cores; // these cores of the node (Slurm's abstract index)
 	std::uint32_t more_cores = 0;     // and so many others: adopted pods have no cores of their own
 	std::uint64_t memory_mb = 0;
+	bool lost_node = false;           // it was bound there, and etcd from a backup does not know
 
 	bool operator==(const Hold &) const = default;
 };
@@ -101,6 +102,8 @@ public:
 	// Holds what the running job has. nullopt if that job does not run (any more):
 	// then nothing may be bound.
 	std::optional<Hold> place(const PodKey &key, JobRef ref);
+	// Its object has lost its node (Hold::lost_node). nullopt: it holds nothing.
+	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold

@@ -33,6 +33,8 @@ std::string journal_line(const Hold &h)
 	line.set("hold", h.key.mark()).set("node", h.node).set("cores", cores);
 	line.set("more", Json::integer(h.more_cores));
 	line.set("mb", Json::integer(static_cast<std::int64_t>(h.memory_mb)));
+	if (h.lost_node)
+		line.set("lost_node", Json::boolean(true));
 	return line.dump() + '\n';
 }
 
@@ -65,6 +67,7 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.key = std::move(*key);
 	h.more_cores = static_cast<std::uint32_t>(more);
 	h.memory_mb = static_cast<std::uint64_t>(mb);
+	h.lost_node = line["lost_node"].boolean_or(false);
 	return h;
 }
 

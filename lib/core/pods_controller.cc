@@ -23,8 +23,10 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 	// Pods that a former slurmctld bound, or a person released: they are looked for even
 	// if no list has them any more.
 	const Ledger known = ports_.holds.ledger(settings_.name);
-	for (const Hold &h : known.holds)
+	for (const Hold &h : known.holds) {
 		entry(h.key).binding_unsure = true;
+		entry(h.key).lost_node = h.lost_node;
+	}
 	for (const Released &r : known.released)
 		entry(r.key).declared = r.by;
 }

@@ -117,7 +117,7 @@ private:
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
 		std::string excluded;     // what the job was made or updated with
-		bool adopting = false;
+		bool adopting = false;    // its job was to start where it runs, or may have been
 		bool protecting = false;  // our finalizer is on its way, or waits for its next try
 		bool protect_hurries = false; // ... which hurry() may bring forward
 		int protect_failures = 0;
@@ -157,6 +157,7 @@ private:
 
 	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc).
 	void look(Entry &e);
+	void lose_node(Entry &e);
 	void doubt(Entry &e);
 	void refuse(Entry &e);
 	void refuse_because(Entry &e, std::string why, bool by_nodes);

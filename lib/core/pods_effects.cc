@@ -27,6 +27,13 @@ void PodsController::doubt(Entry &e)
 	e.doubted = true;
 }
 
+void PodsController::lose_node(Entry &e)
+{
+	e.lost_node = true;
+	if (const auto hold = ports_.holds.lose_node(e.key))
+		ports_.journal.hold(*hold); // a slurmctld that starts could not tell it from one never bound
+}
+
 void PodsController::looked(Entry &e, const KubeReply &r)
 {
 	if (std::exchange(e.outdated, false) && r.ok())
@@ -35,7 +42,7 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 		// Only etcd restored from a backup takes a node from a pod. Its kubelet ends what runs
 		// there without a word: what it holds stays, and it can be bound there anew.
 		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())
-			e.lost_node = true;
+			lose_node(e);
 		vanished_.erase(e.key.uid);
 		set_pod(e, r.pod);
 	} else if (r.ok() || r.status == 404) {

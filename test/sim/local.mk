@@ -72,6 +72,7 @@ EXTRA_DIST += \
 	test/sim/regressions/late-news.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
+	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/own-mask-after-crash.case \

@@ -195,7 +195,7 @@ TEST_CASE("masks are holds minus running jobs, whatever the order of events")
 
 TEST_CASE("the saved ledger survives being cut anywhere")
 {
-	const Hold a{key(1), "n1", {0, 7}, 0, 100}, b{key(2), "n2", {}, 3, 5};
+	const Hold a{key(1), "n1", {0, 7}, 0, 100}, b{key(2), "n2", {}, 3, 5, true};
 	const Released r{key(3), "root (uid 0)"};
 	const std::string text = "{\"v\":1}\n" + journal_line(a) + journal_line(b) + journal_line(r) + journal_line(key(1));
 	auto all = parse_journal(text);

@@ -223,6 +223,11 @@ TEST_CASE("what a pod held that lost its node to a backup of etcd is not free wh
 	w.fail["bind"] = std::deque<int>(20, 403);
 	w.list_pods();
 	w.run();
+	const bool slurmctld_restarts = GENERATE(false, true);
+	if (slurmctld_restarts) {
+		w.restart();
+		w.run();
+	}
 	w.user_deletes("p", 0);
 	w.run();
 	w.slurm_ends("p", SK8_JOB_CANCELLED);
