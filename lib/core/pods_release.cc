@@ -59,6 +59,7 @@ Result<std::string> PodsController::release_by_hand(const std::string &uid, cons
 	// Of a pod without a node there is nothing to be said: once it has one it holds it.
 	if (!e.pod || !e.bound_node.empty())
 		remember_release(e, by);
+	e.adopting |= e.bound_node.empty(); // perhaps by a slurmctld that died: see mirror()
 	sync(uid);
 	end_of_turn();
 	if (auto saved = save_journal(); !saved) // also before Kubernetes has been listed

@@ -34,6 +34,7 @@ const std::vector<MutantInfo> &mutants()
 		{mask_without_memory, "mask-without-memory", "masks hide cores only"},
 		{adoption_masks_nothing, "adoption-masks-nothing", "cores without a number are not hidden"},
 		{word_forgotten, "word-forgotten", "who was released by hand is not known after a restart"},
+		{masks_let_go, "masks-let-go", "the engine lets masks go itself, at once"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;

@@ -43,6 +43,7 @@ enum class Mutant {
 	adoption_masks_nothing,
 	unknown_nodes_open,
 	word_forgotten,
+	masks_let_go,
 };
 
 struct MutantInfo {

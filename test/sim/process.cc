@@ -199,6 +199,7 @@ void Process::tell_engine(const PodKey &key, const Job &job)
 
 void Process::job_start(const sk8_job &abi)
 {
+	hooks_++;
 	auto key = PodKey::from_mark(abi.mark);
 	const Job job = core::job_from_abi(abi);
 	holds_.job_started(*key, job);
@@ -207,6 +208,7 @@ void Process::job_start(const sk8_job &abi)
 
 void Process::job_fini(const sk8_job &abi)
 {
+	hooks_++;
 	auto key = PodKey::from_mark(abi.mark);
 	const Job job = core::job_from_abi(abi);
 	if (out_.mutant == Mutant::late_leaving_mask)
@@ -218,6 +220,7 @@ void Process::job_fini(const sk8_job &abi)
 
 void Process::reconfigure()
 {
+	hooks_++;
 	if (in_charge_) {
 		worker_->reread();
 		return plan_round(0);
@@ -313,13 +316,38 @@ void Process::turn(const std::function<void()> &f)
 {
 	if (!controller_ || dying_)
 		return;
-	f();
+	watching_masks(f);
 	if (std::exchange(turn_ends_, true))
 		return;
 	later(out_.dice.between("turn", 0, 2 * ms), [this] {
 		turn_ends_ = false;
-		controller_->end_of_turn();
+		watching_masks([this] { controller_->end_of_turn(); });
 	});
+}
+
+static bool covers(const core::NodeMask &m, const core::NodeMask &was)
+{
+	return (m.whole || !was.whole) && m.more_cores >= was.more_cores && m.memory_mb >= was.memory_mb &&
+	       std::ranges::includes(m.cores, was.cores);
+}
+
+// The engine's thread has none of slurmctld's locks: a mask that went away meanwhile would
+// give its cores to whoever is asked next, in the midst of a pass of the scheduler.
+void Process::watching_masks(const std::function<void()> &f)
+{
+	const auto before = holds_.masks();
+	const int hooks = hooks_;
+	f();
+	if (out_.mutant == Mutant::masks_let_go)
+		holds_.let_masks_go();
+	const auto after = holds_.masks();
+	if (!before || before == after || hooks != hooks_)
+		return;
+	for (const auto &was : before->masks)
+		if (!after || std::ranges::none_of(after->masks, [&](const core::NodeMask &m) {
+			    return m.node == was.node && covers(m, was);
+		    }))
+			violation = "I3: a mask of node " + was.node + " goes without slurmctld's locks";
 }
 
 void Process::post(std::function<void()> f)

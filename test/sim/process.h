@@ -73,6 +73,7 @@ private:
 	void start_engine();
 	// An event of the engine's thread.
 	void turn(const std::function<void()> &f);
+	void watching_masks(const std::function<void()> &f);
 	void plan_round(Micros delay);
 	void tell_engine(const core::PodKey &key, const core::Job &job);
 	void later(Micros delay, std::function<void()> f);
@@ -104,7 +105,7 @@ private:
 	std::unique_ptr<core::PodsController> controller_;
 	bool alive_ = true, dying_ = false, in_charge_ = false;
 	int effects_left_ = -1;
-	int timers_ = 0, faults_ = 0;
+	int timers_ = 0, faults_ = 0, hooks_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
 	bool turn_ends_ = false, wake_is_coming_ = false;

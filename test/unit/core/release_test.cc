@@ -239,6 +239,9 @@ TEST_CASE("the job of a pod that was to start only where it was kept is made ane
 	w.run(Millis(5'000));
 	REQUIRE(report(w, uid).pod == PodState::kept);
 	REQUIRE(w.count("submit") > 1);
+	const bool before_the_lists = GENERATE(false, true);
+	if (before_the_lists)
+		w.restart();
 
 	REQUIRE(w.controller->release_by_hand(uid, "root (uid 0)", true));
 	w.run(Millis(5'000));
