@@ -231,8 +231,10 @@ void Judge::pod_event(const ApiEvent &event)
 	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);
 	if (t.protected_ && runs)
 		violation("I3: the object of pod " + t.name + " vanishes with our consent while it runs");
-	// the finalizer is sent with the Binding, and either may be slow
-	const bool just_bound = t.bound > 0 && time_.now() - t.bound_at < 5 * second;
+	// The finalizer is sent with the Binding, and either may be slow; nobody may add one to
+	// what is being deleted.
+	const Micros last_chance = t.deleted >= 0 ? t.deleted : time_.now();
+	const bool just_bound = t.bound > 0 && last_chance - t.bound_at < 5 * second;
 	t.word = t.told = false;
 	t.gone = true;
 	t.excused = trouble_ || just_bound || t.restored;
