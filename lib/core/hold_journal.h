@@ -18,7 +18,7 @@
 #define SK8_CORE_HOLD_JOURNAL_H
 
 #include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "lib/base/result.h"
 #include "lib/core/hold_table.h"
@@ -33,6 +33,25 @@ public:
 	virtual void released(const Released &r) = 0;
 	// What was appended is on disk when this returns ok. Before that nothing may be bound.
 	virtual Result<void> flush() = 0;
+};
+
+// What a journal's text is; where it goes is flush()'s.
+class JournalText : public HoldJournal {
+public:
+	// known: what parse_journal() gave, or the table has by now.
+	explicit JournalText(const Ledger &known);
+	void hold(const Hold &h) override;
+	void free(const PodKey &key) override;
+	void released(const Released &r) override;
+
+protected:
+	std::string whole() const; // written anew, without history
+	std::size_t live() const { return live_.size(); } // its lines, but for the first
+	std::string pending_;      // lines to append
+
+private:
+	void append(const PodKey &key, std::string line);
+	std::unordered_map<std::string, std::string> live_; // mark -> line
 };
 
 // Parses a saved ledger. Lines that make no sense are an error (with the line

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "lib/base/file.h"
 #include "lib/core/hold_journal.h"
@@ -23,24 +22,17 @@ struct SavedLedger {
 // Reads from the disk. An error means that the file exists and cannot be believed.
 Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid);
 
-class LedgerFile final : public HoldJournal {
+class LedgerFile final : public JournalText {
 public:
 	// known: what load_ledger() gave, or the table has by now.
-	LedgerFile(std::string path, const Ledger &known);
-
-	void hold(const Hold &h) override;
-	void free(const PodKey &key) override;
-	void released(const Released &r) override;
+	LedgerFile(std::string path, const Ledger &known) : JournalText(known), path_(std::move(path)) {}
 	Result<void> flush() override;
 
 private:
-	void append(const PodKey &key, std::string line);
 	Result<void> write();
 	Result<void> rewrite();
 
 	std::string path_;
-	std::unordered_map<std::string, std::string> live_; // mark -> line
-	std::string pending_;
 	std::size_t lines_ = 0; // in the file
 	std::optional<AppendFile> file_;
 };

@@ -17,6 +17,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_server.h \
 	lib/core/control_socket.cc \
 	lib/core/control_socket.h \
+	lib/core/hold_journal.cc \
 	lib/core/hold_journal.h \
 	lib/core/hold_table.cc \
 	lib/core/hold_table.h \

@@ -6,8 +6,6 @@
 
 namespace sk8::sim {
 
-static constexpr char header[] = "{\"v\":1}\n";
-
 core::Ledger Disk::saved() const
 {
 	auto parsed = core::parse_journal(ledger);
@@ -22,34 +20,8 @@ bool Disk::holds(const std::string &uid, const std::string &node) const
 
 Journal::Journal(Disk &disk, const core::Ledger &known, std::function<bool()> may,
 		 std::function<std::size_t(std::size_t)> torn)
-	: disk_(disk), may_(std::move(may)), torn_(std::move(torn))
+	: JournalText(known), disk_(disk), may_(std::move(may)), torn_(std::move(torn))
 {
-	for (const auto &h : known.holds)
-		live_[h.key.mark()] = core::journal_line(h);
-	for (const auto &r : known.released)
-		live_[r.key.mark()] = core::journal_line(r);
-}
-
-void Journal::hold(const core::Hold &h)
-{
-	append(h.key, core::journal_line(h));
-}
-
-void Journal::released(const core::Released &r)
-{
-	append(r.key, core::journal_line(r));
-}
-
-void Journal::append(const core::PodKey &key, std::string line)
-{
-	pending_ += line;
-	live_[key.mark()] = std::move(line);
-}
-
-void Journal::free(const core::PodKey &key)
-{
-	live_.erase(key.mark());
-	pending_ += core::journal_line(key);
 }
 
 Result<void> Journal::flush()
@@ -68,9 +40,7 @@ Result<void> Journal::flush()
 		return Error{"No space left on device"};
 	}
 	if (!open_) {
-		disk_.ledger = header;
-		for (const auto &[mark, line] : live_)
-			disk_.ledger += line;
+		disk_.ledger = whole();
 		disk_.found = open_ = true;
 	} else {
 		disk_.ledger += pending_;

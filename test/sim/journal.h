@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// The saved ledger without a file: the text is that of lib/core/ledger_file, what
+// The saved ledger without a file: the text is that of lib/core/hold_journal, and what
 // survives a crash is what was flushed, perhaps with half a line behind it.
 #ifndef SK8_SIM_JOURNAL_H
 #define SK8_SIM_JOURNAL_H
 
 #include <functional>
 #include <string>
-#include <unordered_map>
 
 #include "lib/core/hold_journal.h"
 
@@ -22,25 +21,18 @@ struct Disk {
 	bool holds(const std::string &uid, const std::string &node) const;
 };
 
-class Journal final : public core::HoldJournal {
+class Journal final : public core::JournalText {
 public:
 	// may: false if slurmctld dies here; torn: how much of a text reaches the disk then.
 	Journal(Disk &disk, const core::Ledger &known, std::function<bool()> may,
 		std::function<std::size_t(std::size_t)> torn);
 
-	void hold(const core::Hold &h) override;
-	void free(const core::PodKey &key) override;
-	void released(const core::Released &r) override;
 	Result<void> flush() override;
 
 private:
-	void append(const core::PodKey &key, std::string line);
-
 	Disk &disk_;
 	std::function<bool()> may_;
 	std::function<std::size_t(std::size_t)> torn_;
-	std::unordered_map<std::string, std::string> live_; // mark -> line
-	std::string pending_;
 	bool open_ = false, dead_ = false;
 };
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/hold_journal.h"
+
+#include <variant>
+
+#include "lib/base/json.h"
+#include "lib/base/text.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_cores = 65536;
+static constexpr std::size_t max_node = 255;
+static constexpr char header[] = "{\"v\":1}\n";
+
+// ---- lines ----
+
+std::string journal_line(const Hold &h)
+{
+	Json cores = Json::array();
+	for (auto c : h.cores)
+		cores.append(Json::integer(c));
+	Json line = Json::object();
+	line.set("hold", h.key.mark()).set("node", h.node).set("cores", cores);
+	line.set("more", Json::integer(h.more_cores));
+	line.set("mb", Json::integer(static_cast<std::int64_t>(h.memory_mb)));
+	if (h.lost_node)
+		line.set("lost_node", Json::boolean(true));
+	return line.dump() + '\n';
+}
+
+std::string journal_line(const Released &r)
+{
+	return Json::object().set("gone", r.key.mark()).set("by", r.by).dump() + '\n';
+}
+
+std::string journal_line(const PodKey &freed)
+{
+	return Json::object().set("free", freed.mark()).dump() + '\n';
+}
+
+static std::optional<Hold> read_hold(const Json &line)
+{
+	Hold h;
+	auto key = PodKey::from_mark(line["hold"].str());
+	h.node = line["node"].str();
+	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
+	const Json cores = line["cores"];
+	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 ||
+	    !cores.is_array() || cores.size() > max_cores)
+		return std::nullopt;
+	for (std::size_t i = 0; i < cores.size(); i++) {
+		const std::int64_t c = cores.at(i).integer_or(-1);
+		if (c < 0 || c > UINT16_MAX)
+			return std::nullopt;
+		h.cores.push_back(static_cast<std::uint16_t>(c));
+	}
+	h.key = std::move(*key);
+	h.more_cores = static_cast<std::uint32_t>(more);
+	h.memory_mb = static_cast<std::uint64_t>(mb);
+	h.lost_node = line["lost_node"].boolean_or(false);
+	return h;
+}
+
+static std::optional<Released> read_released(const Json &line)
+{
+	auto key = PodKey::from_mark(line["gone"].str());
+	const std::string by(line["by"].str());
+	if (!key || by.empty() || by.size() > Released::max_by || !is_printable(by))
+		return std::nullopt;
+	return Released{std::move(*key), by};
+}
+
+// The last line about a pod is what counts.
+using Known = std::unordered_map<std::string, std::variant<Hold, Released>>; // by mark
+
+static bool apply_line(const Json &line, Known &known)
+{
+	if (line["hold"].is_string()) {
+		auto h = read_hold(line);
+		if (h)
+			known[h->key.mark()] = std::move(*h);
+		return h.has_value();
+	}
+	if (line["gone"].is_string()) {
+		auto r = read_released(line);
+		if (r)
+			known[r->key.mark()] = std::move(*r);
+		return r.has_value();
+	}
+	const std::string freed(line["free"].str());
+	if (!PodKey::from_mark(freed))
+		return false;
+	known.erase(freed);
+	return true;
+}
+
+Result<Ledger> parse_journal(std::string_view text)
+{
+	Known known;
+	std::size_t number = 0;
+	while (!text.empty()) {
+		const std::size_t end = text.find('\n');
+		if (end == text.npos)
+			break; // cut short by a crash: never acknowledged
+		auto line = Json::parse(text.substr(0, end));
+		text.remove_prefix(end + 1);
+		number++;
+		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, known));
+		if (!good)
+			return Error{"line " + std::to_string(number) + " is damaged or of a newer version"};
+	}
+	Ledger out;
+	for (auto &[mark, line] : known) {
+		if (auto *h = std::get_if<Hold>(&line))
+			out.holds.push_back(std::move(*h));
+		else
+			out.released.push_back(std::get<Released>(std::move(line)));
+	}
+	return out;
+}
+
+// ---- journal ----
+
+JournalText::JournalText(const Ledger &known)
+{
+	for (const Hold &h : known.holds)
+		live_[h.key.mark()] = journal_line(h);
+	for (const Released &r : known.released)
+		live_[r.key.mark()] = journal_line(r);
+}
+
+void JournalText::hold(const Hold &h)
+{
+	append(h.key, journal_line(h));
+}
+
+void JournalText::released(const Released &r)
+{
+	append(r.key, journal_line(r));
+}
+
+void JournalText::append(const PodKey &key, std::string line)
+{
+	pending_ += line;
+	live_[key.mark()] = std::move(line);
+}
+
+void JournalText::free(const PodKey &key)
+{
+	live_.erase(key.mark());
+	pending_ += journal_line(key);
+}
+
+std::string JournalText::whole() const
+{
+	std::string text = header;
+	for (const auto &[mark, line] : live_)
+		text += line;
+	return text;
+}
+
+} // namespace sk8::core
