@@ -40,9 +40,11 @@ def server_up(folder, *options):
 def api_server(*options):
 	folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
 	server_up(folder, *options)
-	yield folder
-	run(f"{TEST}/kubesim/down", folder)
-	shutil.rmtree(folder)
+	try:
+		yield folder
+	finally:
+		run(f"{TEST}/kubesim/down", folder)
+	shutil.rmtree(folder)  # if it went well: else its logs may help
 
 
 @pytest.fixture
