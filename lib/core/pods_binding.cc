@@ -154,6 +154,7 @@ void PodsController::place_and_bind()
 			continue;
 		}
 		e.op = Op::binding;
+		e.proved_over = false; // etcd from a backup may have brought it back from that
 		ports_.journal.hold(*hold);
 		placed.emplace_back(uid, std::move(*hold));
 	}

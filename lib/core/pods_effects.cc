@@ -168,6 +168,11 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 			reports_.event(e.key, {false, std::string(names::event_queued),
 					       "queued as Slurm job " + std::to_string(r.job.ref.id)});
 		log_pod(info, e.key, r.job.ref.id, "%s", e.adopting ? "adopted" : "queued");
+		// It may have other cores than the hold says, which others may get now. Is there none,
+		// the pod has ended meanwhile, and nothing would free what was held from now on.
+		if (e.adopting && ports_.holds.held(e.key))
+			if (const auto hold = ports_.holds.place(e.key, r.job.ref))
+				ports_.journal.hold(*hold);
 		set_job(e, r.job, ports_.timer.now());
 		return;
 	}

@@ -63,6 +63,7 @@ EXTRA_DIST += \
 	test/sim/traces/22.05.8/queue.trace \
 	test/sim/traces/22.05.8/start-and-end.trace \
 	test/slurm/record_traces \
+	test/sim/regressions/adopted-elsewhere.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/ended-before-deletion.case \
@@ -75,6 +76,7 @@ EXTRA_DIST += \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
+	test/sim/regressions/over-and-lost.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
 	test/sim/regressions/pinned-job.case \

@@ -1089,6 +1089,42 @@ TEST_CASE("a pod that a GET did not find and that is there again is adopted")
 	CHECK(w.count("submit") == 2);
 }
 
+TEST_CASE("a pod that was over, that a backup of etcd brings back and that is lost then is known as lost")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	w.kubelet_ends("p", 0);
+	w.run(Millis(2'000));
+	kube::Pod &p = w.pod("p");
+	p.phase = "Pending";
+	p.node_name.clear();
+	p.started_at = 0;
+	p.containers.clear();
+	w.list_pods();
+	w.run(Millis(2'000));
+	w.slurm_starts("p", "n2");
+	w.run();
+	REQUIRE(w.journal.holds(uid));
+	w.pods.erase("p"); // another backup, which does not know it
+	w.list_pods();
+	w.run(Millis(5'000));
+	CHECK(w.controller->size() == 1);
+	CHECK(w.controller->release_by_hand(uid, "root (uid 0)", true));
+}
+
+TEST_CASE("what an adopted pod's job got is what the saved ledger says it holds")
+{
+	World w;
+	w.create_running("p"); // on core 0
+	w.slurm_forgets("p");
+	w.restart();
+	w.run(Millis(2'000));
+	REQUIRE(w.job_of("p")->cores == std::vector<std::uint16_t>{5});
+	const auto saved = w.journal.saved().holds;
+	REQUIRE(saved.size() == 1);
+	CHECK(saved[0].cores == std::vector<std::uint16_t>{5});
+}
+
 TEST_CASE("late news of a pod whose end a GET has told masks nothing again")
 {
 	World w;
