@@ -92,7 +92,7 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 		who += (who.empty() ? "" : ", ") + name + " " + std::to_string(c) + " cores " + std::to_string(m) + " MB";
 	};
 	for (const auto &p : slurm_->processes())
-		if (p.node == node)
+		if (p.node == node && !p.forgotten) // Slurm ends it when its node registers
 			add(static_cast<std::uint64_t>(p.cores), p.memory, "batch job " + std::to_string(p.job_id));
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.node == node && c.state == State::running && c.uid != but_pod)

@@ -62,6 +62,10 @@ void ModelSlurm::load()
 	select_.clear();
 	for (auto &[name, n] : select_.nodes)
 		n.usable = false; // until it registers
+	for (auto &p : processes_) {
+		const SlurmJob *job = find(p.job_id);
+		p.forgotten = !job || job->pending() || job->submit_time != p.submit_time;
+	}
 	for (auto &[id, job] : jobs_) {
 		if (!job.live())
 			plan_purge(job);

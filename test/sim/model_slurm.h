@@ -53,6 +53,7 @@ struct BatchProcess {
 	std::string node;
 	int cores;
 	std::uint64_t memory;
+	bool forgotten = false; // slurmctld was killed before it had saved its start
 };
 
 class ModelSlurm {
