@@ -26,6 +26,7 @@ static bool remembers(const core::Ledger &ledger, const std::string &uid)
 void Judge::slurm_crashed(const core::Ledger &on_disk)
 {
 	crashes_++;
+	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did
 	for (const auto &h : on_disk.holds) {
 		PodTruth &t = pods_.at(h.key.uid);
