@@ -32,6 +32,8 @@ std::string PodsController::cores_held_by_others(const Entry &e) const
 
 void PodsController::bind(Entry &e)
 {
+	if (e.binding_overdue)
+		return end_unbound(e);
 	// Two that want the same port can be started together: the second one goes back.
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
@@ -243,12 +245,19 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
 	back_off(e, "cannot be bound: " + why, at_least);
-	if (e.job && e.job->running() && ports_.timer.now() - e.binding_since > settings_.pods.bind_timeout) {
-		log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
-		reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
-		keep_only_if_unsure(e);
-		end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
-	}
+	if (!e.job || !e.job->running() || ports_.timer.now() - e.binding_since <= settings_.pods.bind_timeout)
+		return;
+	e.binding_overdue = e.doubted; // it may be bound: the table looks, and comes to bind() only if it is not
+	if (!e.doubted)
+		end_unbound(e);
+}
+
+void PodsController::end_unbound(Entry &e)
+{
+	log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
+	reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
+	keep_only_if_unsure(e);
+	end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
 }
 
 } // namespace sk8::core

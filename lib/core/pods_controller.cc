@@ -63,6 +63,7 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty()) {
 		e.bound_node = pod->node_name;
+		e.binding_overdue = false;
 		e.lost_node = false;
 	}
 	if (e.bound_node.empty())
@@ -195,6 +196,7 @@ void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
 		e.delete_sent = false;
 		e.delete_latency_told = false;
 		e.binding_since = Millis(0);
+		e.binding_overdue = false;
 	}
 	if (!e.job || other)
 		e.excluded = job.excluded_nodes;

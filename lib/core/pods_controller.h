@@ -123,6 +123,7 @@ private:
 		int protect_failures = 0;
 		Millis protect_at{0};     // the end of that wait
 		Millis binding_since{0};  // of the first try for this job
+		bool binding_overdue = false; // refused after bindTimeout; a look must tell before its job ends
 		bool binding_unsure = false; // one was sent for what it holds and may still take effect
 		Millis ending_since{0};   // of the first try of end_where_it_ran()
 		bool delete_sent = false;
@@ -196,6 +197,7 @@ private:
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
 	void binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
+	void end_unbound(Entry &e);
 
 	// Wraps an answer: finds the entry again, ends its op, calls f, then sync().
 	template <class Reply>

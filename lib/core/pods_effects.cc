@@ -307,6 +307,7 @@ void PodsController::drop_job(Entry &e)
 	e.job.reset();
 	e.excluded.clear();
 	e.binding_since = e.ending_since = Millis(0);
+	e.binding_overdue = false;
 	e.delete_sent = false;
 }
 

@@ -351,6 +351,25 @@ TEST_CASE("a Binding that never succeeds ends the job, keeps the pod, and tries 
 	CHECK(w.exists("p"));
 }
 
+TEST_CASE("a Binding that may have arrived ends no job before the pod was looked at, bindTimeout or not")
+{
+	World w;
+	const bool arrives = GENERATE(true, false);
+	const int status = GENERATE(500, 504);
+	CAPTURE(arrives, status);
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(100, arrives ? 403 : status);
+	w.slurm_starts("p");
+	w.run(Millis(50'000));
+	REQUIRE(w.job_of("p")->running());
+	w.answer_of_that = status;
+	w.binding_arrives_without_answer = arrives; // the next one, which is after bindTimeout
+	w.run(Millis(150'000));
+	CHECK(w.jobs[0].job.ended() == !arrives);
+	CHECK((w.pod("p").node_name == "n1") == arrives);
+}
+
 TEST_CASE("a pod whose Binding may still arrive goes back to the node that is kept for it")
 {
 	World w;

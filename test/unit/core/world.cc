@@ -240,7 +240,7 @@ void World::bind(const PodKey &key, const std::string &node,
 	p->node_name = node;
 	binding_annotations = annotations;
 	changed(key.name);
-	answer(done, std::exchange(binding_arrives_without_answer, false) ? 0 : 201);
+	answer(done, std::exchange(binding_arrives_without_answer, false) ? answer_of_that : 201);
 }
 
 void World::delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done)

@@ -126,6 +126,7 @@ public:
 	std::map<std::string, std::deque<int>> fail; // verb -> HTTP status, in turn; 0 = no answer
 	static constexpr int not_sent = -1;          // ... or it never left
 	bool binding_arrives_without_answer = false;
+	int answer_of_that = 0; // what it gets in place of 201
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
 	bool nodes_take_jobs = true; // false: nothing starts where a pod is
