@@ -95,7 +95,7 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 		if (p.node == node && !p.forgotten) // Slurm ends it when its node registers
 			add(static_cast<std::uint64_t>(p.cores), p.memory, "batch job " + std::to_string(p.job_id));
 	for (const auto &[key, c] : kubelet_->containers())
-		if (c.node == node && c.state == State::running && c.uid != but_pod)
+		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown)
 			add(static_cast<std::uint64_t>(c.program.cores), static_cast<std::uint64_t>(c.program.memory), "pod " + c.pod);
 	if (more)
 		add(more->cpus, more->memory_mb, "job " + std::to_string(more->id) + " that starts");
@@ -237,6 +237,7 @@ void Judge::pod_event(const ApiEvent &event)
 	const bool just_bound = t.bound > 0 && last_chance - t.bound_at < 5 * second;
 	t.word = t.told = false;
 	t.gone = true;
+	t.unknown = runs && state_lost_ && !holds_something(event.pod->meta.uid);
 	t.excused = trouble_ || just_bound || t.restored;
 	// It never had a node, or its kubelet had seen its end.
 	t.tells = event.pod->node_name.empty() ? !t.node_forgotten : core::kubelet_reports_over(*event.pod);

@@ -51,6 +51,7 @@ public:
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	void slurm_crashed(const core::Ledger &on_disk);
+	void state_lost() { state_lost_ = true; } // StateSaveLocation
 	void etcd_restored();
 	void no_more_restores() { restores_ = false; }
 	void node_is_gone(const std::string &node) { gone_.insert(node); } // for good
@@ -121,6 +122,7 @@ private:
 		bool gone = false;         // its object
 		bool tells = false;        // ... whose last state says that nothing of it runs or will
 		bool told = false;         // ... which the engine has seen
+		bool unknown = false;      // ... while it ran, and nobody is left who knows that it does
 		bool excused = false;      // ... which could go although we had not protected it
 		bool released = false;     // by hand
 		bool said = false;         // ... and that is not forgotten
@@ -148,7 +150,7 @@ private:
 	std::map<Ref, std::uint32_t> priorities_;
 	std::set<std::string> gone_; // nodes
 	int crashes_ = 0;
-	bool trouble_ = false, restores_ = true, excuses_ = true;
+	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;
 };
 

@@ -71,6 +71,7 @@ void World::crash()
 		// limit, told in doc/reliability.md.
 		dead_.back()->lose_requests();
 		slurm_.lose_state();
+		judge_.state_lost();
 		disk_ = {};
 	}
 	time_.after(down_, [this] { boot(); });
