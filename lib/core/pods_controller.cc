@@ -264,6 +264,7 @@ void PodsController::maybe_start()
 void PodsController::sync_all()
 {
 	std::vector<std::pair<std::int64_t, std::string>> by_age;
+	by_age.reserve(entries_.size());
 	for (const auto &[uid, e] : entries_)
 		by_age.emplace_back(e.pod ? e.pod->meta.creation_time : 0, uid);
 	std::ranges::sort(by_age);
