@@ -3,7 +3,7 @@
 // Times as Kubernetes writes them, by the Gregorian calendar.
 #include "lib/base/text.h"
 
-#include <algorithm>
+#include <chrono>
 
 namespace sk8 {
 
@@ -21,38 +21,6 @@ int digits(std::string_view text, std::size_t at, std::size_t count)
 		n = 10 * n + (c - '0');
 	}
 	return n;
-}
-
-// Days between 1970-01-01 and a date of the Gregorian calendar, and back. An era is
-// 400 years, a year begins in March so that the leap day is its last.
-std::int64_t days_from_date(std::int64_t year, int month, int day)
-{
-	year -= month <= 2;
-	const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
-	const std::int64_t of_era = year - era * 400;
-	const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-void date_from_days(std::int64_t days, std::int64_t &year, int &month, int &day)
-{
-	days += 719468;
-	const std::int64_t era = (days >= 0 ? days : days - 146096) / 146097;
-	const std::int64_t of_era = days - era * 146097;
-	const std::int64_t y =
-		(of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	const std::int64_t of_year = of_era - (365 * y + y / 4 - y / 100);
-	const auto m = static_cast<int>((5 * of_year + 2) / 153);
-	day = static_cast<int>(of_year - (153 * m + 2) / 5 + 1);
-	month = m < 10 ? m + 3 : m - 9;
-	year = y + era * 400 + (month <= 2);
-}
-
-int days_of_month(int year, int month)
-{
-	static constexpr int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-	return days[month - 1] + (month == 2 && leap);
 }
 
 // "Z" or "+01:00" to seconds east of UTC.
@@ -73,8 +41,10 @@ std::optional<std::int64_t> rfc3339_seconds(std::string_view text)
 	const int year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
 	const int hour = digits(text, 11, 2), minute = digits(text, 14, 2);
 	int second = digits(text, 17, 2);
-	if (year < 0 || month < 1 || month > 12 || day < 1 || day > days_of_month(year, month) ||
-	    hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+	if (year < 0 || month < 0 || day < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+		return {};
+	const auto date = std::chrono::year(year) / month / day;
+	if (!date.ok())
 		return {};
 	if (text[4] != '-' || text[7] != '-' || (text[10] != 'T' && text[10] != 't') ||
 	    text[13] != ':' || text[16] != ':')
@@ -91,7 +61,7 @@ std::optional<std::int64_t> rfc3339_seconds(std::string_view text)
 		return {};
 	if (second == 60)
 		second = 59;
-	return days_from_date(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - *zone;
+	return std::chrono::sys_days(date).time_since_epoch().count() * 86400 + hour * 3600 + minute * 60 + second - *zone;
 }
 
 } // namespace
@@ -111,13 +81,13 @@ std::string date_and_time(std::int64_t seconds)
 {
 	constexpr std::int64_t first = -62167219200, last = 253402300799; // years 0 and 9999
 	seconds = seconds < first ? first : seconds > last ? last : seconds;
-	const std::int64_t days = (seconds >= 0 ? seconds : seconds - 86399) / 86400;
-	const auto of_day = static_cast<int>(seconds - days * 86400);
-	std::int64_t year = 0;
-	int month = 0, day = 0;
-	date_from_days(days, year, month, day);
-	return strprintf("%04d-%02d-%02dT%02d:%02d:%02d", static_cast<int>(year), month, day,
-			 of_day / 3600, of_day / 60 % 60, of_day % 60);
+	const std::chrono::sys_seconds when{std::chrono::seconds(seconds)};
+	const auto midnight = std::chrono::floor<std::chrono::days>(when);
+	const std::chrono::year_month_day date(midnight);
+	const std::chrono::hh_mm_ss time(when - midnight);
+	return strprintf("%04d-%02u-%02uT%02d:%02d:%02d", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+			 static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+			 static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()));
 }
 
 } // namespace
