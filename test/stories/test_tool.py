@@ -112,12 +112,17 @@ def test_what_was_released_stays_free_after_a_restart_while_its_object_is_there(
 	wait_for("a ledger without it", lambda: not remembered(), 30)
 
 
+def heed_interrupt():
+	"""Shells have what they run in the background ignore SIGINT, and its children inherit that."""
+	signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def watching(stand, tmp_path, *words):
 	"""slurm-k8s status --watch while it runs: yields a function that says what it has printed so far."""
 	out = tmp_path / "out"
 	with open(out, "w", encoding="utf-8") as file, subprocess.Popen([TOOL, "status", "--watch", *words],
-			stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **stand.env}) as process:
+			stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **stand.env}, preexec_fn=heed_interrupt) as process:
 		try:
 			yield out.read_text
 			process.send_signal(signal.SIGINT)  # as Ctrl-C does
