@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the watches and the Slurm thread tell of pods, nodes and jobs: it is written down,
+// and pods_controller.cc decides what follows.
+#include "lib/core/pods_controller.h"
+
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+// ---- Kubernetes ----
+
+void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
+{
+	e.absent = e.doubted = false;
+	const bool other_volumes = e.pod && e.pod->claims != pod->claims;
+	if (other_volumes)
+		e.volumes_known = false;
+	// A new version may mend what was refused; the settings' part stays.
+	if (e.pod && e.pod->meta.resource_version != pod->meta.resource_version &&
+	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
+		e.refusal.clear();
+	e.pod = pod;
+	if (e.deleted_alive_at == 0 && deleted_alive(*pod))
+		e.deleted_alive_at = deletion_asked_at(*pod);
+	if (!pod->node_name.empty()) {
+		e.bound_node = pod->node_name;
+		e.binding_overdue = false;
+		e.lost_node = false;
+	}
+	if (e.bound_node.empty())
+		forget_release(e); // what it gets from now on was not what the person meant
+}
+
+void PodsController::pods_replaced(const std::string &scheduler_name, const std::vector<kube::PodPtr> &pods)
+{
+	std::set<std::string> listed;
+	for (const auto &pod : pods) {
+		listed.insert(pod->meta.uid);
+		Entry &e = entry(key_of(*pod));
+		set_pod(e, pod);
+		e.watched = true;
+		if (pod->node_name.empty() && !e.bound_node.empty())
+			doubt(e); // the list is older than its Binding, or etcd is: sync() looks
+		e.delete_sent &= pod->meta.deleting; // or older than our DELETE, which may come twice
+	}
+	for (auto &[uid, e] : entries_)
+		if (e.pod && e.pod->scheduler_name == scheduler_name && !listed.contains(uid)) {
+			e.pod.reset(); // not in the list is no proof: sync() looks
+			e.watched = false;
+		}
+	vanished_.clear();
+	lists_.insert(scheduler_name);
+	maybe_start();
+	sync_all();
+}
+
+// The watch may be behind what a GET has told: that nothing of it runs any more stays true.
+bool PodsController::older_than_known(const Entry &e, const kube::Pod &news)
+{
+	return e.proved_over && e.pod && e.pod->node_name == news.node_name && kubelet_reports_over(*e.pod) &&
+	       !kubelet_reports_over(news);
+}
+
+void PodsController::pod_changed(const kube::PodPtr &pod)
+{
+	Entry &e = entry(key_of(*pod));
+	e.watched = true;
+	const bool still_doubted = e.doubted && pod->node_name.empty() && !e.bound_node.empty();
+	if (still_doubted || vanished_.contains(pod->meta.uid)) {
+		e.absent = false;
+		doubt(e); // news from before that GET would bring back what it held
+	} else if (!older_than_known(e, *pod)) {
+		set_pod(e, pod);
+	}
+	sync(pod->meta.uid);
+}
+
+void PodsController::pod_removed(const kube::PodPtr &last)
+{
+	Entry &e = entry(key_of(*last));
+	e.watched = false;
+	e.outdated = e.op == Op::looking;
+	// A GET said so before, and whatever it held has been settled.
+	const bool settled = vanished_.erase(last->meta.uid) > 0 && !ports_.holds.held(e.key);
+	set_pod(e, last);
+	// Its last state may prove that it is over (release) or never ran (gone); if
+	// not, the absence is checked and then it is lost.
+	const bool over = kubelet_reports_over(*last);
+	// Without node at its end, no Binding that was sent did arrive or can. Of an
+	// object that was rescued only the name is known, and that proves nothing.
+	const bool never_bound = last->node_name.empty() && !last->scheduler_name.empty() && !e.lost_node;
+	const bool had_node = !e.bound_node.empty() || (ports_.holds.held(e.key) && !never_bound);
+	if (over || settled || !had_node) {
+		free_hold(e);
+		e.bound_node.clear();
+		e.absent = true;
+		if (!over)
+			e.pod.reset();
+	} else {
+		e.pod.reset();
+	}
+	sync(e.key.uid);
+}
+
+void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
+{
+	for (const auto &n : nodes)
+		use_changed_ |= use_.set_slots(n->meta.name, n->allocatable_pods);
+	if (nodes_.replace(nodes))
+		nodes_changed();
+}
+
+void PodsController::node_changed(const kube::NodePtr &node)
+{
+	use_changed_ |= use_.set_slots(node->meta.name, node->allocatable_pods);
+	if (nodes_.change(node))
+		nodes_changed();
+}
+
+void PodsController::node_removed(const kube::NodePtr &last)
+{
+	if (nodes_.remove(last->meta.name))
+		nodes_changed();
+}
+
+void PodsController::nodes_changed()
+{
+	for (auto &[uid, e] : entries_) {
+		if (e.refusal_by_nodes) {
+			e.refusal.clear();
+			e.refusal_by_nodes = false;
+		}
+	}
+	maybe_start();
+	sync_unbound();
+}
+
+// ---- Slurm ----
+
+void PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
+{
+	if (nodes_.set_slurm(std::move(nodes)))
+		nodes_changed();
+}
+
+void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
+{
+	const bool other = e.job && e.job->ref != job.ref;
+	// Late news of an older job: a live one is never replaced by a dead one, nor
+	// a newer one by an older one.
+	if (other && (job.ended() || job.ref.submit_time < e.job->ref.submit_time) && !e.job->ended())
+		return;
+	if (e.job && !other && (e.job->ended() || (e.job->running() && job.state == SK8_JOB_PENDING)))
+		return; // states only go forward; a hook may overtake an answer
+	if (!e.job || other || e.job->running() != job.running() || e.job->ended() != job.ended()) {
+		e.job_seen_at = seen_at;
+		e.delete_sent = false;
+		e.delete_latency_told = false;
+		e.binding_since = Millis(0);
+		e.binding_overdue = false;
+	}
+	if (!e.job || other)
+		e.excluded = job.excluded_nodes;
+	// A job that has ended keeps the node it had.
+	const std::string node = !other && e.job ? e.job->node : "";
+	const bool starts = started_ && job.running() && (!e.job || other || !e.job->running());
+	e.job = job;
+	if (job.ended() && job.node.empty())
+		e.job->node = node;
+	if (starts)
+		log_pod(info, e.key, job_id(e), "started on node %s", job.node.c_str());
+}
+
+void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+{
+	std::set<std::pair<std::string, std::uint32_t>> listed; // an id may be another pod's by now
+	for (const auto &[key, job] : jobs) {
+		if (key.cluster != settings_.name)
+			continue;
+		listed.emplace(key.uid, job.ref.id);
+		set_job(entry(key), job, ports_.timer.now());
+	}
+	for (auto &[uid, e] : entries_) {
+		if (e.job && !e.job->ended() && !listed.contains({uid, e.job->ref.id}))
+			drop_job(e); // as job_purged()
+	}
+	jobs_synced_ = true;
+	maybe_start();
+	sync_all();
+}
+
+void PodsController::job_changed(const PodKey &key, const Job &job, Millis seen_at)
+{
+	set_job(entry(key), job, seen_at);
+	sync(key.uid);
+}
+
+void PodsController::job_purged(const PodKey &key, JobRef ref)
+{
+	auto it = entries_.find(key.uid);
+	if (it == entries_.end() || !it->second.job || it->second.job->ref != ref)
+		return;
+	// That Slurm has forgotten a job is no order to end its pod: a waiting pod gets
+	// another job, a bound one is adopted.
+	if (!it->second.job->ended())
+		drop_job(it->second);
+	sync(key.uid);
+}
+
+} // namespace sk8::core
