@@ -5,11 +5,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEMO = os.path.join(TOP, "script", "demo")
+sys.path.insert(0, os.path.join(TOP, "test"))
+from stands.process import heed_interrupt  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the demo needs root")
 
@@ -41,10 +44,8 @@ STORY = [
 
 def start(*options):
 	"""script/demo in a process group of its own; standard output is a pipe."""
-	def listen():  # a shell that runs us in the background has its children ignore Ctrl-C
-		signal.signal(signal.SIGINT, signal.SIG_DFL)
 	return subprocess.Popen([DEMO, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1,
-		start_new_session=True, preexec_fn=listen)
+		start_new_session=True, preexec_fn=heed_interrupt)
 
 
 def processes_of(folder):

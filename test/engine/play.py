@@ -59,6 +59,12 @@ class Play:
 			return all(p["status"].get("phase") == "Running" and p["metadata"].get("finalizers") for p in pods)
 		wait_for(f"{names} to run", all_run, 60)
 
+	def begin(self):
+		"""The two pods that are there before the fault."""
+		self.create("ends", 4)
+		self.create("deleted", 600)
+		self.wait_running("ends", "deleted")
+
 	def left(self):
 		"""Names of pods that have not come to their end: their process and our finalizer."""
 		pods = self.kube.get(PODS)["items"]
@@ -76,18 +82,21 @@ class Play:
 		yield lambda: self.kube.get("/kubesim/faults")["rules"][0]["hits"]
 		assert self.kube.delete("/kubesim/faults").code == 200
 
-	def requests(self):
-		"""What the engine has asked and the server has answered."""
+	def answered(self):
+		"""All requests that the server has answered, in order."""
 		with open(f"{self.folder}/audit.log", encoding="utf-8") as file:
-			return [entry for entry in map(json.loads, file) if entry["user"]["username"] == USER]
+			return [json.loads(line) for line in file]
+
+	def requests(self):
+		"""Those of the engine."""
+		return [entry for entry in self.answered() if entry["user"]["username"] == USER]
 
 	def asked(self):
 		return len(self.requests())
 
 	def codes(self):
 		"""Of all answers to anybody, in order."""
-		with open(f"{self.folder}/audit.log", encoding="utf-8") as file:
-			return [json.loads(line)["responseStatus"]["code"] for line in file]
+		return [entry["responseStatus"]["code"] for entry in self.answered()]
 
 	def storm(self, action, seconds, pause=0.1):
 		"""Does it to all watches, again and again; returns the number of requests that follow."""

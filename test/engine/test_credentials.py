@@ -46,9 +46,7 @@ def token_is_replaced():
 		write(token, "the-first-token")
 		server_knows("the-first-token")
 		with play.engine():
-			play.create("ends", 4)
-			play.create("deleted", 600)
-			play.wait_running("ends", "deleted")
+			play.begin()
 			kill(play)
 			before = len(play.codes())
 			server_knows("the-second-token")
@@ -68,9 +66,7 @@ def certificate_expires():
 	with api_server() as folder:
 		play = Play(folder)
 		with play.engine():
-			play.create("ends", 4)
-			play.create("deleted", 600)
-			play.wait_running("ends", "deleted")
+			play.begin()
 			kill(play)
 			before = play.asked()
 			good = f"{folder}/pki/server.crt"

@@ -75,9 +75,7 @@ def played(name):
 	with api_server() as folder:
 		play = Play(folder)
 		with play.engine():
-			play.create("ends", 4)
-			play.create("deleted", 600)
-			play.wait_running("ends", "deleted")
+			play.begin()
 			requests = hold(play, name)
 			seconds = play.seconds_until_all_is_over()
 		check_bindings(play.kube.get(PODS)["items"], bindings(folder),

@@ -33,12 +33,6 @@ def through(play, link):
 	link.kubeconfig(f"{play.folder}/slurm-k8s.conf", f"{play.folder}/slurm-k8s.conf")
 
 
-def begin(play):
-	play.create("ends", 4)
-	play.create("deleted", 600)
-	play.wait_running("ends", "deleted")
-
-
 def lists(play):
 	"""Complete lists, without those of one object that ask where the server is."""
 	return sum(r["verb"] == "list" and "limit=1" not in r["requestURI"] for r in play.requests())
@@ -48,7 +42,7 @@ def half_open(play):
 	network = DeadNetwork()
 	through(play, Link(server_port(play), network.listener))
 	with play.engine(*network.inside):
-		begin(play)
+		play.begin()
 		before = play.asked()
 		assert network.forget() >= 2  # watches of pods and nodes at least
 		began = time.monotonic()
@@ -65,7 +59,7 @@ def spoiled(play, action):
 	"""All watches for a while; a new one is as it should be, so it is done again and again. Returns how many lists that cost."""
 	with play.engine():
 		play.order(action=action)
-		begin(play)
+		play.begin()
 		listed = lists(play)
 		play.users_act()
 		assert play.storm(action, HOLD, pause=1) <= HOLD * MOST
@@ -86,7 +80,7 @@ def no_bookmarks(play):
 	link = Link(server_port(play))
 	through(play, link)
 	with play.engine():
-		begin(play)
+		play.begin()
 		before, listed = play.asked(), lists(play)
 		for _ in range(2):
 			link.set("cut")
@@ -103,7 +97,7 @@ def restored(play):
 	"""Afterwards the server knows nothing of "made", "deleted" is back, and the versions are far behind what was seen."""
 	data, backup = f"{play.folder}/objects.jsonl", f"{play.folder}/backup"
 	with play.engine():
-		begin(play)
+		play.begin()
 		before = play.asked()
 		shutil.copy(data, backup)
 		play.users_act()

@@ -18,6 +18,11 @@ MEMBER = "SK8_STAND_MEMBER"
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 
 
+def heed_interrupt():
+	"""For preexec_fn: shells have what they run in the background ignore SIGINT, and its children inherit that."""
+	signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start_time(pid):
 	"""Clock ticks since boot at which pid started, None if it is gone or a zombie.
 

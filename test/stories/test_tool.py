@@ -10,6 +10,7 @@ import time
 import pytest
 from command import TOOL, findings, status, tool
 from outage import saved
+from stands.process import heed_interrupt
 from stands.waiting import wait_for
 
 pytestmark = pytest.mark.apis("sim")  # the engine is the same on both
@@ -110,11 +111,6 @@ def test_what_was_released_stays_free_after_a_restart_while_its_object_is_there(
 	assert remembered()
 	pod.wait_gone()
 	wait_for("a ledger without it", lambda: not remembered(), 30)
-
-
-def heed_interrupt():
-	"""Shells have what they run in the background ignore SIGINT, and its children inherit that."""
-	signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
