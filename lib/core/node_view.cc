@@ -24,14 +24,7 @@ NodeView::NodeView(const std::string &selector)
 // few seconds and must not cost anything.
 static bool same_for_placing(const kube::Node &a, const kube::Node &b)
 {
-	auto taints = [](const kube::Node &n) {
-		std::vector<std::string> out;
-		for (const auto &t : n.taints)
-			out.push_back(t.key + '=' + t.value + ':' + t.effect);
-		return out;
-	};
-	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable &&
-	       taints(a) == taints(b);
+	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable && a.taints == b.taints;
 }
 
 bool NodeView::replace(const std::vector<kube::NodePtr> &nodes)
@@ -115,7 +108,8 @@ static std::string signature(const kube::Pod &pod, const std::vector<std::vector
 		add(out, t);
 	out += '\x05';
 	for (const auto &t : pod.tolerations)
-		out += t.key + '\x01' + t.op + '\x01' + t.value + '\x01' + t.effect + '\x03';
+		out += t.key + '\x01' + t.value + '\x01' + std::to_string(static_cast<int>(t.op)) + ',' +
+		       std::to_string(static_cast<int>(t.effect)) + '\x03';
 	for (const auto &terms : volumes) {
 		out += '\x05';
 		for (const auto &t : terms)

@@ -46,16 +46,19 @@ bool matches(const kube::NodeTerm &term, const kube::Node &node)
 					    [&](const auto &r) { return holds(r, node); });
 }
 
+using kube::TaintEffect;
+using kube::TolerationOperator;
+
 bool tolerates(const std::vector<kube::Toleration> &tolerations, const kube::Taint &taint)
 {
 	for (const auto &t : tolerations) {
-		if (!t.effect.empty() && t.effect != taint.effect)
+		if (t.effect == TaintEffect::other || (t.effect != TaintEffect::all && t.effect != taint.effect))
 			continue;
 		if (!t.key.empty() && t.key != taint.key)
 			continue;
-		if (t.op == "Exists")
+		if (t.op == TolerationOperator::exists)
 			return true;
-		if (!t.key.empty() && (t.op.empty() || t.op == "Equal") && t.value == taint.value)
+		if (!t.key.empty() && t.op == TolerationOperator::equal && t.value == taint.value)
 			return true;
 	}
 	return false;
@@ -79,8 +82,6 @@ static bool selector_holds(const kube::Pod &pod, const kube::Node &node)
 std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,
 		      const kube::Node &node)
 {
-	static const kube::Taint cordon{"node.kubernetes.io/unschedulable", "", "NoSchedule"};
-
 	if (!selector_holds(pod, node))
 		return "nodeSelector";
 	if (pod.has_required_node_affinity && !any_matches(pod.required_node_terms, node))
@@ -88,10 +89,11 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 	for (const auto &terms : volumes)
 		if (!any_matches(terms, node))
 			return "a volume is elsewhere";
-	if (node.unschedulable && !tolerates(pod.tolerations, cordon))
+	if (node.unschedulable &&
+	    !tolerates(pod.tolerations, {"node.kubernetes.io/unschedulable", "", TaintEffect::no_schedule}))
 		return "cordoned";
 	for (const auto &taint : node.taints)
-		if (taint.effect != "PreferNoSchedule" && !tolerates(pod.tolerations, taint))
+		if (taint.effect != TaintEffect::prefer_no_schedule && !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
 	return "";
 }

@@ -182,6 +182,24 @@ bool has_required(const Json &affinity)
 	return affinity["requiredDuringSchedulingIgnoredDuringExecution"].size() > 0;
 }
 
+TaintEffect taint_effect(std::string_view text)
+{
+	using enum TaintEffect;
+	static constexpr std::pair<std::string_view, TaintEffect> table[] = {
+		{"", all}, {"NoSchedule", no_schedule}, {"PreferNoSchedule", prefer_no_schedule}, {"NoExecute", no_execute},
+	};
+	for (const auto &[name, effect] : table)
+		if (text == name)
+			return effect;
+	return other;
+}
+
+TolerationOperator toleration_operator(std::string_view text)
+{
+	using enum TolerationOperator;
+	return text.empty() || text == "Equal" ? equal : text == "Exists" ? exists : other;
+}
+
 void decode_constraints(const Json &spec, Pod &pod)
 {
 	pod.node_selector = decode_labels(spec["nodeSelector"], pod.problem);
@@ -199,9 +217,9 @@ void decode_constraints(const Json &spec, Pod &pod)
 	spec["tolerations"].each_item([&](const Json &t) {
 		Toleration out;
 		out.key = word(t["key"], max_key, "a toleration's key", pod.problem);
-		out.op = word(t["operator"], 16, "a toleration's operator", pod.problem);
+		out.op = toleration_operator(word(t["operator"], 16, "a toleration's operator", pod.problem));
 		out.value = word(t["value"], max_name, "a toleration's value", pod.problem);
-		out.effect = word(t["effect"], 32, "a toleration's effect", pod.problem);
+		out.effect = taint_effect(word(t["effect"], 32, "a toleration's effect", pod.problem));
 		pod.tolerations.push_back(std::move(out));
 	});
 }
@@ -411,7 +429,7 @@ Result<NodePtr> decode_node(const Json &object)
 	spec["taints"].each_item([&](const Json &t) {
 		node->taints.push_back({word(t["key"], max_key, "a taint's key", problem),
 					word(t["value"], max_name, "a taint's value", problem),
-					word(t["effect"], 32, "a taint's effect", problem)});
+					taint_effect(word(t["effect"], 32, "a taint's effect", problem))});
 	});
 	node->ready = is_true(status["conditions"], "Ready");
 	node->allocatable = decode_resources(status["allocatable"], problem);

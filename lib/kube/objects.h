@@ -45,12 +45,22 @@ struct NodeRequirement {
 };
 using NodeTerm = std::vector<NodeRequirement>; // all must hold
 
+// Each pod has two tolerations at least (admission plugin DefaultTolerationSeconds): they
+// are to be small. other: one that we do not know; nothing tolerates it, and it tolerates nothing.
+enum class TaintEffect : std::uint8_t { all, no_schedule, prefer_no_schedule, no_execute, other };
+enum class TolerationOperator : std::uint8_t { equal, exists, other };
+
 struct Toleration {
-	std::string key, op, value, effect; // op: Exists or Equal (default)
+	std::string key, value; // key empty: of every taint, if it exists
+	TolerationOperator op = TolerationOperator::equal;
+	TaintEffect effect = TaintEffect::all;
 };
 
 struct Taint {
-	std::string key, value, effect;
+	std::string key, value;
+	TaintEffect effect = TaintEffect::no_schedule;
+
+	bool operator==(const Taint &) const = default;
 };
 
 struct HostPort {

@@ -215,19 +215,22 @@ TEST_CASE("node constraints as Kubernetes defines them")
 
 TEST_CASE("taints and tolerations as Kubernetes defines them")
 {
-	const kube::Taint taint{"gpu", "yes", "NoSchedule"};
+	using Op = kube::TolerationOperator;
+	using Effect = kube::TaintEffect;
+	const kube::Taint taint{"gpu", "yes", Effect::no_schedule};
 	struct Row {
 		kube::Toleration t;
 		bool tolerated;
 	};
 	const Row rows[] = {
-		{{"gpu", "Equal", "yes", "NoSchedule"}, true}, {{"gpu", "", "yes", ""}, true},
-		{{"gpu", "Equal", "no", ""}, false},           {{"gpu", "Exists", "", ""}, true},
-		{{"", "Exists", "", ""}, true},                {{"", "", "", ""}, false},
-		{{"gpu", "Exists", "", "NoExecute"}, false},   {{"other", "Exists", "", ""}, false},
+		{{"gpu", "yes", Op::equal, Effect::no_schedule}, true}, {{"gpu", "yes"}, true},
+		{{"gpu", "no"}, false},                     {{"gpu", "", Op::exists}, true},
+		{{"", "", Op::exists}, true},                   {{}, false},
+		{{"gpu", "", Op::exists, Effect::no_execute}, false},   {{"other", "", Op::exists}, false},
+		{{"gpu", "yes", Op::other}, false},         {{"gpu", "", Op::exists, Effect::other}, false},
 	};
 	for (const Row &row : rows) {
-		CAPTURE(row.t.key, row.t.op, row.t.value, row.t.effect);
+		CAPTURE(row.t.key, row.t.value, static_cast<int>(row.t.op), static_cast<int>(row.t.effect));
 		CHECK(tolerates({row.t}, taint) == row.tolerated);
 	}
 	CHECK_FALSE(tolerates({}, taint));
@@ -242,7 +245,7 @@ TEST_CASE("objections name the reason")
 	node.unschedulable = true;
 	CHECK(objection(p, {}, node) == "cordoned");
 	node.unschedulable = false;
-	node.taints = {{"a", "", "PreferNoSchedule"}, {"b", "", "NoExecute"}};
+	node.taints = {{"a", "", kube::TaintEffect::prefer_no_schedule}, {"b", "", kube::TaintEffect::no_execute}};
 	CHECK(objection(p, {}, node) == "taint b");
 	node.taints.clear();
 	CHECK(objection(p, {{{{"zone", "In", {"b"}, false}}}}, node) == "a volume is elsewhere");

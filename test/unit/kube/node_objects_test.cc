@@ -33,7 +33,7 @@ TEST_CASE("a node is decoded with its taints, readiness and allocatable amounts"
 	CHECK(got.unschedulable);
 	REQUIRE(got.taints.size() == 2);
 	CHECK(got.taints[0].value == "v");
-	CHECK(got.taints[1].effect == "NoExecute");
+	CHECK(got.taints[1].effect == TaintEffect::no_execute);
 	CHECK(got.ready);
 	CHECK(got.allocatable.milli_cpu == 7900);
 	CHECK(got.allocatable.memory_bytes == std::int64_t(31) << 30);

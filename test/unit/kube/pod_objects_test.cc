@@ -108,7 +108,8 @@ TEST_CASE("every field of a pod that we use is decoded")
 	CHECK_FALSE(p.required_node_terms[0][0].field);
 	CHECK(p.required_node_terms[0][1].field);
 	REQUIRE(p.tolerations.size() == 1);
-	CHECK(p.tolerations[0].op == "Exists");
+	CHECK(p.tolerations[0].op == TolerationOperator::exists);
+	CHECK(p.tolerations[0].effect == TaintEffect::no_schedule);
 	REQUIRE(p.host_ports.size() == 3); // those of an ordinary init container do not stay
 	CHECK(p.host_ports[0].port == 80);
 	CHECK(p.host_ports[0].protocol == "TCP");
