@@ -48,7 +48,7 @@ bool ClusterEngine::join(Millis timeout)
 	return thread_.join_or_leave(timeout); // it owns a share of us
 }
 
-void ClusterEngine::job_seen(const PodKey &key, const Job &job, Millis seen_at)
+void ClusterEngine::job_seen(const PodKey &key, const JobPtr &job, Millis seen_at)
 {
 	post([this, key, job, seen_at] {
 		if (pods_)
@@ -114,13 +114,13 @@ void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 		pods_->slurm_nodes(std::move(nodes));
 }
 
-void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
 {
 	if (pods_)
 		pods_->jobs_replaced(jobs);
 }
 
-void ClusterEngine::job_changed(const PodKey &key, const Job &job)
+void ClusterEngine::job_changed(const PodKey &key, const JobPtr &job)
 {
 	if (pods_)
 		pods_->job_changed(key, job, now());

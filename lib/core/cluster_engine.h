@@ -48,15 +48,15 @@ public:
 	// of this object.
 	bool join(Millis timeout);
 	// From a hook: returns at once.
-	void job_seen(const PodKey &key, const Job &job, Millis seen_at);
+	void job_seen(const PodKey &key, const JobPtr &job, Millis seen_at);
 	// Asks the engine's thread for its numbers; returns at once.
 	std::shared_ptr<Counting> count();
 
 	// SlurmListener
 	void post(std::function<void()> f) override;
 	void slurm_nodes(std::vector<SlurmNode> nodes) override;
-	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) override;
-	void job_changed(const PodKey &key, const Job &job) override;
+	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
+	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;
 
 	// TimerPort

@@ -263,12 +263,12 @@ void HoldTable::lift(const PodKey &key, bool lifted)
 	changed(key.id());
 }
 
-void HoldTable::jobs_running(const std::vector<std::pair<PodKey, Job>> &running)
+void HoldTable::jobs_running(const std::vector<std::pair<PodKey, JobPtr>> &running)
 {
 	std::lock_guard lock(mutex_);
 	running_.clear();
 	for (const auto &[key, job] : running)
-		running_[key.id()] = {job.ref, job.node, job.cores, job.memory_mb};
+		running_[key.id()] = {job->ref, job->node, job->cores, job->memory_mb};
 	all_changed();
 }
 

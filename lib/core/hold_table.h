@@ -137,7 +137,7 @@ public:
 	// it is. Undone by job_started() of that job, or by false.
 	void lift(const PodKey &key, bool lifted);
 	// The truth about which jobs run: replaces what hooks have told.
-	void jobs_running(const std::vector<std::pair<PodKey, Job>> &running);
+	void jobs_running(const std::vector<std::pair<PodKey, JobPtr>> &running);
 
 	// ---- start ----
 

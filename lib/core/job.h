@@ -5,9 +5,11 @@
 #define SK8_CORE_JOB_H
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/sk8_abi.h"
@@ -45,6 +47,13 @@ struct Job {
 	bool ended() const { return state >= SK8_JOB_COMPLETED; }
 	bool running() const { return state == SK8_JOB_RUNNING || state == SK8_JOB_SUSPENDED; }
 };
+
+// As one thread saw it; for others to keep, never changed again.
+using JobPtr = std::shared_ptr<const Job>;
+inline JobPtr share(Job job)
+{
+	return std::make_shared<const Job>(std::move(job));
+}
 
 Job job_from_abi(const sk8_job &j); // copies
 const char *job_state_name(sk8_job_state state); // "CANCELLED"

@@ -29,6 +29,8 @@ struct KubeReply {
 
 struct PodCondition {
 	std::string reason, message;
+
+	bool operator==(const PodCondition &) const = default;
 };
 
 struct PodEvent {

@@ -16,23 +16,23 @@ static constexpr Millis per_pod{15'000};
 static constexpr Millis retry{1'000}, longest_pause{60'000};
 static constexpr int max_tries = 20; // of one event: a quarter of an hour if it is the only one
 
-void PodReports::condition(const PodKey &key, const kube::PodPtr &pod, PodCondition condition)
+void PodReports::condition(const kube::PodPtr &pod, PodCondition condition)
 {
-	Wish &w = wishes_[key.uid];
+	Wish &w = wishes_[pod->meta.uid];
 	if (pod->scheduled_reason == condition.reason && pod->scheduled_message == condition.message) {
 		w.unsaid.reset();
-		w.wanted = false;
 		return;
 	}
 	if (!w.unsaid)
 		w.unsaid = std::make_unique<Unsaid>();
 	Unsaid &u = *w.unsaid;
-	u.key = key;
 	u.pod = pod;
-	u.condition = std::move(condition);
-	w.wanted = u.sent.reason != u.condition.reason || u.sent.message != u.condition.message;
-	if (w.wanted)
-		enqueue(key.uid, w);
+	if (u.condition != condition) {
+		u.condition = std::move(condition);
+		u.sent = false;
+	}
+	if (w.wanted())
+		enqueue(pod->meta.uid, w);
 }
 
 void PodReports::enqueue(const std::string &uid, Wish &w)
@@ -78,9 +78,9 @@ void PodReports::hurry()
 	pump();
 }
 
-void PodReports::stop(const PodKey &key)
+void PodReports::stop(const std::string &uid)
 {
-	wishes_.erase(key.uid);
+	wishes_.erase(uid);
 }
 
 void PodReports::event(const PodKey &key, PodEvent event)
@@ -203,7 +203,7 @@ bool PodReports::send_next_condition()
 	if (it == wishes_.end())
 		return false;
 	it->second.queued = it->second.in_line = false;
-	if (!it->second.wanted)
+	if (!it->second.wanted())
 		return false;
 	send_condition(it->second);
 	return true;
@@ -213,11 +213,10 @@ void PodReports::send_condition(Wish &w)
 {
 	Unsaid &u = *w.unsaid;
 	in_flight_++;
-	w.wanted = false;
-	u.sent = u.condition;
+	u.sent = true;
 	w.not_before = timer_.now() + per_pod;
-	const std::string uid = u.key.uid;
-	kube_.set_condition(u.key, u.pod->meta.resource_version, u.condition, [this, uid](const KubeReply &r) {
+	const PodKey key = key_of(u.pod->meta);
+	kube_.set_condition(key, u.pod->meta.resource_version, u.condition, [this, uid = key.uid](const KubeReply &r) {
 		in_flight_--;
 		if (may_pass(r))
 			rest(condition_lane_, r);
@@ -227,23 +226,23 @@ void PodReports::send_condition(Wish &w)
 			if (r.ok())
 				it->second.failures = 0;
 			else if (it->second.unsaid)
-				condition_refused(it->second, r);
+				condition_refused(uid, it->second, r);
 		}
 		pump();
 	});
 }
 
-void PodReports::condition_refused(Wish &w, const KubeReply &r)
+void PodReports::condition_refused(const std::string &uid, Wish &w, const KubeReply &r)
 {
-	// 409: the pod has changed; its new version has arrived or will.
-	const PodKey key = w.unsaid->key; // enqueue() may send at once
-	w.unsaid->sent = {};
-	w.wanted = may_pass(r) || r.status == 409;
 	w.not_before = timer_.now() + pause_after(w.failures++);
-	if (w.wanted)
-		enqueue(key.uid, w);
-	else
-		log_pod(warning, key, job_of_(key.uid), "condition: %s", r.error.c_str());
+	// 409: the pod has changed; its new version has arrived or will.
+	if (may_pass(r) || r.status == 409) {
+		w.unsaid->sent = false;
+		enqueue(uid, w);
+		return;
+	}
+	const PodKey key = key_of(w.unsaid->pod->meta);
+	log_pod(warning, key, job_of_(uid), "condition: %s", r.error.c_str());
 }
 
 } // namespace sk8::core

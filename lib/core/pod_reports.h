@@ -20,34 +20,37 @@ namespace sk8::core {
 class PodReports {
 public:
 	// job_of: the id of a pod's job by the pod's uid, 0 if there is none; for log lines.
-	PodReports(KubePort &kube, TimerPort &timer, std::function<std::uint32_t(const std::string &)> job_of)
-		: kube_(kube), timer_(timer), job_of_(std::move(job_of))
+	PodReports(std::string cluster, KubePort &kube, TimerPort &timer,
+		   std::function<std::uint32_t(const std::string &)> job_of)
+		: cluster_(std::move(cluster)), kube_(kube), timer_(timer), job_of_(std::move(job_of))
 	{
 	}
 
 	// Wants the condition to say this; only the latest wish per pod is sent, at
 	// most one patch per pod and 15 s. Nothing happens if the pod says so already.
-	void condition(const PodKey &key, const kube::PodPtr &pod, PodCondition condition);
+	void condition(const kube::PodPtr &pod, PodCondition condition);
 	// The pod is being bound or gone: no condition is sent any more.
-	void stop(const PodKey &key);
+	void stop(const std::string &uid);
 	void event(const PodKey &key, PodEvent event);
 	// The API server answers again: what rests because it did not goes on now, in turn.
 	void hurry();
 	std::size_t waiting() const { return queue_.size() + events_.size(); }
 
 private:
+	// Thousands may wait, each with one of these: no more than is needed.
 	struct Unsaid {
-		PodKey key;
 		kube::PodPtr pod;
-		PodCondition condition, sent;
+		PodCondition condition;
+		bool sent = false; // as it is; wanted until then
 	};
-	// Thousands may wait: what a pod says already is kept in the pod only.
 	struct Wish {
 		std::unique_ptr<Unsaid> unsaid; // until the pod says so, null then
 		Millis not_before{0};
 		int failures = 0;
-		bool wanted = false, queued = false; // wanted: then there is something unsaid
+		bool queued = false;
 		bool in_line = false; // queued, and its time has come: in queue_
+
+		bool wanted() const { return unsaid && !unsaid->sent; }
 	};
 	struct Waiting {
 		PodKey key;
@@ -60,6 +63,7 @@ private:
 		bool hurries = false; // hurry() ends the rest
 		int failures = 0;
 	};
+	PodKey key_of(const kube::Meta &pod) const { return {cluster_, pod.ns, pod.name, pod.uid}; }
 	void enqueue(const std::string &uid, Wish &w);
 	void line_up(const std::string &uid, Wish &w);
 	void pump();
@@ -71,9 +75,10 @@ private:
 	void event_refused(Waiting waiting, const KubeReply &r);
 	bool send_next_condition();
 	void send_condition(Wish &w);
-	void condition_refused(Wish &w, const KubeReply &r);
+	void condition_refused(const std::string &uid, Wish &w, const KubeReply &r);
 	void rest(Lane &lane, const KubeReply &r);
 
+	const std::string cluster_;
 	KubePort &kube_;
 	TimerPort &timer_;
 	const std::function<std::uint32_t(const std::string &)> job_of_;

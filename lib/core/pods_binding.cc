@@ -40,7 +40,7 @@ void PodsController::bind(Entry &e)
 	if (std::string why = cores_held_by_others(e); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
 	use_changed_ |= use_.add(e.key.uid, e.job->node, *e.pod);
-	reports_.stop(e.key);
+	reports_.stop(e.key.uid);
 	if (e.binding_since == Millis(0))
 		e.binding_since = ports_.timer.now();
 	e.op = Op::binding; // end_of_turn() goes on

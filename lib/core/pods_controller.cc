@@ -13,7 +13,7 @@
 namespace sk8::core {
 
 PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
-	: settings_(settings), ports_(ports), reports_(ports.kube, ports.timer,
+	: settings_(settings), ports_(ports), reports_(settings.name, ports.kube, ports.timer,
 		   [this](const std::string &uid) {
 			   auto it = entries_.find(uid);
 			   return it == entries_.end() ? 0 : job_id(it->second);
@@ -90,7 +90,7 @@ const Job *PodsController::relevant_job(const Entry &e) const
 		return nullptr;
 	if (e.job->ended() && !e.bound_node.empty() && !e.job->node.empty() && e.job->node != e.bound_node)
 		return nullptr;
-	return &*e.job;
+	return e.job.get();
 }
 
 PodFacts PodsController::facts(const Entry &e) const
@@ -213,7 +213,7 @@ void PodsController::forget(const std::string &uid)
 	auto it = entries_.find(uid);
 	if (it == entries_.end())
 		return;
-	reports_.stop(it->second.key);
+	reports_.stop(uid);
 	forget_release(it->second);
 	use_changed_ |= use_.remove(uid);
 	entries_.erase(it);

@@ -58,9 +58,9 @@ public:
 	// ---- Slurm ----
 	void slurm_nodes(std::vector<SlurmNode> nodes);
 	// Every job of ours that Slurm knows, of any state.
-	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs);
+	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs);
 	// From a hook or a scan. seen_at: monotonic time of the hook, for latencies.
-	void job_changed(const PodKey &key, const Job &job, Millis seen_at);
+	void job_changed(const PodKey &key, const JobPtr &job, Millis seen_at);
 	// Slurm has no record of it any more.
 	void job_purged(const PodKey &key, JobRef ref);
 
@@ -97,7 +97,7 @@ private:
 		bool watched = false;     // the watch has told of it, and not yet that it is removed
 		std::int64_t deleted_alive_at = 0; // see end_of_pod()
 		std::string bound_node;
-		std::optional<Job> job;
+		JobPtr job; // its live or last one; null: none is known
 		Millis seen_at{0};
 		Millis job_seen_at{0};
 
@@ -142,7 +142,7 @@ private:
 	bool pods_synced() const { return lists_.size() >= settings_.scheduler_names.size(); }
 	void set_pod(Entry &e, const kube::PodPtr &pod);
 	static bool older_than_known(const Entry &e, const kube::Pod &news);
-	void set_job(Entry &e, const Job &job, Millis seen_at);
+	void set_job(Entry &e, const JobPtr &job, Millis seen_at);
 	void nodes_changed();
 	void sync_all();
 	void sync_unbound();
@@ -205,6 +205,7 @@ private:
 	void looked(Entry &e, const KubeReply &r);
 	void volumes_read(Entry &e, const KubePort::Volumes &v);
 	void submitted(Entry &e, const SlurmReply &r);
+	void exclusion_answered(Entry &e, const SlurmReply &r);
 	void ended(Entry &e, const SlurmReply &r);
 	void deleted(Entry &e, const KubeReply &r);
 	void finalizer_removed(Entry &e, const KubeReply &r);

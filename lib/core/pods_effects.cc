@@ -88,7 +88,7 @@ void PodsController::plan_recheck(Entry &e)
 void PodsController::refuse(Entry &e)
 {
 	plan_recheck(e);
-	reports_.condition(e.key, e.pod, {std::string(names::refused_reason), e.refusal});
+	reports_.condition(e.pod, {std::string(names::refused_reason), e.refusal});
 	if (e.told == e.refusal)
 		return;
 	e.told = e.refusal;
@@ -142,7 +142,7 @@ void PodsController::volumes_read(Entry &e, const KubePort::Volumes &v)
 		back_off(e, v.error);
 		e.waits_for_server = true;
 		if (e.pod)
-			reports_.condition(e.key, e.pod, {std::string(names::pending_reason), v.error});
+			reports_.condition(e.pod, {std::string(names::pending_reason), v.error});
 	} else {
 		refuse_because(e, v.error, false);
 	}
@@ -160,18 +160,18 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 {
 	if (r.ok) {
 		succeeded(e);
-		if (e.adopting && r.job.node == e.bound_node)
+		if (e.adopting && r.job->node == e.bound_node)
 			reports_.event(e.key, {false, std::string(names::event_adopted),
-					       "found running on node " + r.job.node + "; now Slurm job " +
-						       std::to_string(r.job.ref.id)});
+					       "found running on node " + r.job->node + "; now Slurm job " +
+						       std::to_string(r.job->ref.id)});
 		else if (!e.adopting)
 			reports_.event(e.key, {false, std::string(names::event_queued),
-					       "queued as Slurm job " + std::to_string(r.job.ref.id)});
-		log_pod(info, e.key, r.job.ref.id, "%s", e.adopting ? "adopted" : "queued");
+					       "queued as Slurm job " + std::to_string(r.job->ref.id)});
+		log_pod(info, e.key, r.job->ref.id, "%s", e.adopting ? "adopted" : "queued");
 		// It may have other cores than the hold says, which others may get now. Is there none,
 		// the pod has ended meanwhile, and nothing would free what was held from now on.
 		if (e.adopting && ports_.holds.held(e.key))
-			if (const auto hold = ports_.holds.place(e.key, r.job.ref))
+			if (const auto hold = ports_.holds.place(e.key, r.job->ref))
 				ports_.journal.hold(*hold);
 		set_job(e, r.job, ports_.timer.now());
 		return;
@@ -182,7 +182,7 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 		return refuse_because(e, "Slurm refused the job: " + r.text, false);
 	back_off(e, "Slurm takes no job now: " + r.text);
 	if (e.pod)
-		reports_.condition(e.key, e.pod, {std::string(names::pending_reason), e.trouble});
+		reports_.condition(e.pod, {std::string(names::pending_reason), e.trouble});
 }
 
 // ---- queued ----
@@ -251,7 +251,7 @@ void PodsController::mirror(Entry &e)
 	// It was to start where something was held, and Slurm lets it go nowhere else any more.
 	if (e.adopting)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
-	reports_.condition(e.key, e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
+	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 	warn_of_waiting_for_ever(e);
 
 	std::string excluded = excluded_nodes(e);
@@ -261,14 +261,20 @@ void PodsController::mirror(Entry &e)
 	// Even if no node fits now: the job waits, and nodes come back.
 	e.excluded = std::move(excluded);
 	ports_.slurm.exclude(e.key, *e.job, e.excluded, [this, uid = e.key.uid](const SlurmReply &r) {
-		auto it = entries_.find(uid);
-		if (it == entries_.end() || !it->second.job)
-			return;
-		if (r.ok)
-			it->second.job->excluded_nodes = it->second.excluded;
-		else
-			it->second.excluded = it->second.job->excluded_nodes; // tried again
+		if (auto it = entries_.find(uid); it != entries_.end() && it->second.job)
+			exclusion_answered(it->second, r);
 	});
+}
+
+void PodsController::exclusion_answered(Entry &e, const SlurmReply &r)
+{
+	if (!r.ok) {
+		e.excluded = e.job->excluded_nodes; // tried again
+		return;
+	}
+	Job job = *e.job;
+	job.excluded_nodes = e.excluded;
+	e.job = share(std::move(job));
 }
 
 // ---- ends ----
@@ -276,7 +282,7 @@ void PodsController::mirror(Entry &e)
 void PodsController::end_job(Entry &e, JobEnd end)
 {
 	e.op = Op::ending;
-	reports_.stop(e.key);
+	reports_.stop(e.key.uid);
 	log_pod(info, e.key, job_id(e), "its job is ended as %s, exit code %u:%u%s%s", job_state_name(end.state),
 		end.exit_code >> 8 & 0xff, end.exit_code & 0x7f, end.comment.empty() ? "" : ": ",
 		end.comment.c_str());
@@ -297,7 +303,7 @@ void PodsController::ended(Entry &e, const SlurmReply &r)
 	if (!over.ended())
 		over.state = SK8_JOB_CANCELLED;
 	over.ended_by_us = true;
-	e.job = std::move(over);
+	e.job = share(std::move(over));
 }
 
 void PodsController::drop_job(Entry &e)

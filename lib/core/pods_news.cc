@@ -144,16 +144,16 @@ void PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
 		nodes_changed();
 }
 
-void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
+void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 {
-	const bool other = e.job && e.job->ref != job.ref;
+	const bool other = e.job && e.job->ref != job->ref;
 	// Late news of an older job: a live one is never replaced by a dead one, nor
 	// a newer one by an older one.
-	if (other && (job.ended() || job.ref.submit_time < e.job->ref.submit_time) && !e.job->ended())
+	if (other && (job->ended() || job->ref.submit_time < e.job->ref.submit_time) && !e.job->ended())
 		return;
-	if (e.job && !other && (e.job->ended() || (e.job->running() && job.state == SK8_JOB_PENDING)))
+	if (e.job && !other && (e.job->ended() || (e.job->running() && job->state == SK8_JOB_PENDING)))
 		return; // states only go forward; a hook may overtake an answer
-	if (!e.job || other || e.job->running() != job.running() || e.job->ended() != job.ended()) {
+	if (!e.job || other || e.job->running() != job->running() || e.job->ended() != job->ended()) {
 		e.job_seen_at = seen_at;
 		e.delete_sent = false;
 		e.delete_latency_told = false;
@@ -161,24 +161,27 @@ void PodsController::set_job(Entry &e, const Job &job, Millis seen_at)
 		e.binding_overdue = false;
 	}
 	if (!e.job || other)
-		e.excluded = job.excluded_nodes;
+		e.excluded = job->excluded_nodes;
+	const bool starts = started_ && job->running() && (!e.job || other || !e.job->running());
 	// A job that has ended keeps the node it had.
-	const std::string node = !other && e.job ? e.job->node : "";
-	const bool starts = started_ && job.running() && (!e.job || other || !e.job->running());
-	e.job = job;
-	if (job.ended() && job.node.empty())
-		e.job->node = node;
+	if (job->ended() && job->node.empty() && e.job && !other) {
+		Job ended = *job;
+		ended.node = e.job->node;
+		e.job = share(std::move(ended));
+	} else {
+		e.job = job;
+	}
 	if (starts)
-		log_pod(info, e.key, job_id(e), "started on node %s", job.node.c_str());
+		log_pod(info, e.key, job_id(e), "started on node %s", job->node.c_str());
 }
 
-void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
 {
 	std::set<std::pair<std::string, std::uint32_t>> listed; // an id may be another pod's by now
 	for (const auto &[key, job] : jobs) {
 		if (key.cluster != settings_.name)
 			continue;
-		listed.emplace(key.uid, job.ref.id);
+		listed.emplace(key.uid, job->ref.id);
 		set_job(entry(key), job, ports_.timer.now());
 	}
 	for (auto &[uid, e] : entries_) {
@@ -190,7 +193,7 @@ void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jo
 	sync_all();
 }
 
-void PodsController::job_changed(const PodKey &key, const Job &job, Millis seen_at)
+void PodsController::job_changed(const PodKey &key, const JobPtr &job, Millis seen_at)
 {
 	set_job(entry(key), job, seen_at);
 	sync(key.uid);

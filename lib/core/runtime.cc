@@ -325,7 +325,7 @@ void Runtime::tell_engine(const PodKey &key, const Job &job)
 			engine = it->second;
 	}
 	if (engine)
-		engine->job_seen(key, job, clock_.monotonic());
+		engine->job_seen(key, share(job), clock_.monotonic());
 }
 
 void Runtime::job_start(const sk8_job &abi)

@@ -60,9 +60,9 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 		sk8_job job{};
 		if (ops_.find(it->second, &job) && r.key.mark() == job.mark && job.state < SK8_JOB_COMPLETED) {
 			reply.ok = true;
-			reply.job = job_from_abi(job);
+			reply.job = share(job_from_abi(job));
 			if (!r.required_node.empty() && job.state == SK8_JOB_PENDING)
-				start(r, reply.job.ref, reply);
+				start(r, reply.job->ref, reply);
 			return;
 		}
 	}
@@ -130,7 +130,7 @@ void SlurmWorker::started(const PodKey &key, std::uint32_t id, SlurmReply &reply
 	reply.ok = id != 0 && ops_.find(id, &job);
 	if (!reply.ok)
 		return;
-	reply.job = job_from_abi(job);
+	reply.job = share(job_from_abi(job));
 	remember(key, reply.job);
 }
 

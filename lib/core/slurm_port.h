@@ -19,7 +19,7 @@ struct SlurmReply {
 	bool ok = false;
 	bool fatal = false;  // the same again would fail again
 	std::string text;    // Slurm's words
-	Job job;             // submit: the job as it is now (ok only)
+	JobPtr job;          // submit: as it is now; null unless ok
 };
 
 class SlurmPort {

@@ -261,37 +261,37 @@ void SlurmWorker::run(const Command &c, SlurmReply &reply)
 
 // ---- what Slurm knows ----
 
-void SlurmWorker::remember(const PodKey &key, const Job &job)
+void SlurmWorker::remember(const PodKey &key, const JobPtr &job)
 {
 	auto known = ids_.find(key.id());
-	if (job.ended()) {
-		live_.erase(job.ref.id);
-		if (known != ids_.end() && known->second == job.ref.id)
+	if (job->ended()) {
+		live_.erase(job->ref.id);
+		if (known != ids_.end() && known->second == job->ref.id)
 			ids_.erase(known);
 		return;
 	}
-	live_[job.ref.id] = {key, job};
-	ids_[key.id()] = job.ref.id;
+	live_[job->ref.id] = {key, job};
+	ids_[key.id()] = job->ref.id;
 }
 
 // A start, a takeover, a reconfigure, or a new engine: everything, from scratch.
 void SlurmWorker::read_all()
 {
-	std::vector<std::pair<PodKey, Job>> jobs, running;
+	std::vector<std::pair<PodKey, JobPtr>> jobs, running;
 	jobs_seen_ = clock_.wall_seconds();
 	nodes_seen_ = 0;
 	{
 		SlurmLock lock(ops_, clock_, false);
 		auto each = [](void *arg, const sk8_job *j) {
-			auto &all = *static_cast<std::vector<std::pair<PodKey, Job>> *>(arg);
+			auto &all = *static_cast<std::vector<std::pair<PodKey, JobPtr>> *>(arg);
 			guard("job list", [&] {
 				if (auto key = PodKey::from_mark(j->mark))
-					all.emplace_back(std::move(*key), job_from_abi(*j));
+					all.emplace_back(std::move(*key), share(job_from_abi(*j)));
 			});
 		};
 		ops_.each_job(each, &jobs);
 		for (const auto &entry : jobs)
-			if (entry.second.running())
+			if (entry.second->running())
 				running.push_back(entry);
 		holds_.jobs_running(running); // under the lock: no hook comes in between
 	}
@@ -337,19 +337,19 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 {
 	const Known known = live_.at(job_id);
 	sk8_job found{};
-	if (!ops_.find(job_id, &found) || found.submit_time != known.job.ref.submit_time) {
+	if (!ops_.find(job_id, &found) || found.submit_time != known.job->ref.submit_time) {
 		live_.erase(job_id);
 		ids_.erase(known.key.id());
 		posts[known.key.cluster].push_back(
-			[key = known.key, ref = known.job.ref](SlurmListener &l) { l.job_purged(key, ref); });
+			[key = known.key, ref = known.job->ref](SlurmListener &l) { l.job_purged(key, ref); });
 		return;
 	}
-	Job job = job_from_abi(found);
-	if (job == known.job)
+	const JobPtr job = share(job_from_abi(found));
+	if (*job == *known.job)
 		return;
 	remember(known.key, job);
 	posts[known.key.cluster].push_back(
-		[key = known.key, job = std::move(job)](SlurmListener &l) { l.job_changed(key, job); });
+		[key = known.key, job](SlurmListener &l) { l.job_changed(key, job); });
 }
 
 void SlurmWorker::scan_nodes(Posts &posts)

@@ -37,8 +37,8 @@ public:
 	virtual void post(std::function<void()> f) = 0;
 	// These run on the engine's thread (through post()).
 	virtual void slurm_nodes(std::vector<SlurmNode> nodes) = 0;
-	virtual void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) = 0;
-	virtual void job_changed(const PodKey &key, const Job &job) = 0;
+	virtual void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) = 0;
+	virtual void job_changed(const PodKey &key, const JobPtr &job) = 0;
 	virtual void job_purged(const PodKey &key, JobRef ref) = 0;
 };
 
@@ -89,7 +89,7 @@ private:
 	};
 	struct Known {
 		PodKey key;
-		Job job;
+		JobPtr job;
 	};
 	class Port;
 	using Posts = std::unordered_map<std::string, std::vector<std::function<void(SlurmListener &)>>>;
@@ -111,7 +111,7 @@ private:
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);
-	void remember(const PodKey &key, const Job &job);
+	void remember(const PodKey &key, const JobPtr &job);
 	void send(Posts &&posts);
 	std::shared_ptr<SlurmListener> listener(const std::string &cluster);
 

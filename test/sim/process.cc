@@ -7,6 +7,7 @@
 namespace sk8::sim {
 
 using core::Job;
+using core::JobPtr;
 using core::PodKey;
 
 static core::ClusterSettings settings(const ModelSlurm &slurm)
@@ -194,7 +195,7 @@ void Process::tell_engine(const PodKey &key, const Job &job)
 {
 	if (out_.mutant == Mutant::job_end_not_forwarded && job.ended())
 		return;
-	post([this, key, job, at = now()] { controller_->job_changed(key, job, at); });
+	post([this, key, job = share(job), at = now()] { controller_->job_changed(key, job, at); });
 }
 
 void Process::job_start(const sk8_job &abi)
@@ -386,14 +387,14 @@ void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 	controller_->slurm_nodes(std::move(nodes));
 }
 
-void Process::jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs)
+void Process::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
 {
 	controller_->jobs_replaced(jobs);
 }
 
-void Process::job_changed(const PodKey &key, const Job &job)
+void Process::job_changed(const PodKey &key, const JobPtr &job)
 {
-	if (out_.mutant != Mutant::job_end_not_forwarded || !job.ended())
+	if (out_.mutant != Mutant::job_end_not_forwarded || !job->ended())
 		controller_->job_changed(key, job, now());
 }
 

@@ -81,8 +81,8 @@ private:
 	// core::SlurmListener
 	void post(std::function<void()> f) override;
 	void slurm_nodes(std::vector<core::SlurmNode> nodes) override;
-	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::Job>> &jobs) override;
-	void job_changed(const core::PodKey &key, const core::Job &job) override;
+	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::JobPtr>> &jobs) override;
+	void job_changed(const core::PodKey &key, const core::JobPtr &job) override;
 	void job_purged(const core::PodKey &key, core::JobRef ref) override;
 	// core::TimerPort and Clock
 	void after(Millis delay, std::function<void()> f) override;

@@ -71,7 +71,7 @@ TEST_CASE("saved holds are masks until their jobs are seen running")
 	CHECK(t.masks()->masks[0].cores.size() == 2);
 	t.job_started(key(1), job(7, {0}));
 	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{1});
-	t.jobs_running({{key(2), job(8, {1})}}); // the truth: 7 does not run
+	t.jobs_running({{key(2), share(job(8, {1}))}}); // the truth: 7 does not run
 	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{0});
 }
 

@@ -14,7 +14,7 @@ namespace {
 // An API server that answers each condition and each event with a status.
 struct Reports final : KubePort {
 	test::VirtualTimer timer;
-	PodReports reports{*this, timer, [](const std::string &) { return 0u; }};
+	PodReports reports{"c", *this, timer, [](const std::string &) { return 0u; }};
 	std::function<int(const PodEvent &)> event_status = [](const PodEvent &) { return 201; };
 	int condition_status = 200;
 	std::optional<Millis> retry_after;
@@ -32,8 +32,11 @@ struct Reports final : KubePort {
 	void wish(const std::string &name, const std::string &text)
 	{
 		auto pod = std::make_shared<kube::Pod>();
+		pod->meta.ns = "ns";
+		pod->meta.name = name;
+		pod->meta.uid = "uid-" + name;
 		pod->meta.resource_version = "1";
-		reports.condition(key(name), pod, {"SlurmPending", text});
+		reports.condition(pod, {"SlurmPending", text});
 	}
 	KubeReply reply(int status) const
 	{

@@ -860,7 +860,7 @@ TEST_CASE("a suspended job's pod is kept")
 	w.create_running("p");
 	Job job = *w.job_of("p");
 	job.state = SK8_JOB_SUSPENDED;
-	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
+	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
 	w.run(Millis(5'000));
 	CHECK(w.count("delete") == 0);
 	CHECK(w.count("end") == 0);
@@ -873,8 +873,8 @@ TEST_CASE("one DELETE per ended job, however often its end is told")
 	w.watch_delivers = false;
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 0);
 	w.run();
-	w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
-	w.controller->jobs_replaced({{w.jobs[0].key, w.jobs[0].job}});
+	w.controller->job_changed(w.jobs[0].key, share(w.jobs[0].job), Millis(0));
+	w.controller->jobs_replaced({{w.jobs[0].key, share(w.jobs[0].job)}});
 	w.run(Millis(5'000));
 	CHECK(w.count("delete") == 1);
 }
@@ -888,7 +888,7 @@ TEST_CASE("late news that a started job is pending are not believed")
 	w.fail["bind"] = {500};
 	w.slurm_starts("p");
 	w.run();
-	w.controller->job_changed(w.jobs[0].key, pending, Millis(0)); // a scan that a hook overtook
+	w.controller->job_changed(w.jobs[0].key, share(pending), Millis(0)); // a scan that a hook overtook
 	w.run(Millis(5'000));
 	CHECK(w.pod("p").node_name == "n1");
 }
@@ -900,7 +900,7 @@ TEST_CASE("an administrator's list of excluded nodes is left alone")
 	w.run();
 	Job job = *w.job_of("p");
 	job.excluded_nodes = "n2";
-	w.controller->job_changed(w.jobs[0].key, job, Millis(0));
+	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
 	cordon_n1(w);
 	CHECK(w.count("exclude") == 0);
 }
@@ -938,7 +938,7 @@ TEST_CASE("a job that starts when its pod has just gone leaves nothing masked")
 	w.user_deletes("p");
 	w.slurm_starts("p");
 	// in one turn: the job's start, then the news that the pod is gone
-	w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
+	w.controller->job_changed(w.jobs[0].key, share(w.jobs[0].job), Millis(0));
 	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
 	w.controller->end_of_turn();
 	w.run(Millis(5'000));
@@ -986,8 +986,8 @@ TEST_CASE("duplicates and replays change nothing")
 	const auto calls = w.calls.size();
 	for (int i = 0; i < 3; i++) {
 		w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
-		w.controller->job_changed(w.jobs[0].key, w.jobs[0].job, Millis(0));
-		w.controller->jobs_replaced({{w.jobs[0].key, w.jobs[0].job}});
+		w.controller->job_changed(w.jobs[0].key, share(w.jobs[0].job), Millis(0));
+		w.controller->jobs_replaced({{w.jobs[0].key, share(w.jobs[0].job)}});
 	}
 	w.run(Millis(1'000));
 	CHECK(w.calls.size() == calls);

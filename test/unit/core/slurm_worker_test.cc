@@ -181,8 +181,8 @@ public:
 		f();
 	}
 	void slurm_nodes(std::vector<SlurmNode> n) override { nodes = std::move(n); }
-	void jobs_replaced(const std::vector<std::pair<PodKey, Job>> &jobs) override { listed = jobs.size(); }
-	void job_changed(const PodKey &, const Job &job) override { changes.push_back(job); }
+	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override { listed = jobs.size(); }
+	void job_changed(const PodKey &, const JobPtr &job) override { changes.push_back(*job); }
 	void job_purged(const PodKey &, JobRef ref) override { purged.push_back(ref.id); }
 
 	int posts = 0;
@@ -235,7 +235,7 @@ TEST_CASE("one live job per pod, also when the submit is repeated")
 	auto first = s.submit(1), again = s.submit(1);
 	REQUIRE(first.ok);
 	CHECK(again.ok);
-	CHECK(again.job.ref == first.job.ref);
+	CHECK(again.job->ref == first.job->ref);
 	CHECK(fake.submits == 1);
 	CHECK(fake.submitting_seen);
 	CHECK_FALSE(submitting_now());
@@ -293,8 +293,8 @@ TEST_CASE("a pod that runs while its job waits gets that job started, without it
 	CHECK(s.holds.masks());
 	CHECK(r.ok == !fake.cannot_start);
 	if (r.ok) {
-		CHECK(r.job.ref == waiting.job.ref);
-		CHECK(r.job.running());
+		CHECK(r.job->ref == waiting.job->ref);
+		CHECK(r.job->running());
 	}
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("an end that must start its job first does so without the pod's own ma
 	const PodKey key{"c", "ns", "p1", "u1"};
 	s.holds.adopt({key, "n1", {}, 2, 10});
 	const std::string node = GENERATE("", "n1");
-	s.port->end(key, r.job.ref, {SK8_JOB_FAILED, 7 << 8, "", node}, [](const SlurmReply &) {});
+	s.port->end(key, r.job->ref, {SK8_JOB_FAILED, 7 << 8, "", node}, [](const SlurmReply &) {});
 	s.worker.round();
 	CHECK(fake.end_node == node);
 	CHECK(fake.masked_during_end == node.empty());
@@ -323,7 +323,7 @@ TEST_CASE("what has no hook is found by the scan, and only when Slurm says that 
 	s.worker.round();
 	CHECK(fake.locks == locks); // nothing changed: no lock is taken
 
-	fake.jobs[r.job.ref.id].priority = 0; // scontrol hold
+	fake.jobs[r.job->ref.id].priority = 0; // scontrol hold
 	fake.job_update = s.clock.wall;
 	s.worker.round();
 	REQUIRE(s.listener->changes.size() == 1);
@@ -331,7 +331,7 @@ TEST_CASE("what has no hook is found by the scan, and only when Slurm says that 
 	s.worker.round();
 	CHECK(s.listener->changes.size() == 1);
 
-	fake.jobs[r.job.ref.id].state = SK8_JOB_CANCELLED; // in the same second
+	fake.jobs[r.job->ref.id].state = SK8_JOB_CANCELLED; // in the same second
 	s.worker.round();
 	REQUIRE(s.listener->changes.size() == 2);
 	CHECK(s.listener->changes[1].state == SK8_JOB_CANCELLED);
@@ -344,7 +344,7 @@ TEST_CASE("what happens after the clock was set back is found, and then only new
 	s.clock.wall += 5;
 	s.worker.round();
 	s.clock.wall -= 3600;
-	fake.jobs[r.job.ref.id].state = SK8_JOB_CANCELLED;
+	fake.jobs[r.job->ref.id].state = SK8_JOB_CANCELLED;
 	fake.job_update = fake.node_update = s.clock.wall;
 	s.worker.round();
 	REQUIRE(s.listener->changes.size() == 1);
@@ -367,24 +367,24 @@ TEST_CASE("a purged job and a reused id are told as the end of what was known")
 	Stand s;
 	auto r = s.submit(1);
 	if (reused)
-		fake.jobs[r.job.ref.id].submit_time++;
+		fake.jobs[r.job->ref.id].submit_time++;
 	else
 		fake.jobs.clear();
 	s.clock.wall++;
 	fake.job_update = s.clock.wall;
 	s.worker.round();
-	CHECK(s.listener->purged == std::vector<std::uint32_t>{r.job.ref.id});
+	CHECK(s.listener->purged == std::vector<std::uint32_t>{r.job->ref.id});
 }
 
 TEST_CASE("ends go before submits, in few lock holds, and the scheduler is woken")
 {
 	Stand s;
 	auto r = s.submit(1);
-	fake.jobs[r.job.ref.id].state = SK8_JOB_RUNNING;
+	fake.jobs[r.job->ref.id].state = SK8_JOB_RUNNING;
 	for (int n = 2; n < 30; n++)
 		s.port->submit({.key = {"c", "ns", "p", "u" + std::to_string(n)}}, [](const SlurmReply &) {});
 	bool ended_first = false;
-	s.port->end({"c", "ns", "p1", "u1"}, r.job.ref, {SK8_JOB_COMPLETED, 0, ""},
+	s.port->end({"c", "ns", "p1", "u1"}, r.job->ref, {SK8_JOB_COMPLETED, 0, ""},
 		    [&](const SlurmReply &reply) { ended_first = reply.ok && s.listener->posts > 0; });
 	const int locks = fake.locks, wakes = fake.wakes;
 	s.worker.round();
@@ -416,7 +416,7 @@ TEST_CASE("when a node comes back the best jobs may run there first, and when it
 	Stand s;
 	std::vector<Job> jobs;
 	for (int n = 1; n <= 6; n++)
-		jobs.push_back(s.submit(n).job);
+		jobs.push_back(*s.submit(n).job);
 	for (std::size_t i = 0; i < jobs.size(); i++)
 		jobs[i].priority = std::vector<std::uint32_t>{30, 10, 40, 20, 40, 50}[i];
 	std::vector<std::uint32_t> order;

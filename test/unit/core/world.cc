@@ -38,9 +38,9 @@ void World::start_controller()
 		list_pods();
 		if (!nodes_last)
 			list_nodes();
-		std::vector<std::pair<PodKey, Job>> all;
+		std::vector<std::pair<PodKey, JobPtr>> all;
 		for (const auto &j : jobs)
-			all.emplace_back(j.key, j.job);
+			all.emplace_back(j.key, share(j.job));
 		controller->jobs_replaced(all);
 		if (nodes_last)
 			list_nodes();
@@ -351,7 +351,7 @@ void World::submit(JobRequest request, SlurmPort::Done done)
 			throw std::logic_error("two live jobs for one pod");
 		if (reply.ok && !j.job.running())
 			start_there(j, request.required_node);
-		reply.job = j.job;
+		reply.job = share(j.job);
 		return post([done, reply, generation = generation_, this] {
 			if (generation == generation_)
 				done(reply);
@@ -367,7 +367,7 @@ void World::submit(JobRequest request, SlurmPort::Done done)
 		jobs.push_back({request.key, job, request, {}});
 		if (!request.required_node.empty())
 			start_there(jobs.back(), request.required_node);
-		reply.job = jobs.back().job;
+		reply.job = share(jobs.back().job);
 	}
 	post([done, reply, generation = generation_, this] {
 		if (generation == generation_)
@@ -395,7 +395,7 @@ void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
 		j.job.ended_by_us = true;
 		holds->job_ended(key, ref);
 		reply = {.ok = true};
-		post([this, key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+		post([this, key, job = share(j.job)] { controller->job_changed(key, job, timer.now()); });
 	}
 	post([done, reply, generation = generation_, this] {
 		if (generation == generation_)
@@ -436,7 +436,7 @@ void World::slurm_says(const std::string &name, const std::string &reason)
 		if (j.key.name != name || j.job.state != SK8_JOB_PENDING)
 			continue;
 		j.job.reason = reason;
-		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+		post([this, key = j.key, job = share(j.job)] { controller->job_changed(key, job, timer.now()); });
 	}
 }
 
@@ -450,7 +450,7 @@ void World::slurm_starts(const std::string &name, const std::string &node, std::
 		j.job.cores = cores;
 		j.job.memory_mb = 100;
 		holds->job_started(j.key, j.job);
-		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+		post([this, key = j.key, job = share(j.job)] { controller->job_changed(key, job, timer.now()); });
 	}
 }
 
@@ -462,7 +462,7 @@ void World::slurm_ends(const std::string &name, sk8_job_state state, std::uint32
 		holds->job_ended(j.key, j.job.ref);
 		j.job.state = state;
 		j.job.ended_by = by;
-		post([this, key = j.key, job = j.job] { controller->job_changed(key, job, timer.now()); });
+		post([this, key = j.key, job = share(j.job)] { controller->job_changed(key, job, timer.now()); });
 	}
 }
 
