@@ -164,3 +164,21 @@ TEST_CASE("reports: Retry-After of a condition's or an event's refusal is obeyed
 	CHECK(r.conditions.size() == 2);
 	CHECK(r.events.size() == 2);
 }
+
+TEST_CASE("reports: a text that is refused for good is not sent again, and does not take the next one along")
+{
+	Reports r;
+	r.condition_status = 422;
+	r.wish("p", "refused"); // on its way
+	r.condition_status = 200;
+	r.wish("p", "next"); // waits for its turn
+	r.timer.advance(Millis(60'000));
+	CHECK(r.conditions == std::vector<std::string>{"p:refused", "p:next"});
+
+	r.condition_status = 422;
+	r.wish("q", "refused");
+	r.timer.advance(Millis(60'000));
+	r.wish("q", "refused");
+	r.timer.advance(Millis(60'000));
+	CHECK(r.conditions.size() == 3);
+}
