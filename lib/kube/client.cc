@@ -171,7 +171,7 @@ private:
 			options_.answered({call.verb, call.target.resource, response.status,
 					   loop_.clock().monotonic() - call.sent_at});
 		if (response.certificate_problem)
-			credentials_.doubt(); // certificate and key may be of two generations
+			credentials_.doubt(); // its files may be of two generations, or renewed
 		if (response.status == 401 && !call.tried_again && new_token(call)) {
 			call.tried_again = true;
 			send(id, call);

@@ -65,7 +65,7 @@ struct HttpResponse {
 			      // may be set: the body ended early
 	bool stopped = false; // on_data said so
 	bool not_sent = false; // with an error: surely no byte of the request left us
-	bool certificate_problem = false; // our certificate or key is unusable or refused
+	bool certificate_problem = false; // ours is unusable, or we do not believe the server's
 };
 
 // Prepares libcurl. Call it once before threads exist (a constructor of HttpLoop

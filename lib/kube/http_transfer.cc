@@ -262,7 +262,7 @@ void HttpTransfer::completed(CURLcode result)
 	if (curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &retry) == CURLE_OK && retry > 0)
 		response_.retry_after =
 			std::min(Millis(std::min<curl_off_t>(retry, 86400) * 1000), longest_retry_after);
-	response_.certificate_problem = result == CURLE_SSL_CERTPROBLEM;
+	response_.certificate_problem = result == CURLE_SSL_CERTPROBLEM || result == CURLE_PEER_FAILED_VERIFICATION;
 	if (result != CURLE_OK && !response_.stopped) {
 		response_.error = reason(result);
 		response_.not_sent = nothing_sent();

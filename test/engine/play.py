@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import yaml
 from test_engine import NAMESPACE, TEST, bindings, engine_host
 
 sys.path[:0] = [TEST, os.path.join(TEST, "contract"), os.path.join(TEST, "chaos")]
@@ -20,6 +21,13 @@ MOST = 5  # requests a second of an engine with three pods, on average of the ti
 BACK = 20  # seconds until all has come to its end: 10 until the server is heard again, 2 for the rest, and a slow machine
 
 
+def write(path, text):
+	"""As a whole, and for its owner only."""
+	with open(os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+		file.write(text)
+	os.rename(path + ".new", path)
+
+
 class Play:
 	"""A server, an engine and three pods: one whose process ends during the fault, one that its user deletes then, and
 	one that is made then."""
@@ -27,13 +35,23 @@ class Play:
 	def __init__(self, folder):
 		self.folder = folder
 		self.log = f"{folder}/engine.log"
+		self.kubeconfig = f"{folder}/engine.conf"
+		self.reach()
 		self.kube = Kube(f"{folder}/admin.conf")
 		assert self.kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}).code == 201
+
+	def reach(self, cluster=None, user=None):
+		"""Writes the engine's kubeconfig. cluster: what differs from kubesim's own; user: instead of its certificate."""
+		with open(f"{self.folder}/slurm-k8s.conf", encoding="utf-8") as file:
+			about = yaml.safe_load(file)
+		about["clusters"][0]["cluster"] |= cluster or {}
+		about["users"][0]["user"] = user or about["users"][0]["user"]
+		write(self.kubeconfig, yaml.safe_dump(about))
 
 	@contextlib.contextmanager
 	def engine(self, *around):
 		"""around: a command that starts it in its turn."""
-		command, env = engine_host(self.folder)
+		command, env = engine_host(self.folder, self.kubeconfig)
 		with open(self.log, "w", encoding="utf-8") as log, subprocess.Popen([*around, *command, "0", "0", "1", "hold"],
 				stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, env=env) as host:
 			try:

@@ -1,105 +1,183 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""The whole engine, and credentials that change under it: tokens are replaced, the server's certificate expires.
+"""The whole engine, and credentials that change under it: tokens, client certificates and authorities are replaced, the
+server's certificate expires.
 
 Run: /usr/bin/python3 -m pytest test/engine/test_credentials.py; variables as in test_engine.py
 """
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import time
 
-import yaml
-from play import BACK, MOST, Play
+from play import BACK, MOST, Play, write
 from test_engine import api_server, server_up
 
-HOLD = 6  # seconds in which nothing that the engine has is accepted
+from kube import Kube
+from stands import pki
+from stands.waiting import wait_for
 
-
-def write(path, text):
-	"""As a whole, and for its owner only."""
-	with open(os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-		file.write(text)
-	os.rename(path + ".new", path)
+HOLD = 6  # seconds in which nothing that the engine has is accepted, or it accepts nothing
+NAMES = "IP:127.0.0.1", "DNS:localhost"
 
 
 def kill(play):
 	play.signal(signal.SIGKILL)
 
 
-def token_is_replaced():
-	with api_server() as folder:
-		tokens, token, options = f"{folder}/tokens", f"{folder}/token", ["--token-file", f"{folder}/tokens"]
-		config = f"{folder}/slurm-k8s.conf"
+def refused(play):
+	return sum(code == 401 for code in play.codes())
 
-		def engine_has_token():  # up writes certificates into its kubeconfig
-			with open(config, encoding="utf-8") as file:
-				about = yaml.safe_load(file)
-			about["users"][0]["user"] = {"tokenFile": token}
-			write(config, yaml.safe_dump(about))
 
-		def server_knows(text):
-			write(tokens, f'{text},slurm-k8s,1,""\n')
-			server_up(folder, *options)
-			engine_has_token()
-		play = Play(folder)
+def still_waiting(play):
+	"""Nothing was done for pods meanwhile."""
+	return set(play.left()) >= {"made", "ends"}
+
+
+def token(folder):
+	tokens, mine, options = f"{folder}/tokens", f"{folder}/token", ["--token-file", f"{folder}/tokens"]
+
+	def server_knows(text):
+		write(tokens, f'{text},slurm-k8s,1,""\n')
+		server_up(folder, *options)
+	play = Play(folder)
+	play.reach(user={"tokenFile": mine})
+	kill(play)
+	write(mine, "the-first-token")
+	server_knows("the-first-token")
+	with play.engine():
+		play.begin()
 		kill(play)
-		write(token, "the-first-token")
-		server_knows("the-first-token")
-		with play.engine():
-			play.begin()
-			kill(play)
-			before = len(play.codes())
-			server_knows("the-second-token")
-			play.users_act()
-			time.sleep(HOLD)  # what is measured is a rate
-			refused = sum(code == 401 for code in play.codes()[before:])
-			assert 1 <= refused <= HOLD * MOST
-			assert set(play.left()) >= {"made", "ends"}  # nothing is done for it
-			write(token, "the-second-token")
-			seconds = play.seconds_until_all_is_over()
-		assert play.bound_once(4)
-		assert not play.lines("first-token") and not play.lines("second-token")
-		return seconds
+		before = refused(play)
+		server_knows("the-second-token")
+		play.users_act()
+		time.sleep(HOLD)  # what is measured is a rate
+		assert 1 <= refused(play) - before <= HOLD * MOST
+		assert still_waiting(play)
+		write(mine, "the-second-token")
+		seconds = play.seconds_until_all_is_over()
+	assert not play.lines("first-token") and not play.lines("second-token")
+	return play, seconds
 
 
-def certificate_expires():
+def new_authority(folder):
+	pki.authority(f"{folder}/new")
+	return f"{folder}/new"
+
+
+def client_certificate(folder):
+	"""The server believes certificates of another authority from then on. The new one comes in two steps: the certificate
+	before its key."""
+	def give(part, source):
+		with open(f"{source}/slurm-k8s.{part}", encoding="ascii") as file:
+			write(f"{folder}/client.{part}", file.read())
+	play, new = Play(folder), new_authority(folder)
+	for name, subject in (("slurm-k8s", "/CN=slurm-k8s"), ("admin", "/O=system:masters/CN=admin")):
+		pki.certificate(new, name, subject)
+	for part in ("crt", "key"):
+		give(part, f"{folder}/pki")
+	play.reach(user={"client-certificate": f"{folder}/client.crt", "client-key": f"{folder}/client.key"})
+	with play.engine():
+		play.begin()
+		kill(play)
+		before = refused(play)
+		for part in ("crt", "key"):
+			shutil.copy(f"{new}/admin.{part}", f"{folder}/pki")
+		server_up(folder, "--client-ca", f"{new}/ca.crt")
+		play.kube = Kube(f"{folder}/admin.conf")
+		play.users_act()
+		wait_for("a refusal", lambda: refused(play) > before, BACK)
+		give("crt", new)
+		time.sleep(HOLD)  # what is measured is a rate
+		assert refused(play) - before <= HOLD * MOST
+		assert still_waiting(play)
+		give("key", new)
+		seconds = play.seconds_until_all_is_over()
+	return play, seconds
+
+
+def authority(folder):
+	"""The server's certificate is of another authority from then on."""
+	play, new = Play(folder), new_authority(folder)
+	pki.certificate(new, "server", "/CN=kubesim", NAMES)
+	shutil.copy(f"{folder}/pki/ca.crt", f"{folder}/believed.crt")
+	play.reach({"certificate-authority-data": None, "certificate-authority": f"{folder}/believed.crt"})
+	with play.engine():
+		play.begin()
+		kill(play)
+		before = play.asked()
+		for part in ("crt", "key"):
+			shutil.copy(f"{new}/server.{part}", f"{folder}/pki")
+		# the others believe both
+		with open(f"{new}/ca.crt", encoding="ascii") as file, open(f"{folder}/pki/ca.crt", "a", encoding="ascii") as both:
+			text = file.read()
+			both.write(text)
+		server_up(folder)
+		play.kube = Kube(f"{folder}/admin.conf")
+		play.users_act()
+		time.sleep(HOLD)  # in which it could ask
+		assert play.asked() == before and still_waiting(play)
+		write(f"{folder}/believed.crt", text)
+		seconds = play.seconds_until_all_is_over()
+	assert len(play.lines("cluster sim: lost")) == 1
+	return play, seconds
+
+
+def expired_certificate(folder):
+	play = Play(folder)
+	with play.engine():
+		play.begin()
+		kill(play)
+		before = play.asked()
+		good = f"{folder}/pki/server.crt"
+		os.rename(good, good + ".good")
+		write(f"{folder}/names", f"subjectAltName={','.join(NAMES)}\n")  # nothing is wrong but the time
+		expired = ["openssl", "x509", "-req", "-days", "0", "-CA", f"{folder}/pki/ca.crt", "-CAkey", f"{folder}/pki/ca.key",
+			"-CAcreateserial", "-extfile", f"{folder}/names", "-out", good]
+		request = subprocess.run(["openssl", "req", "-new", "-key", f"{folder}/pki/server.key", "-subj", "/CN=kubesim"],
+			capture_output=True, check=True).stdout
+		subprocess.run(expired, input=request, capture_output=True, check=True)
+		server_up(folder)
+		time.sleep(HOLD)  # in which it could ask
+		assert play.asked() == before
+		kill(play)
+		os.rename(good + ".good", good)
+		server_up(folder)
+		play.users_act()
+		seconds = play.seconds_until_all_is_over()
+	assert len(play.lines("cluster sim: lost")) == 1
+	return play, seconds
+
+
+def played(story):
 	with api_server() as folder:
-		play = Play(folder)
-		with play.engine():
-			play.begin()
-			kill(play)
-			before = play.asked()
-			good = f"{folder}/pki/server.crt"
-			os.rename(good, good + ".good")
-			write(f"{folder}/names", "subjectAltName=IP:127.0.0.1,DNS:localhost\n")  # nothing is wrong but the time
-			expired = ["openssl", "x509", "-req", "-days", "0", "-CA", f"{folder}/pki/ca.crt", "-CAkey", f"{folder}/pki/ca.key",
-				"-CAcreateserial", "-extfile", f"{folder}/names", "-out", good]
-			request = subprocess.run(["openssl", "req", "-new", "-key", f"{folder}/pki/server.key", "-subj", "/CN=kubesim"],
-				capture_output=True, check=True).stdout
-			subprocess.run(expired, input=request, capture_output=True, check=True)
-			server_up(folder)
-			time.sleep(HOLD)  # in which it could ask
-			assert play.asked() == before
-			kill(play)
-			os.rename(good + ".good", good)
-			server_up(folder)
-			play.users_act()
-			seconds = play.seconds_until_all_is_over()
+		play, seconds = story(folder)
 		assert play.bound_once(4)
-		assert len(play.lines("cluster sim: lost")) == 1
 		return seconds
 
 
-PLAYS = {"token": token_is_replaced, "certificate": certificate_expires}
+STORIES = token, client_certificate, authority, expired_certificate
+PLAYS = {story.__name__: functools.partial(played, story) for story in STORIES}
+
+
+def check(play, since):
+	seconds = play.result()
+	print(f"all was over {seconds:.1f} s after {since}")
+	assert seconds < BACK
 
 
 def test_token_that_is_replaced_is_read_from_its_file_and_all_goes_on(plays):
-	seconds = plays["token"].result()
-	print(f"all was over {seconds:.1f} s after the new token was there")
-	assert seconds < BACK
+	check(plays["token"], "the new token was there")
+
+
+def test_client_certificate_that_is_replaced_is_read_from_its_files_and_all_goes_on(plays):
+	check(plays["client_certificate"], "the new key was there")
+
+
+def test_server_of_another_authority_is_asked_nothing_before_that_authority_is_in_its_file(plays):
+	check(plays["authority"], "the new authority was there")
 
 
 def test_server_whose_certificate_expires_is_asked_nothing_and_used_again_when_it_is_renewed(plays):
-	seconds = plays["certificate"].result()
-	print(f"all was over {seconds:.1f} s after the certificate was renewed")
-	assert seconds < BACK
+	check(plays["expired_certificate"], "the certificate was renewed")

@@ -60,11 +60,11 @@ def pod(n, chance):
 			"resources": {"requests": {"cpu": chance.choice(["200m", "1", "1500m"]), "memory": "16Mi"}}}]}}
 
 
-def engine_host(server):
+def engine_host(server, kubeconfig):
 	"""What starts an engine for it (more words follow), and in which environment."""
 	config = f"{server}/slurm-k8s.yaml"
 	with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-		file.write(f"clusters: [{{name: sim, kubeconfig: {server}/slurm-k8s.conf, namespaces: "
+		file.write(f"clusters: [{{name: sim, kubeconfig: {kubeconfig}, namespaces: "
 			f"[{{match: {NAMESPACE}, user: daemon}}]}}]\n")
 	os.makedirs(f"{server}/state", exist_ok=True)
 	return [f"{BUILD}/test/engine/engine_host", config, f"{server}/state", str(NODES), str(CORES)], \
@@ -72,7 +72,7 @@ def engine_host(server):
 
 
 def host(server):
-	command, env = engine_host(server)
+	command, env = engine_host(server, f"{server}/slurm-k8s.conf")
 	return subprocess.run([*command, str(PODS), str(CANCELS), str(SEED)], capture_output=True, text=True, check=False,
 		timeout=240, env=env)
 

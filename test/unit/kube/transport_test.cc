@@ -383,6 +383,24 @@ TEST_CASE("transport: 401 brings a renewed client certificate from its file, on 
 	CHECK(seen[2].connection != seen[1].connection);
 }
 
+TEST_CASE("transport: a server that is not believed brings a renewed certificate authority from its file")
+{
+	TransportRig rig;
+	HttpsServer server;
+	TempFolder folder;
+	ClusterAccess access = access_to(server.url());
+	access.ca = {"", folder.write("ca", Pki::get().other_ca), Trust::owned};
+	access.owner = ::geteuid();
+	Client c(rig.loop, access);
+	CHECK(rig.get(c).status == 0);
+	folder.write("ca", Pki::get().ca);
+	rig.clock.advance(Millis(1'000));
+	CHECK(rig.get(c).status == 0); // which looks at the file
+	server.push(200, "{}");
+	CHECK(rig.get(c).ok());
+	CHECK(server.count() == 1);
+}
+
 TEST_CASE("transport: a rewritten kubeconfig counts within a minute, after a 401 at once")
 {
 	TransportRig rig;
