@@ -62,6 +62,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \
 	lib/core/pods_effects.cc \
+	lib/core/pods_ends.cc \
 	lib/core/pods_news.cc \
 	lib/core/pods_release.cc \
 	lib/core/pods_status.cc \

@@ -32,7 +32,7 @@ std::string PodsController::cores_held_by_others(const Entry &e) const
 
 void PodsController::bind(Entry &e)
 {
-	if (e.binding_overdue)
+	if (e.binding.overdue)
 		return end_unbound(e);
 	// Two that want the same port can be started together: the second one goes back.
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
@@ -41,8 +41,8 @@ void PodsController::bind(Entry &e)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
 	use_changed_ |= use_.add(e.key.uid, e.job->node, *e.pod);
 	reports_.stop(e.key.uid);
-	if (e.binding_since == Millis(0))
-		e.binding_since = ports_.timer.now();
+	if (e.binding.since == Millis(0))
+		e.binding.since = ports_.timer.now();
 	e.op = Op::binding; // end_of_turn() goes on
 	to_place_.push_back(e.key.uid);
 }
@@ -245,9 +245,9 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)
 {
 	back_off(e, "cannot be bound: " + why, at_least);
-	if (!e.job || !e.job->running() || ports_.timer.now() - e.binding_since <= settings_.pods.bind_timeout)
+	if (!e.job || !e.job->running() || ports_.timer.now() - e.binding.since <= settings_.pods.bind_timeout)
 		return;
-	e.binding_overdue = e.doubted; // it may be bound: the table looks, and comes to bind() only if it is not
+	e.binding.overdue = e.doubted; // it may be bound: the table looks, and comes to bind() only if it is not
 	if (!e.doubted)
 		end_unbound(e);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // When the table is asked, and asked again. What is known of pods and jobs comes in by
-// pods_news.cc; the effects are in pods_effects.cc, pods_binding.cc and pods_adoption.cc.
+// pods_news.cc; the effects are in pods_effects.cc, pods_binding.cc, pods_adoption.cc, pods_ends.cc.
 #include "lib/core/pods_controller.h"
 
 #include <algorithm>

@@ -122,8 +122,10 @@ private:
 		bool protect_hurries = false; // ... which hurry() may bring forward
 		int protect_failures = 0;
 		Millis protect_at{0};     // the end of that wait
-		Millis binding_since{0};  // of the first try for this job
-		bool binding_overdue = false; // refused after bindTimeout; a look must tell before its job ends
+		struct { // for this job
+			Millis since{0};      // of the first try; 0: there was none
+			bool overdue = false; // refused after bindTimeout; a look must tell before the job ends
+		} binding;
 		bool binding_unsure = false; // one was sent for what it holds and may still take effect
 		Millis ending_since{0};   // of the first try of end_where_it_ran()
 		bool delete_sent = false;
@@ -156,7 +158,7 @@ private:
 	static std::uint32_t job_id(const Entry &e) { return e.job ? e.job->ref.id : 0; } // for log lines
 	void perform(Effect effect, PodState state, Entry &e);
 
-	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc).
+	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc, pods_ends.cc).
 	void look(Entry &e);
 	void lose_node(Entry &e);
 	void doubt(Entry &e);

@@ -25,7 +25,7 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty()) {
 		e.bound_node = pod->node_name;
-		e.binding_overdue = false;
+		e.binding.overdue = false;
 		e.lost_node = false;
 	}
 	if (e.bound_node.empty())
@@ -157,8 +157,7 @@ void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 		e.job_seen_at = seen_at;
 		e.delete_sent = false;
 		e.delete_latency_told = false;
-		e.binding_since = Millis(0);
-		e.binding_overdue = false;
+		e.binding = {};
 	}
 	if (!e.job || other)
 		e.excluded = job->excluded_nodes;

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the table's effects do when a pod or its job has ended: the other one ends, what the
+// pod held is free, and the object may go.
+#include "lib/core/pods_controller.h"
+#include "lib/core/pods_then.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/text.h"
+#include "lib/core/names.h"
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+// ---- ends ----
+
+void PodsController::end_job(Entry &e, JobEnd end)
+{
+	e.op = Op::ending;
+	reports_.stop(e.key.uid);
+	log_pod(info, e.key, job_id(e), "its job is ended as %s, exit code %u:%u%s%s", job_state_name(end.state),
+		end.exit_code >> 8 & 0xff, end.exit_code & 0x7f, end.comment.empty() ? "" : ": ",
+		end.comment.c_str());
+	ports_.slurm.end(e.key, e.job->ref, std::move(end),
+			 then<SlurmReply>(e, Op::ending, &PodsController::ended));
+}
+
+void PodsController::ended(Entry &e, const SlurmReply &r)
+{
+	// fatal: Slurm has no such job (any more), which is what was wanted.
+	if (!r.ok && !r.fatal)
+		return back_off(e, "Slurm job could not be ended: " + r.text);
+	if (e.failures == 0 || e.binding.since == Millis(0))
+		succeeded(e);
+	// The hook has told of the end already; what is left is that it was our doing.
+	Job over = *e.job;
+	drop_job(e);
+	if (!over.ended())
+		over.state = SK8_JOB_CANCELLED;
+	over.ended_by_us = true;
+	e.job = share(std::move(over));
+}
+
+void PodsController::drop_job(Entry &e)
+{
+	if (e.bound_node.empty())
+		use_changed_ |= use_.remove(e.key.uid);
+	e.job.reset();
+	e.excluded.clear();
+	e.ending_since = Millis(0);
+	e.binding = {};
+	e.delete_sent = false;
+}
+
+static std::string how_ended(const Job &job)
+{
+	std::string text = job_state_name(job.state);
+	if (job.state == SK8_JOB_CANCELLED && job.ended_by != SK8_NO_UID)
+		text += " by " + user_text(job.ended_by);
+	if (!job.reason.empty() && job.reason != "None")
+		text += ", reason " + one_line(job.reason, 128);
+	return text;
+}
+
+static std::string end_text(const Job &job)
+{
+	return "Slurm job " + std::to_string(job.ref.id) + " ended: " + how_ended(job);
+}
+
+void PodsController::delete_pod(Entry &e)
+{
+	const kube::Pod &pod = *e.pod;
+	const std::int64_t grace =
+		std::max<std::int64_t>(1, std::min(pod.grace_seconds, settings_.pods.kill_grace.count() / 1000));
+	if (e.delete_sent || (pod.meta.deleting && pod.meta.deletion_grace_seconds <= grace))
+		return;
+	e.op = Op::deleting;
+	e.delete_sent = true;
+	ports_.kube.delete_pod(e.key, grace, then<KubeReply>(e, Op::deleting, &PodsController::deleted));
+	if (e.delete_latency_told)
+		return;
+	e.delete_latency_told = true;
+	metrics().fini_to_delete_ms.record(elapsed_ms(e.job_seen_at));
+	log_pod(info, e.key, job_id(e), "deleted because its job ended: %s", how_ended(*e.job).c_str());
+	reports_.event(e.key, {e.job->state != SK8_JOB_COMPLETED, std::string(names::event_job_ended),
+			       end_text(*e.job) + "; the pod is deleted"});
+}
+
+void PodsController::deleted(Entry &e, const KubeReply &r)
+{
+	if (r.ok())
+		return succeeded(e);
+	e.delete_sent = false;
+	if (r.status == 404 || r.status == 409)
+		doubt(e); // gone, or another uid, or a collision with another writer
+	if (r.status != 404)
+		refused(e, "pod could not be deleted: ", r);
+}
+
+// The job ended before its pod had a node.
+void PodsController::again(Entry &e)
+{
+	switch (e.job->state) {
+	case SK8_JOB_NODE_FAIL:
+	case SK8_JOB_PREEMPTED:
+	case SK8_JOB_OTHER_END:
+		// Nobody wanted the pod to end: it never ran, so it simply queues again.
+		reports_.event(e.key, {true, std::string(names::event_job_ended),
+				       end_text(*e.job) + "; the pod is queued again"});
+		log_pod(info, e.key, job_id(e), "queued again because its job ended: %s", how_ended(*e.job).c_str());
+		keep_only_if_unsure(e);
+		drop_job(e);
+		back_off(e, "queued again");
+		return plan_retry(e);
+	default:
+		delete_pod(e);
+	}
+}
+
+// ---- release ----
+
+// Nothing of the pod runs any more: called at the moment of the proof.
+void PodsController::free_hold(Entry &e)
+{
+	const HoldTable::Cover was = ports_.holds.release(e.key);
+	if (was == HoldTable::Cover::none)
+		return;
+	e.binding_unsure = e.lost_node = false;
+	ports_.journal.free(e.key);
+	log_pod(info, e.key, job_id(e), "nothing of it runs any more, what it held is free");
+	// Not what we know of the job: its end may have masked the hold, and a pass of the
+	// scheduler seen the mask, before we hear of that end.
+	if (was == HoldTable::Cover::masked)
+		ports_.slurm.wake_scheduler();
+}
+
+// Its job ended before the pod was bound. What no Binding can reach is free.
+void PodsController::keep_only_if_unsure(Entry &e)
+{
+	if (!e.binding_unsure && !e.lost_node)
+		free_hold(e);
+}
+
+void PodsController::tell_loss(Entry &e)
+{
+	if (std::exchange(e.loss_told, true))
+		return;
+	const std::string text = "the object vanished before the kubelet had reported its containers gone; what it "
+				 "holds on node " + ports_.holds.node_of(e.key) + " stays masked";
+	log_pod(error, e.key, job_id(e), "%s", text.c_str());
+	reports_.event(e.key, {true, std::string(names::event_unproven), text});
+}
+
+// sync() has freed the hold already.
+void PodsController::release(Entry &e)
+{
+	if (e.absent)
+		return forget(e.key.uid);
+	// While it is still being put on, the two could arrive in the other order.
+	if (e.protecting || !has_finalizer(*e.pod))
+		return;
+	e.op = Op::releasing; // end_of_turn() goes on: what it held must be free on disk first,
+	to_let_go_.push_back(e.key.uid); // else a crash in between would leave it held for ever
+}
+
+void PodsController::let_go(const Result<void> &saved)
+{
+	for (const auto &uid : std::exchange(to_let_go_, {})) {
+		auto it = entries_.find(uid);
+		if (it == entries_.end() || it->second.op != Op::releasing)
+			continue;
+		Entry &e = it->second;
+		if (saved) {
+			ports_.kube.set_finalizer(e.key, false,
+						  then<KubeReply>(e, Op::releasing, &PodsController::finalizer_removed));
+			continue;
+		}
+		e.op = Op::none;
+		back_off(e, "the saved ledger cannot be written: " + saved.error().message);
+		plan_retry(e);
+	}
+}
+
+void PodsController::finalizer_removed(Entry &e, const KubeReply &r)
+{
+	if (r.status == 404) {
+		succeeded(e);
+		e.pod.reset();
+		return;
+	}
+	if (!r.ok()) {
+		refused(e, "finalizer could not be removed: ", r);
+		// Another pod of this name, or only a collision with another writer.
+		if (r.status == 409 || r.status == 422)
+			doubt(e);
+		return;
+	}
+	succeeded(e);
+	assume_finalizer(e, false);
+}
+
+} // namespace sk8::core
