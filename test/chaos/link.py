@@ -16,13 +16,14 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends a reset
 
 
 class Link:
-	"""mode: open; cut: connections are reset, new ones too; hang: nothing flows, nothing ends; mute: requests arrive,
-	answers are lost, and their connections end when it is over."""
+	"""mode: open; cut: connections are reset, new ones too; gone: the same, as nobody listens any more; hang: nothing flows,
+	nothing ends; mute: requests arrive, answers are lost, and their connections end when it is over."""
 
 	def __init__(self, port, listener=None):
 		"""port: of the API server. listener: a socket that listens; None: on a port of its own."""
 		self.to, self.port, self.mode, self.listener = port, None, "open", listener or socket.create_server(("127.0.0.1", 0))
 		self.loop, self.flows, self.pairs, self.spoiled = asyncio.new_event_loop(), None, set(), set()
+		self.server, self.place, self.family = None, self.listener.getsockname()[:2], self.listener.family
 		listening = threading.Event()
 		threading.Thread(target=self._run, args=(listening,), daemon=True).start()
 		listening.wait()
@@ -44,14 +45,22 @@ class Link:
 		asyncio.set_event_loop(self.loop)
 		self.flows = asyncio.Event()
 		self.flows.set()
-		server = self.loop.run_until_complete(asyncio.start_server(self._accept, sock=self.listener))
-		self.port = server.sockets[0].getsockname()[1]
+		self.loop.run_until_complete(self._listen())
+		self.port = self.server.sockets[0].getsockname()[1]
 		listening.set()
 		self.loop.run_forever()
 
+	async def _listen(self):
+		self.server = await asyncio.start_server(self._accept, sock=self.listener)
+
 	async def _set(self, mode):
+		if mode == "gone":
+			self.server.close()
+		elif not self.server.is_serving():
+			self.listener = socket.create_server(self.place, family=self.family)
+			await self._listen()
 		self.mode = mode
-		for pair in list(self.pairs if mode == "cut" else self.spoiled):
+		for pair in list(self.pairs if mode in ("cut", "gone") else self.spoiled):
 			_reset(pair)
 		self.spoiled.clear()
 		if mode == "hang":
@@ -64,7 +73,7 @@ class Link:
 			_reset((writer,))
 			return
 		try:
-			far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.to)
+			far_reader, far_writer = await self._reach(reader, writer)
 		except OSError:
 			_reset((writer,))
 			return
@@ -74,6 +83,10 @@ class Link:
 		self.pairs.discard(pair)
 		self.spoiled.discard(pair)
 		_reset(pair)
+
+	async def _reach(self, _reader, _writer):
+		"""The far end of a connection; OSError: there is none."""
+		return await asyncio.open_connection("127.0.0.1", self.to)
 
 	async def _pump(self, reader, writer, pair, answers):
 		try:

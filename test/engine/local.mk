@@ -18,4 +18,6 @@ EXTRA_DIST += \
 	test/engine/test_faults.py \
 	test/engine/test_observed.py \
 	test/engine/test_secrets.py \
-	test/engine/test_streams.py
+	test/engine/test_streams.py \
+	test/engine/test_ways.py \
+	test/engine/ways.py

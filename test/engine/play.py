@@ -40,6 +40,11 @@ class Play:
 		self.kube = Kube(f"{folder}/admin.conf")
 		assert self.kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}).code == 201
 
+	def port(self):
+		"""The server's."""
+		with open(f"{self.folder}/port", encoding="ascii") as file:
+			return int(file.read())
+
 	def reach(self, cluster=None, user=None):
 		"""Writes the engine's kubeconfig. cluster: what differs from kubesim's own; user: instead of its certificate."""
 		with open(f"{self.folder}/slurm-k8s.conf", encoding="utf-8") as file:
@@ -136,6 +141,10 @@ class Play:
 	def users_act(self):
 		self.create("made", 0.1)
 		assert self.kube.delete(f"{PODS}/deleted").code == 200
+
+	def nothing_was_done(self):
+		"""For the pods of users_act() and for the one whose process ended, a while later."""
+		return set(self.left()) >= {"made", "ends"}
 
 	def seconds_until_all_is_over(self):
 		began = time.monotonic()

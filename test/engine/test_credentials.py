@@ -30,11 +30,6 @@ def refused(play):
 	return sum(code == 401 for code in play.codes())
 
 
-def still_waiting(play):
-	"""Nothing was done for pods meanwhile."""
-	return set(play.left()) >= {"made", "ends"}
-
-
 def token(folder):
 	tokens, mine, options = f"{folder}/tokens", f"{folder}/token", ["--token-file", f"{folder}/tokens"]
 
@@ -54,7 +49,7 @@ def token(folder):
 		play.users_act()
 		time.sleep(HOLD)  # what is measured is a rate
 		assert 1 <= refused(play) - before <= HOLD * MOST
-		assert still_waiting(play)
+		assert play.nothing_was_done()
 		write(mine, "the-second-token")
 		seconds = play.seconds_until_all_is_over()
 	assert not play.lines("first-token") and not play.lines("second-token")
@@ -91,7 +86,7 @@ def client_certificate(folder):
 		give("crt", new)
 		time.sleep(HOLD)  # what is measured is a rate
 		assert refused(play) - before <= HOLD * MOST
-		assert still_waiting(play)
+		assert play.nothing_was_done()
 		give("key", new)
 		seconds = play.seconds_until_all_is_over()
 	return play, seconds
@@ -117,7 +112,7 @@ def authority(folder):
 		play.kube = Kube(f"{folder}/admin.conf")
 		play.users_act()
 		time.sleep(HOLD)  # in which it could ask
-		assert play.asked() == before and still_waiting(play)
+		assert play.asked() == before and play.nothing_was_done()
 		write(f"{folder}/believed.crt", text)
 		seconds = play.seconds_until_all_is_over()
 	assert len(play.lines("cluster sim: lost")) == 1

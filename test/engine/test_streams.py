@@ -23,11 +23,6 @@ GIVEN_UP = 30  # seconds until a connection without a word counts as dead
 AHEAD = 500  # versions that a backup is behind: more than the rest of the play makes
 
 
-def server_port(play):
-	with open(f"{play.folder}/port", encoding="ascii") as file:
-		return int(file.read())
-
-
 def through(play, link):
 	"""The engine's kubeconfig leads through the link."""
 	play.reach({"server": f"https://127.0.0.1:{link.port}"})
@@ -40,7 +35,7 @@ def lists(play):
 
 def half_open(play):
 	network = DeadNetwork()
-	through(play, Link(server_port(play), network.listener))
+	through(play, Link(play.port(), network.listener))
 	with play.engine(*network.inside):
 		play.begin()
 		before = play.asked()
@@ -77,7 +72,7 @@ def mixed_up(play):
 
 
 def no_bookmarks(play):
-	link = Link(server_port(play))
+	link = Link(play.port())
 	through(play, link)
 	with play.engine():
 		play.begin()

@@ -368,9 +368,9 @@ void TunnelProxy::serve(int client)
 		return;
 	sockaddr_in to = loopback(std::atoi(head.c_str() + colon + 1));
 	int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const std::string_view yes = "HTTP/1.1 200 OK\r\n\r\n";
-	if (::connect(server, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0 &&
-	    ::write(client, yes.data(), yes.size()) > 0)
+	const bool there = ::connect(server, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0;
+	const std::string_view answer = there ? "HTTP/1.1 200 OK\r\n\r\n" : "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+	if (::write(client, answer.data(), answer.size()) > 0 && there)
 		copy(client, server);
 	::close(server);
 }

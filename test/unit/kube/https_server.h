@@ -103,7 +103,7 @@ private:
 int free_port();
 
 // A proxy that makes tunnels (CONNECT) to ports of the loopback, one after the other,
-// and remembers what it was told in the clear.
+// and remembers what it was told in the clear. Where nobody listens it answers 404.
 class TunnelProxy {
 public:
 	TunnelProxy();

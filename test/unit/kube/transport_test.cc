@@ -340,6 +340,19 @@ TEST_CASE("transport: the environment's proxy is never used, the kubeconfig's is
 	CHECK(server.seen()[1].authorization == "Bearer secret-1");
 }
 
+TEST_CASE("transport: a proxy's 404 is not the API server's")
+{
+	TransportRig rig;
+	TunnelProxy proxy;
+	ClusterAccess access = access_to("https://127.0.0.1:" + std::to_string(free_port()));
+	access.proxy_url = "http://127.0.0.1:" + std::to_string(proxy.port());
+	Client c(rig.loop, access);
+	Reply r = rig.get(c);
+	CHECK(r.status == 0); // or a pod would count as gone
+	CHECK(contains(r.error, "404"));
+	CHECK(contains(proxy.heard(), "CONNECT "));
+}
+
 // --- certificates and credentials ----------------------------------------------------
 
 TEST_CASE("transport: a server whose certificate has expired gets no credentials, and is used again once renewed")
