@@ -2,6 +2,7 @@
 #include "lib/slurm/error_table.h"
 #include <errno.h>
 #include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
 
 enum { RETRY, FATAL };
 
@@ -21,7 +22,9 @@ static const struct {
 	{ ESLURM_FRAGMENTATION, RETRY, "other jobs are completing" },
 	{ ESLURM_IN_STANDBY_MODE, RETRY, NULL },
 	{ ESLURM_JOB_HELD, RETRY, NULL },
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23,2,0)
 	{ ESLURM_JOB_SETTING_DB_INX, RETRY, NULL },
+#endif
 	{ ESLURM_NODES_BUSY, RETRY, NULL },
 	{ ESLURM_NODE_NOT_AVAIL, RETRY, NULL },
 	{ ESLURM_NOT_TOP_PRIORITY, RETRY, NULL },

@@ -23,6 +23,7 @@
 static int (*stock_job_test)(SK8_JOB_TEST_PARAMS);
 static node_use_record_t **node_usage;	/* &select_node_usage of the stock plugin */
 static part_res_record_t **part_usage;	/* &select_part_record */
+static void (*rebuild_rows)(part_res_record_t *parts);
 
 /* one masked node */
 struct entry {
@@ -46,7 +47,8 @@ extern bool sk8_masks_start(void *stock)
 	node_usage = dlsym(stock, "select_node_usage");
 	part_usage = dlsym(stock, "select_part_record");
 	stock_job_test = dlsym(stock, "select_p_job_test");
-	return node_usage && part_usage && stock_job_test;
+	rebuild_rows = SK8_REBUILD_ROWS(stock);
+	return node_usage && part_usage && stock_job_test && rebuild_rows;
 }
 
 extern void sk8_masks_nodes_changed(void)
@@ -120,6 +122,7 @@ extern bool sk8_masks_changed(void)
 /* Set the cores of this node that running jobs hold, as the stock plugin has them. */
 static void add_used_cores(bitstr_t *cores, int node_inx)
 {
+	rebuild_rows(*part_usage);
 	for (part_res_record_t *part = *part_usage; part; part = part->next)
 		for (int r = 0; part->row && (r < part->num_rows); r++)
 			if (part->row[r].row_bitmap && part->row[r].row_bitmap[node_inx])

@@ -115,7 +115,7 @@ static bool start(void *stock)
 	static struct sk8_host host;
 
 	if (!sk8_masks_start(stock)) {
-		error("slurm-k8s: the stock select plugin lacks select_node_usage or select_part_record: this is not the select/cons_tres of Slurm %s",
+		error("slurm-k8s: the stock select plugin lacks select_node_usage, select_part_record or another symbol that masks need: this is not the select/cons_tres of Slurm %s",
 		      SK8_SLURM_VERSION);
 		return false;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
- * release.h - what differs between Slurm's releases, all of it. No other file of
- * ours looks at SLURM_VERSION_NUMBER, but the list of a release's select symbols
- * in plugins/select/forward.h.
+ * release.h - what differs between Slurm's releases. No other file of ours looks
+ * at SLURM_VERSION_NUMBER, but the list of a release's select symbols in
+ * plugins/select/forward.h and that of its errors in error_table.c.
  *
- * 22.05 is the one that was run. What is known of 24.11 and 26.05 is written down
- * here too, so that adding them starts from it; configure refuses them until then.
+ * 22.05 and 24.11 are run. What is known of 26.05 is written down here too, so that
+ * adding it starts from it; configure refuses it until then.
  *
  * Include it first: it includes Slurm's headers in an order that works.
  */
@@ -64,6 +64,8 @@
 
 #ifdef SK8_SLURM_2205
 typedef List sk8_list_t;
+typedef struct listIterator list_itr_t;
+typedef struct job_details job_details_t;
 typedef bitstr_t *sk8_excluded_t;	/* one bitmap over all cores of the cluster */
 #else
 typedef list_t *sk8_list_t;
@@ -154,7 +156,32 @@ static inline void sk8_excluded_add(sk8_excluded_t *excluded, int node_inx,
 #endif
 }
 
+/*
+ * Since 24.11 the stock plugin builds its rows of used cores anew when it looks at
+ * them, by this function; who looks at them himself must call it before.
+ */
+#ifdef SK8_SLURM_2205
+static inline void sk8_rows_are_new(part_res_record_t *parts)
+{
+	(void) parts;
+}
+# define SK8_REBUILD_ROWS(stock) sk8_rows_are_new
+#else
+# define SK8_REBUILD_ROWS(stock) dlsym(stock, "part_data_rebuild_rows")
+#endif
+
 /* ---- what sinfo and scontrol show as allocated -------------------------------- */
+
+#ifdef SK8_SLURM_2205
+typedef select_nodeinfo_t sk8_nodeinfo_t;
+#elif defined(SK8_SLURM_2411)
+/* cons_tres' struct select_nodeinfo, which it keeps to itself; what follows is not used */
+typedef struct {
+	uint16_t magic, alloc_cpus;
+	uint64_t alloc_memory, *tres_alloc_cnt;
+	char *tres_alloc_fmt_str;
+} sk8_nodeinfo_t;
+#endif
 
 /* After the stock nodeinfo_set_all: count so much more on this node. */
 static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
@@ -165,8 +192,8 @@ static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 
 	stats->alloc_cpus += cpus;
 	stats->alloc_memory += memory_mb;
-#elif defined(SK8_SLURM_2205)
-	select_nodeinfo_t *info = node_ptr->select_nodeinfo->data;
+#else
+	sk8_nodeinfo_t *info = node_ptr->select_nodeinfo->data;
 
 	info->alloc_cpus += cpus;
 	info->alloc_memory += memory_mb;
@@ -177,15 +204,6 @@ static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 	xfree(info->tres_alloc_fmt_str);
 	info->tres_alloc_fmt_str = assoc_mgr_make_tres_str_from_array(
 		info->tres_alloc_cnt, TRES_STR_CONVERT_UNITS, false);
-#else
-	/* the head of cons_tres' private struct select_nodeinfo */
-	struct {
-		uint16_t magic, alloc_cpus;
-		uint64_t alloc_memory;
-	} *info = (void *) node_ptr->select_nodeinfo->data;
-
-	info->alloc_cpus += cpus;
-	info->alloc_memory += memory_mb;
 #endif
 }
 
@@ -197,10 +215,7 @@ static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
 	*cpus = node_select_stats_array[node_ptr->index]->alloc_cpus;
 	*memory_mb = node_select_stats_array[node_ptr->index]->alloc_memory;
 #else
-	struct {
-		uint16_t magic, alloc_cpus;
-		uint64_t alloc_memory;
-	} *info = (void *) node_ptr->select_nodeinfo->data;
+	const sk8_nodeinfo_t *info = node_ptr->select_nodeinfo->data;
 
 	*cpus = info->alloc_cpus;
 	*memory_mb = info->alloc_memory;
@@ -232,6 +247,68 @@ static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
 	return select_nodes(&select, false, false, SLURMDB_JOB_FLAG_SCHED);
 #endif
 }
+
+static inline const char *sk8_reason_string(uint32_t reason)
+{
+#ifdef SK8_SLURM_2205
+	return job_reason_string(reason);
+#else
+	return job_state_reason_string(reason);
+#endif
+}
+
+/* Limits no longer count this pending job. Without the locks of accounting. */
+static inline void sk8_remove_job_submit(job_record_t *job_ptr)
+{
+#ifdef SK8_SLURM_2205
+	acct_policy_remove_job_submit(job_ptr);
+#else
+	acct_policy_remove_job_submit(job_ptr, false);
+#endif
+}
+
+/*
+ * KILL_JOB_RESV in a job's warn_flags lets it into reservations. Since 23.02 only into
+ * those with a MaxStartDelay: between open and close every one has. Node write lock.
+ */
+#ifdef SK8_SLURM_2205
+static inline void sk8_open_reservations(void) { }
+static inline void sk8_close_reservations(void) { }
+#else
+# define SK8_OPENED (INFINITE - 1)	/* a delay that nobody asks for */
+
+static inline int sk8_open_reservation(void *x, void *arg)
+{
+	slurmctld_resv_t *resv_ptr = x;
+
+	(void) arg;
+	if (!resv_ptr->max_start_delay)
+		resv_ptr->max_start_delay = SK8_OPENED;
+	return 0;
+}
+
+static inline int sk8_close_reservation(void *x, void *arg)
+{
+	slurmctld_resv_t *resv_ptr = x;
+
+	(void) arg;
+	if (resv_ptr->max_start_delay == SK8_OPENED)
+		resv_ptr->max_start_delay = 0;
+	return 0;
+}
+
+static inline void sk8_open_reservations(void)
+{
+	if (resv_list)
+		list_for_each(resv_list, sk8_open_reservation, NULL);
+}
+
+static inline void sk8_close_reservations(void)
+{
+	if (resv_list)
+		list_for_each(resv_list, sk8_close_reservation, NULL);
+}
+#endif
 
 /* What stands before a name in tres_per_node: "gres:gpu:2" or "gres/gpu:2" */
 #ifdef SK8_SLURM_2205

@@ -18,7 +18,7 @@
 /* The job goes nowhere else any more, whether it starts now or not. */
 static void pin(job_record_t *job_ptr, const node_record_t *node_ptr)
 {
-	struct job_details *details = job_ptr->details;
+	job_details_t *details = job_ptr->details;
 
 	xfree(details->exc_nodes);
 	FREE_NULL_BITMAP(details->exc_node_bitmap);
@@ -41,7 +41,7 @@ static bool is_up(const node_record_t *node_ptr)
 /* In the first of the job's partitions that can. */
 static int select_in_partitions(job_record_t *job_ptr, char **err_msg)
 {
-	ListIterator iter;
+	list_itr_t *iter;
 	part_record_t *part_ptr, *first = job_ptr->part_ptr;
 	int rc = ESLURM_REQUESTED_NODES_NOT_IN_PARTITION;
 
@@ -68,7 +68,7 @@ static int select_in_partitions(job_record_t *job_ptr, char **err_msg)
  */
 static int select_whatever_waits(job_record_t *job_ptr, char **err_msg)
 {
-	struct job_details *details = job_ptr->details;
+	job_details_t *details = job_ptr->details;
 	const uint32_t priority = job_ptr->priority, reason = job_ptr->state_reason;
 	const bool direct = job_ptr->direct_set_prio;
 	const uint16_t warn_flags = job_ptr->warn_flags, warn_time = job_ptr->warn_time;
@@ -87,7 +87,9 @@ static int select_whatever_waits(job_record_t *job_ptr, char **err_msg)
 	job_ptr->warn_time = 0;
 	job_ptr->bit_flags |= BACKFILL_TEST;
 	set_job_features_use(details);
+	sk8_open_reservations();
 	rc = select_in_partitions(job_ptr, err_msg);
+	sk8_close_reservations();
 	job_ptr->bit_flags &= ~BACKFILL_TEST;
 	job_ptr->warn_flags = warn_flags;
 	job_ptr->warn_time = warn_time;

@@ -99,7 +99,7 @@ static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
 /* As if it had never been. Accounting hears of a held job only when it starts. */
 static void forget(job_record_t *job_ptr)
 {
-	acct_policy_remove_job_submit(job_ptr);
+	sk8_remove_job_submit(job_ptr);
 	(void) purge_job_record(job_ptr->job_id);
 }
 

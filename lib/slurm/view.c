@@ -26,7 +26,7 @@ extern const char *sk8_reason(const job_record_t *job_ptr)
 		return job_ptr->state_desc;
 	if (job_ptr->state_reason == WAIT_NO_REASON)
 		return "";
-	return job_reason_string(job_ptr->state_reason);
+	return sk8_reason_string(job_ptr->state_reason);
 }
 
 /* The cores of the job's first node; a placeholder has one node. */
@@ -57,7 +57,7 @@ extern bool sk8_is_ours(const job_record_t *job_ptr)
 
 extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 {
-	const struct job_details *details = job_ptr->details;
+	const job_details_t *details = job_ptr->details;
 	struct sk8_job *job = &view->job;
 
 	*job = (struct sk8_job) {

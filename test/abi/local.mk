@@ -5,7 +5,9 @@ EXTRA_DIST += \
 	test/abi/check-client \
 	test/abi/check-symbols \
 	test/abi/job_submit-22.05.8.symbols \
-	test/abi/select-22.05.8.symbols
+	test/abi/job_submit-24.11.5.symbols \
+	test/abi/select-22.05.8.symbols \
+	test/abi/select-24.11.5.symbols
 
 AM_TESTS_ENVIRONMENT += \
 	SK8_SRCDIR='$(abs_top_srcdir)'; export SK8_SRCDIR; \
@@ -23,7 +25,7 @@ test_abi_client_host_SOURCES = test/abi/client_host.c
 test_abi_client_host_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 test_abi_client_host_LDADD = -ldl
 
-sk8_abi_generated = test/abi/submit_ops.h test/abi/select.inc test/abi/job_submit.inc
+sk8_abi_generated = test/abi/select_ops.h test/abi/submit_ops.h test/abi/select.inc test/abi/job_submit.inc
 test_abi_libprototypes_la_SOURCES = test/abi/prototypes.c
 test_abi_libprototypes_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 if HAVE_SLURM
@@ -31,18 +33,25 @@ BUILT_SOURCES += $(sk8_abi_generated)
 endif
 CLEANFILES += $(sk8_abi_generated)
 
-# the loader's table, which is private to this file of Slurm
+# the loaders' tables, which are private to a file of Slurm: src/slurmctld/ and a
+# public header until 22.05, src/interfaces/ later
+test/abi/select_ops.h: test/abi/local.mk
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)sed -n '/^typedef struct slurm_select_ops\|^typedef struct {/{:a;N;/\n}/!ba;/slurm_select_ops_t;/p;}' \
+		$(SLURM_SOURCE)/src/interfaces/select.c > $@.new 2>/dev/null; \
+		grep -qh '} slurm_select_ops_t;' $@.new $(SLURM_SOURCE)/src/common/select.h && mv -f $@.new $@
+
 test/abi/submit_ops.h: test/abi/local.mk
 	@$(MKDIR_P) test/abi
-	$(AM_V_GEN)cat $(SLURM_SOURCE)/src/slurmctld/job_submit.c | \
+	$(AM_V_GEN)cat $(SLURM_SOURCE)/src/*/job_submit.c | \
 		sed -n '/^typedef struct slurm_submit_ops/,/^}/p' > $@.new && \
 		grep -q slurm_submit_ops_t $@.new && mv -f $@.new $@
 
-test/abi/select.inc: test/abi/select-22.05.8.symbols
+test/abi/select.inc: test/abi/select-$(SLURM_VERSION).symbols
 	@$(MKDIR_P) test/abi
 	$(AM_V_GEN)sed 's/^plugin_id$$/(uint32_t *) \&plugin_id/; s/$$/,/' \
 		$(top_srcdir)/test/abi/select-$(SLURM_VERSION).symbols > $@
 
-test/abi/job_submit.inc: test/abi/job_submit-22.05.8.symbols
+test/abi/job_submit.inc: test/abi/job_submit-$(SLURM_VERSION).symbols
 	@$(MKDIR_P) test/abi
 	$(AM_V_GEN)sed 's/$$/,/' $(top_srcdir)/test/abi/job_submit-$(SLURM_VERSION).symbols > $@

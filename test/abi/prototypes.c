@@ -2,7 +2,7 @@
 /*
  * prototypes.c - fails to compile if one of our plugin functions has not the type
  * that Slurm's loader calls it with. The .inc files are made from the lists of
- * symbols beside this file, submit_ops.h from the source tree's own table.
+ * symbols beside this file, the _ops.h files from the source tree's own tables.
  */
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"
 #include "plugins/select/select_cons_tres.c"
@@ -12,6 +12,7 @@
 #define init job_submit_init
 #define fini job_submit_fini
 #include "plugins/job_submit/job_submit_k8s.c"
+#include "test/abi/select_ops.h"
 #include "test/abi/submit_ops.h"
 
 extern const slurm_select_ops_t sk8_test_select_ops;

@@ -18,7 +18,7 @@ sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon  # noqa: E402
-from stands.slurm import Slurm  # noqa: E402
+from stands.slurm import Slurm, version  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
 
 CONF = """SchedulerParameters=sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue
@@ -51,6 +51,8 @@ class Cluster:
 		self.socket = os.path.join(self.folder, "engine")
 		self.nodes = list(nodes)
 		self.slurm = Slurm(self.folder)
+		self.release = version()
+		self.again = not self.release.startswith("22.05")
 		try:
 			self.start(scripted, plugin, conf)
 		except BaseException:
@@ -108,6 +110,16 @@ class Cluster:
 		with open(self.socket + ".events", encoding="utf-8") as file:
 			return [line.split(" ", 1)[1].strip() for line in file]
 
+	def reconfigure(self):
+		"""scontrol reconfigure, until slurmctld is ready again: from 23.11 on it becomes another program run."""
+		began = self.log().count(" started on cluster ")
+		self.run("scontrol", "reconfigure")
+		if self.again:
+			wait_for("slurmctld to start again", lambda: self.slurm.daemon("slurmctld").check() and
+				"Running as primary" in "".join(self.log().split(" started on cluster ")[began + 1:]), 30,
+				lambda: self.log()[-2000:])
+			wait_for("all nodes to respond", lambda: "*" not in self.run("sinfo", "-h", "-N", "-o", "%T"), 30)
+
 	def log(self):
 		with open(os.path.join(self.folder, "log", "slurmctld.log"), encoding="utf-8") as file:
 			return file.read()
@@ -136,9 +148,10 @@ class Cluster:
 		self.cancel_all()
 
 	def scheduled(self):
-		"""Both schedulers have looked at every job since now."""
+		"""Both schedulers have looked at every job since now. From 24.11 on they have no turn while none is pending."""
 		before = self._cycles()
-		wait_for("both schedulers", lambda: all(new > old for new, old in zip(self._cycles(), before)), 30)
+		wait_for("both schedulers", lambda: all(new > old for new, old in zip(self._cycles(), before)) or
+			not self.run("squeue", "-h", "-t", "PD"), 30)
 
 	def _cycles(self):
 		diag = self.run("sdiag")

@@ -69,7 +69,7 @@ def test_active_deadline_is_a_timeout_and_no_process_is_left(pods):
 def test_request_becomes_whole_cores_and_memory_and_the_pod_says_where_it_runs(pods):
 	pod = pods["whole"]
 	job = ended(pod, "COMPLETED", "0:0")
-	assert "cpu=2,mem=100M,node=1" in job["TRES"]
+	assert "cpu=2,mem=100M,node=1" in job.get("AllocTRES", job.get("TRES"))  # TRES until 22.05
 	notes = pod.get()["metadata"]["annotations"]
 	assert notes["slurm-k8s.io/job-id"] == job["JobId"]
 	assert notes["slurm-k8s.io/node"] == pod.node == job["NodeList"]

@@ -44,12 +44,12 @@ Pki::Identity signed_by_ca(const std::string &folder, const std::string &name, c
 	return {slurp(folder + "/" + name + ".crt"), slurp(folder + "/" + name + ".key")};
 }
 
-Pki::Identity expired_yesterday(const std::string &folder, const std::string &san)
+Pki::Identity expired_at_once(const std::string &folder, const std::string &san)
 {
 	run("cd " + folder + " && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
 	    "-subj /CN=expired -keyout expired.key -out expired.csr && echo subjectAltName=" + san +
 	    " > expired.ext && openssl x509 -req -in expired.csr -CA ca.crt -CAkey ca.key -CAcreateserial "
-	    "-days -1 -extfile expired.ext -out expired.crt");
+	    "-days 0 -extfile expired.ext -out expired.crt");
 	return {slurp(folder + "/expired.crt"), slurp(folder + "/expired.key")};
 }
 
@@ -72,7 +72,7 @@ Pki make_pki()
 	out.other_ca = slurp(out.folder + "/other.crt");
 	const std::string here = "DNS:localhost,IP:127.0.0.1,IP:127.0.0.2,IP:::1";
 	out.server = signed_by_ca(out.folder, "server", here);
-	out.expired = expired_yesterday(out.folder, here);
+	out.expired = expired_at_once(out.folder, here);
 	out.elsewhere = signed_by_ca(out.folder, "elsewhere", "DNS:api.example");
 	out.client = signed_by_ca(out.folder, "client", "DNS:client");
 	std::atexit(remove_folder);

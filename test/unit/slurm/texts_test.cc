@@ -46,7 +46,7 @@ TEST_CASE("GRES that do not fit are refused, not cut")
 TEST_CASE("errors that pass by themselves are worth another try, wrong requests are not")
 {
 	for (int rc : {EAGAIN, static_cast<int>(ESLURM_ACCOUNTING_POLICY), static_cast<int>(ESLURM_NODES_BUSY),
-		       static_cast<int>(ESLURM_PARTITION_DOWN), static_cast<int>(ESLURM_JOB_SETTING_DB_INX)})
+		       static_cast<int>(ESLURM_PARTITION_DOWN), static_cast<int>(ESLURM_DB_CONNECTION)})
 		CHECK_FALSE(sk8_error_is_fatal(rc));
 	for (int rc : {ESLURM_INVALID_ACCOUNT, ESLURM_INVALID_PARTITION_NAME, ESLURM_INVALID_QOS,
 		       ESLURM_INVALID_FEATURE, ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, ESLURM_INVALID_GRES})
