@@ -3,7 +3,8 @@
 # Sourced by script/test and script/demo, after common.sh: how this tree is built.
 # Each step stands on those before it and does nothing if nothing has changed.
 
-build=$root/build
+# in another Debian (script/debian-root) a folder of its own
+build=$root/build${SK8_DEBIAN:+/debian-$SK8_DEBIAN}
 jobs=$(nproc 2> /dev/null || echo 2)
 
 step_source() { script/slurm-source > "$build/slurm-source.path"; }

@@ -11,8 +11,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def build_folder():
-	"""SK8_BUILD, else build/ beside the sources, else the sources' own folder."""
-	for folder in (os.environ.get("SK8_BUILD"), os.path.join(TOP, "build"), TOP):
+	"""SK8_BUILD, else build/ beside the sources, else the sources' own folder. In another Debian: what was built in it."""
+	debian = os.environ.get("SK8_DEBIAN")
+	usual = [os.path.join(TOP, "build", "debian-" + debian)] if debian else [os.path.join(TOP, "build"), TOP]
+	for folder in (os.environ.get("SK8_BUILD"), *usual):
 		if folder and os.path.exists(os.path.join(folder, "Makefile")):
 			return folder
 	raise StandError("no build folder; build first, or name it by SK8_BUILD")

@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 
-from . import reserve
+from . import debian, reserve
 from .accounting import Accounting, settings
 from .kubernetes import Kubernetes
 from .kubesim import Kubesim
@@ -15,7 +15,7 @@ from .waiting import StandError, say, wait_for
 
 MARK = ".stand"
 # What a stand writes into its folder; a new one in the same folder starts without it.
-PARTS = ("run", "log", "kubernetes", "kubesim", "nodes", "slurm", "etc", "inst", "accounting", "env")
+PARTS = ("run", "log", "kubernetes", "kubesim", "nodes", "slurm", "etc", "inst", "accounting", "env", "bin")
 MOST_SLURMDS = 16  # more fake nodes have none: Slurm calls them down until something else keeps them up
 LONGEST = 60  # sockets live in the folder, and their names end at 107 bytes
 
@@ -115,7 +115,8 @@ def up(options):
 def write_env(folder, slurm, server, options, real, fake):
 	names = {
 		"STAND": folder, "STAND_API": options.api, "KUBECONFIG": server.admin, "SLURM_CONF": slurm.conf,
-		"SLURM_K8S_CONF": slurm.k8s_conf, "STAND_SLURM_KUBECONFIG": server.slurm, "PATH": search_path(),
+		"SLURM_K8S_CONF": slurm.k8s_conf, "STAND_SLURM_KUBECONFIG": server.slurm,
+		"PATH": ":".join(filter(None, [debian.settle(folder), search_path()])),
 		"STAND_LOGS": f"{folder}/log", "STAND_SLURMCTLD_LOG": f"{folder}/log/slurmctld.log",
 		**({"STAND_BACKUP_LOG": f"{folder}/log/{BACKUP}.log"} if options.backup else {}),
 		"STAND_AUDIT_LOG": server.audit, "STAND_KUBELETS": " ".join(real), "STAND_FAKE_NODES": " ".join(fake),
