@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402
@@ -122,6 +123,17 @@ def standby(request, session_stands):
 def accounted(request, session_stands):
 	"""With slurmdbd, on kubesim."""
 	yield from lent(request, session_stands, "sim", "--accounting")
+
+
+@pytest.fixture(scope="session")
+def slurm_clock(tmp_path_factory):
+	return SlurmClock(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture
+def clocked(request, session_stands, slurm_clock):
+	"""slurmctld has this clock."""
+	yield from lent(request, session_stands, "sim", *slurm_clock.options)
 
 
 @pytest.fixture(scope="module")

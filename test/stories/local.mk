@@ -8,10 +8,12 @@ EXTRA_DIST += \
 	test/stories/faults/test_absent.py \
 	test/stories/faults/test_restarts.py \
 	test/stories/faults/test_rights.py \
+	test/stories/faults/test_slurm_clock.py \
 	test/stories/faults/test_slurm_faults.py \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
 	test/stories/outage.py \
+	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_cancel.py \
