@@ -49,7 +49,7 @@ def metrics_on(stand):
 	def use(text):
 		with open(path, "w", encoding="utf-8") as file:
 			file.write(text)
-		stand.scontrol("reconfigure")
+		stand.reconfigure()
 	use(f"metrics: {{listen: \"127.0.0.1:{port}\"}}\n{off}")
 	try:
 		wait_for("metrics", lambda: Page(port), 20)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -230,6 +231,8 @@ class Stand:
 			raise
 		self.seconds = time.monotonic() - began
 		self.env = stands.read_env(self.folder)
+		# does a reconfigure make a new slurmctld?
+		self.starts_again = not self.run("scontrol", "-V").split()[1].startswith("22.05")
 		self.api = Api(self.env["KUBECONFIG"])
 		self.jobs_folder = os.path.join(self.folder, "jobs")
 		os.mkdir(self.jobs_folder, 0o777)
@@ -292,8 +295,25 @@ class Stand:
 	def scontrol(self, *words):
 		return self.run("scontrol", *words)
 
+	def reconfigure(self):
+		"""scontrol reconfigure, until slurm-k8s answers: from 23.11 on slurmctld starts again for it."""
+		self.scontrol("reconfigure")
+
+		def answers():
+			with socket.socket(socket.AF_UNIX) as sock:
+				sock.connect(os.path.join(self.folder, "slurm", "state", "slurm-k8s.socket"))
+			return True
+		if self.starts_again:
+			wait_for("slurm-k8s", answers, 30)
+
 	def update(self, job_id, *words):
-		return self.run("scontrol", "update", f"JobId={job_id}", *words)
+		"""scontrol update. 24.11 answers EAGAIN now and then, also without slurm-k8s."""
+		def done():
+			said = self.run("scontrol", "update", f"JobId={job_id}", *words, check=False)
+			if said.returncode and "Resource temporarily unavailable" not in said.stderr:
+				raise StandError(said.stderr)
+			return not said.returncode
+		wait_for(f"update of job {job_id}", done, 20)
 
 	def batch(self, cores=1, seconds=600, node="n1", options=(), code=0, deaf=False):
 		"""An sbatch job of so many cores, that runs for so many seconds and ends at once when it is cancelled.

@@ -36,7 +36,7 @@ def test_reconfigure_changes_nothing_for_pods(stand):
 	made = in_every_state(stand, "reconf")
 	before = {name: pod.job_id for name, (pod, _) in made.items()}
 	for _ in range(3):
-		stand.scontrol("reconfigure")
+		stand.reconfigure()
 	converge(stand, made)
 	assert {name: [int(job["JobId"]) for job in pod.jobs()] for name, (pod, _) in made.items()} == \
 		{name: [job] for name, job in before.items()}
