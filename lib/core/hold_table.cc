@@ -103,8 +103,9 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	if (it == running_.end() || it->second.ref != ref)
 		return std::nullopt;
 	const Running &r = it->second;
-	Hold &h = holds_[key.id()];
-	if (h.node != r.node)
+	const auto [at, fresh] = holds_.try_emplace(key.id());
+	Hold &h = at->second;
+	if (!fresh && h.node != r.node)
 		leave(h);
 	h = {key, r.node, r.cores, 0, r.memory_mb, h.lost_node && h.node == r.node};
 	changed(key.id());

@@ -133,7 +133,7 @@ bool SlurmWorker::commands_wait() const
 void SlurmWorker::wake_scheduler()
 {
 	std::lock_guard lock(mutex_);
-	wake_scheduler_ = true;
+	round_wanted_ = true;
 	wake_.notify_one();
 }
 
@@ -168,7 +168,7 @@ void SlurmWorker::stop()
 
 bool SlurmWorker::due() const
 {
-	return stop_ || !posted_.empty() || reread_ || wake_scheduler_ || commands_wait();
+	return stop_ || !posted_.empty() || reread_ || round_wanted_ || commands_wait();
 }
 
 void SlurmWorker::run()
@@ -202,7 +202,7 @@ void SlurmWorker::round()
 		std::lock_guard lock(mutex_);
 		reread = std::exchange(reread_, false);
 		work = commands_wait();
-		wake_scheduler_ = false; // a wish for a round, and for masks_can_go()
+		round_wanted_ = false; // a wish for a round, and for masks_can_go()
 	}
 	if (reread)
 		read_all();

@@ -125,7 +125,7 @@ private:
 	std::deque<Command> ends_, submits_; // ends first: they free resources
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
-	bool stop_ = false, reread_ = false, wake_scheduler_ = false;
+	bool stop_ = false, reread_ = false, round_wanted_ = false;
 
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
