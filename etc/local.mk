@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-# Examples: nothing here is read from where it is installed.
+# Examples, and the script for a kubeconfig: nothing here is read from where it is installed.
 dist_pkgdata_DATA = \
 	etc/kubernetes-rbac.yaml \
 	etc/kubernetes-token.yaml \
 	etc/slurm-k8s.alerts.yaml \
 	etc/slurm-k8s.dashboard.json \
-	etc/slurm-k8s.yaml
-# what README's "Connect your own cluster" calls
-EXTRA_DIST += script/common.sh script/install-deps script/make-kubeconfig script/slurm-source
+	etc/slurm-k8s.yaml \
+	script/common.sh
+dist_pkgdata_SCRIPTS = script/make-kubeconfig
+# what else README's "Connect your own cluster" calls
+EXTRA_DIST += script/install-deps script/slurm-source
+# how packages are made
+EXTRA_DIST += debian rpm/slurm-k8s.spec script/make-packages

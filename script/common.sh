@@ -3,7 +3,7 @@
 # Sourced by the scripts beside it: messages, the cache folder.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-me=script/$(basename "$0")
+me=$(basename "$(cd "$(dirname "$0")" && pwd)")/$(basename "$0") # script/demo
 
 # Progress and errors go to stderr: stdout is for the result.
 say() { printf '%s: %s\n' "$me" "$*" >&2; }

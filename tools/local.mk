@@ -25,6 +25,7 @@ tools_libtools_la_SOURCES = \
 bin_PROGRAMS += tools/slurm-k8s
 tools_slurm_k8s_SOURCES = tools/slurm_k8s.cc
 tools_slurm_k8s_LDADD = tools/libtools.la
+tools_slurm_k8s_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,relro,-z,now
 
 # where bash looks for it (bash-completion's own default)
 completiondir = $(datadir)/bash-completion/completions
