@@ -29,7 +29,7 @@ struct sk8_select_hooks {
 	void (*usage_changed)(void);
 	/* after the stock call */
 	void (*nodeinfo_set)(job_record_t *job_ptr);
-	void (*nodeinfo_set_all)(void);
+	void (*nodeinfo_set_all)(bool renewed);	/* after the stock call */
 	void (*node_init)(void);
 	void (*reconfigure)(void);
 	void (*state_save)(void);

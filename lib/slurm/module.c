@@ -15,8 +15,13 @@
  * A standby that takes over reads its configuration while the shutdown_time that
  * ended its watch still stands, so select_p_reconfigure() alone does not tell. It
  * clears it afterwards and calls select_p_select_nodeinfo_set_all() at once.
+ *
+ * From 23.11 on a reconfigure is a shutdown and a new slurmctld. If that cannot start
+ * the old one goes on as if nothing had been: it clears its shutdown_time, reads no
+ * configuration, and calls select_p_select_nodeinfo_set_all(). A standby never does.
  */
 static bool in_charge;
+static bool may_resume;	/* a shutdown came while configured, and may be called off */
 static bool configured;	/* select_p_reconfigure() has come since init() or a shutdown */
 
 static void take_charge(void)
@@ -173,13 +178,6 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 		tell(job_ptr, sk8_on_job_start);
 }
 
-static void on_nodeinfo_set_all(void)
-{
-	take_charge();
-	if (sk8_layout_fits(NULL))
-		sk8_masks_show();
-}
-
 static void on_node_init(void)
 {
 	sk8_masks_nodes_changed();
@@ -193,14 +191,28 @@ static void on_reconfigure(void)
 	if (!sk8_layout_fits(NULL))
 		return;
 	__atomic_store_n(&configured, true, __ATOMIC_RELEASE);
+	may_resume = false;
 	take_charge();
 	sk8_on_reconfigure();
+}
+
+static void on_nodeinfo_set_all(bool renewed)
+{
+	if (may_resume && !slurmctld_config.shutdown_time) {
+		info("slurm-k8s: slurmctld goes on after a reconfigure that failed, and slurm-k8s with it");
+		on_node_init();
+		on_reconfigure();
+	}
+	take_charge();
+	if (renewed && sk8_layout_fits(NULL))
+		sk8_masks_show();
 }
 
 static void on_state_save(void)
 {
 	if (!slurmctld_config.shutdown_time)
 		return;
+	may_resume = may_resume || __atomic_load_n(&configured, __ATOMIC_ACQUIRE);
 	give_up_charge();
 	sk8_on_shutdown();
 }

@@ -85,9 +85,9 @@ extern int select_p_select_nodeinfo_set_all(void)
 {
 	int rc = stock_select_p_select_nodeinfo_set_all();
 
-	/* else it kept its old numbers, with what we had added */
-	if (hooks && !rc)
-		hooks->nodeinfo_set_all();
+	/* with an error it kept its old numbers, with what we had added */
+	if (hooks)
+		hooks->nodeinfo_set_all(!rc);
 	return rc;
 }
 

@@ -2,8 +2,11 @@
 """When the hooks come, in which order, across restarts; and what happens without us."""
 import os
 import signal
+import subprocess
 
+import pytest
 from conftest import Cluster
+from stands.process import start_time
 from stands.waiting import wait_for
 
 
@@ -35,6 +38,37 @@ def test_restart_loads_the_ledger_replays_running_jobs_and_then_becomes_active()
 		assert {key: (view["state"], view["mark"]) for key, view in cluster.jobs().items()} == {
 			int(job): ("RUNNING", "k8s:prod/ns/p/uid"), int(held): ("PENDING", "k8s:prod/ns/q/uid")}
 	finally:
+		cluster.down()
+
+
+@pytest.mark.starts_again  # 22.05 ends with such a file
+def test_reconfigure_that_fails_leaves_slurmctld_in_charge_and_us_with_it():
+	cluster = Cluster(nodes=["n1"], conf="PartitionName=one Nodes=n1\n")
+	daemon = cluster.slurm.daemon("slurmctld")
+	env = {**os.environ, **daemon.record["env"]}
+	daemon.stop()
+	# as a service: with -D a new slurmctld takes the old one's place, and its failure is the end
+	subprocess.run(["slurmctld"], env=env, check=True)
+	try:
+		cluster.slurm.wait_nodes(["n1"])
+		job = cluster.submit()["job"]
+		with open(cluster.slurm.conf, "r+", encoding="utf-8") as file:
+			good = file.read()
+			file.write("NoSuchKey=1\n")
+		with open(f"{cluster.slurm.home}/slurmctld.pid", encoding="utf-8") as file:
+			pid = int(file.read())
+		os.kill(pid, signal.SIGHUP)  # scontrol would refuse the file itself
+		wait_for("the failure", lambda: "reconfigure failed" in cluster.log(), 20)
+		with open(cluster.slurm.conf, "w", encoding="utf-8") as file:
+			file.write(good)
+		wait_for("us", lambda: cluster.ask("active")["active"] == "1", 20, lambda: cluster.log()[-2000:])
+		assert cluster.jobs()[int(job)]["state"] == "RUNNING"
+		assert cluster.ask("end", job, "COMPLETED")["rc"] == "0"
+	finally:
+		with open(f"{cluster.slurm.home}/slurmctld.pid", encoding="utf-8") as file:
+			pid = int(file.read())
+		os.kill(pid, signal.SIGTERM)
+		wait_for("the end of slurmctld", lambda: start_time(pid) is None, 30)
 		cluster.down()
 
 
