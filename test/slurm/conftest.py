@@ -111,13 +111,9 @@ class Cluster:
 			return [line.split(" ", 1)[1].strip() for line in file]
 
 	def reconfigure(self):
-		"""scontrol reconfigure, until slurmctld is ready again: from 23.11 on it becomes another program run."""
-		began = self.log().count(" started on cluster ")
-		self.run("scontrol", "reconfigure")
+		"""scontrol reconfigure, until slurmctld and its nodes are ready again."""
+		self.slurm.reconfigure()
 		if self.again:
-			wait_for("slurmctld to start again", lambda: self.slurm.daemon("slurmctld").check() and
-				"Running as primary" in "".join(self.log().split(" started on cluster ")[began + 1:]), 30,
-				lambda: self.log()[-2000:])
 			wait_for("all nodes to respond", lambda: "*" not in self.run("sinfo", "-h", "-N", "-o", "%T"), 30)
 
 	def log(self):

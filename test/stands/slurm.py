@@ -201,6 +201,18 @@ class Slurm:
 		row = re.compile(r"\(backup\d*\) at .* is UP" if name == BACKUP else r"\(primary\) at .* is UP")
 		wait_for(name, lambda: daemon.check() and row.search(self._try("scontrol", "ping")), seconds, daemon.hint)
 
+	def reconfigure(self):
+		"""scontrol reconfigure, until slurmctld is ready again: from 23.11 on it starts again, and hears no signal meanwhile."""
+		def starts():
+			with open(os.path.join(self.folder, "log", "slurmctld.log"), encoding="utf-8") as file:
+				return file.read().split(" started on cluster ")
+		before = len(starts())
+		self.command("scontrol", "reconfigure")
+		if not version().startswith("22.05"):
+			daemon = self.daemon(PRIMARY)
+			wait_for("slurmctld to start again", lambda: daemon.check() and "Running as primary" in "".join(starts()[before:]), 30,
+				daemon.hint)
+
 	def slurmd(self, machine):
 		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], self.env, inside=machine)
 

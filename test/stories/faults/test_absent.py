@@ -150,7 +150,7 @@ def test_slurmctld_ends_and_reconfigures_without_delay(slurms):
 	took = {}
 	for name, one in slurms.items():
 		began = time.monotonic()
-		one.slurm.command("scontrol", "reconfigure")
+		one.slurm.reconfigure()
 		took[name] = [time.monotonic() - began]
 		began = time.monotonic()
 		assert one.slurm.daemon("slurmctld").stop(seconds=20) is False, "had to be killed"
