@@ -26,6 +26,7 @@ FILES = {
 	"share/bash-completion/completions/slurm-k8s",
 	"share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
 	"share/slurm-k8s/slurm-k8s.alerts.yaml", "share/slurm-k8s/slurm-k8s.dashboard.json",
+	"share/slurm-k8s/make-kubeconfig", "share/slurm-k8s/common.sh",
 }
 PROGRAMS = ("bin/slurm-k8s", "lib/slurm-k8s/libsk8core.so", "lib/slurm-k8s/sk8_slurmctld.so",
 	"lib/slurm-k8s/plugins/select_cons_tres.so", "lib/slurm-k8s/plugins/job_submit_k8s.so")

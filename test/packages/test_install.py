@@ -102,7 +102,7 @@ def test_packages_install_beside_debians_slurm_place_a_pod_survive_an_upgrade_an
 	machine.run("echo PluginDir=/usr/lib/slurm-k8s/plugins:$(dirname /usr/lib/*/slurm-wlm/select_cons_tres.so) >> /etc/slurm/slurm.conf;"
 		" echo JobSubmitPlugins=k8s >> /etc/slurm/slurm.conf")
 	ours = machine.run("cat /etc/slurm/slurm.conf /etc/slurm/slurm-k8s.yaml /etc/slurm/k8s.kubeconfig")
-	machine.run("slurm-k8s check")
+	machine.run("slurm-k8s check; /usr/share/slurm-k8s/make-kubeconfig --help")
 	machine.stop("slurmctld")
 	machine.start("slurmctld")
 	cluster.create("hello", 1)
