@@ -5,6 +5,7 @@ Run: /usr/bin/python3 -m pytest test/slurm      (root; SK8_BUILD names the build
 """
 import argparse
 import os
+import re
 import shutil
 import socket
 import sys
@@ -114,7 +115,7 @@ class Cluster:
 		"""scontrol reconfigure, until slurmctld and its nodes are ready again."""
 		self.slurm.reconfigure()
 		if self.again:
-			wait_for("all nodes to respond", lambda: "*" not in self.run("sinfo", "-h", "-N", "-o", "%T"), 30)
+			wait_for("all nodes to respond", lambda: not re.search(r"\*|unk", self.run("sinfo", "-h", "-N", "-o", "%T")), 30)
 
 	def log(self):
 		with open(os.path.join(self.folder, "log", "slurmctld.log"), encoding="utf-8") as file:
