@@ -85,6 +85,7 @@ def restart_without(stand, what):
 @pytest.mark.parametrize("what", ["jobs", "everything"])
 def test_lost_state_of_slurm_adopts_what_runs_queues_what_waits_and_confuses_no_reused_id(stand, what):
 	restart_without(stand, "jobs")
+	stand.run("sbatch", "--hold", "--wrap", "true") # has the id that will be the first pod's
 	runs = [stand.pod(f"runs{i}", POLITE, cpu="4", node="n1", grace=1).wait_running() for i in range(2)]
 	waits = [stand.pod(f"waits{i}", "exit 0", cpu="2", node="n1") for i in range(3)]
 	for pod in waits:
