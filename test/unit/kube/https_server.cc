@@ -136,6 +136,12 @@ void Stream::cut()
 	changed_.notify_all();
 }
 
+bool Stream::sent()
+{
+	std::lock_guard lock(mutex_);
+	return waiting_.empty();
+}
+
 struct HttpsServer::Request {
 	Seen seen;
 	bool begun = false;

@@ -37,6 +37,7 @@ public:
 	void send(const std::string &bytes);
 	void end(); // the answer is complete
 	void cut(); // the connection breaks
+	bool sent(); // all of it is on its way
 
 private:
 	friend class HttpsServer;
