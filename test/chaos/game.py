@@ -82,6 +82,9 @@ class Game:
 				for node in self.users.undrain():
 					self.drained += 1
 					self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
+				if self.faults.over.is_set():
+					for number in self.users.release():
+						self.story.tell(f"job {number} was held again, as before a crash; released")
 				for uid in set(self.lost) - self.released:
 					self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
 					self.released.add(uid)

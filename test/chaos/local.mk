@@ -24,4 +24,5 @@ EXTRA_DIST += \
 	test/chaos/test_chaos.py \
 	test/chaos/test_judge.py \
 	test/chaos/test_plan.py \
+	test/chaos/test_users.py \
 	test/chaos/users.py

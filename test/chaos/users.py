@@ -26,6 +26,7 @@ class Users:
 		self.local = threading.local()  # a connection is for one thread
 		self.pods, self.jobs = {}, {}  # {name: uid}, {name: world.Batch}
 		self.touched = {}  # {name: verbs that were, or may have been, done to it}
+		self.to_release = set()  # ids of jobs that were held for a while
 		self.submitting = threading.Lock()
 
 	@property
@@ -116,9 +117,18 @@ class Users:
 			held = self.stand.run("scontrol", "hold", *ids, check=False).returncode == 0
 			time.sleep(step.about["seconds"])
 		finally:
+			self.to_release.update(ids)
 			# one that says no has ended, or never was held
 			self._insist(lambda: self.stand.run("scontrol", "ping") and self.stand.run("scontrol", "release", *ids, check=False))
 		return " ".join(ids) + (" for a while" if held else " too late")
+
+	def release(self):
+		"""Releases again what should be; the ids. A slurmctld that is killed forgets what it had not saved yet."""
+		waiting = [line.split() for line in self.stand.run("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()]
+		found = [number for number, reason in waiting if reason == "JobHeldAdmin" and number in self.to_release]
+		if found:
+			self.stand.run("scontrol", "release", *found, check=False)  # one may have ended meanwhile
+		return found
 
 	def undrain(self):
 		"""An administrator takes back what Slurm does to a node; its names. Not what anybody else does."""
