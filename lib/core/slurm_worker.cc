@@ -335,21 +335,23 @@ void SlurmWorker::scan_jobs()
 
 void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 {
-	const Known known = live_.at(job_id);
+	const auto at = live_.find(job_id);
 	sk8_job found{};
-	if (!ops_.find(job_id, &found) || found.submit_time != known.job->ref.submit_time) {
-		live_.erase(job_id);
+	if (!ops_.find(job_id, &found) || found.submit_time != at->second.job->ref.submit_time) {
+		const Known known = std::move(at->second);
+		live_.erase(at);
 		ids_.erase(known.key.id());
 		posts[known.key.cluster].push_back(
 			[key = known.key, ref = known.job->ref](SlurmListener &l) { l.job_purged(key, ref); });
 		return;
 	}
-	const JobPtr job = share(job_from_abi(found));
-	if (*job == *known.job)
+	Job now = job_from_abi(found);
+	if (now == *at->second.job)
 		return;
-	remember(known.key, job);
-	posts[known.key.cluster].push_back(
-		[key = known.key, job](SlurmListener &l) { l.job_changed(key, job); });
+	const PodKey key = at->second.key; // remember() may forget it
+	const JobPtr job = share(std::move(now));
+	remember(key, job);
+	posts[key.cluster].push_back([key, job](SlurmListener &l) { l.job_changed(key, job); });
 }
 
 void SlurmWorker::scan_nodes(Posts &posts)
