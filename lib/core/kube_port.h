@@ -17,6 +17,11 @@
 
 namespace sk8::core {
 
+inline PodKey key_of(const std::string &cluster, const kube::Meta &pod)
+{
+	return {cluster, pod.ns, pod.name, pod.uid};
+}
+
 struct KubeReply {
 	int status = 0; // HTTP; 0: no answer, the request may or may not have had its effect
 	bool not_sent = false; // with status 0: it had no effect and cannot have one any more

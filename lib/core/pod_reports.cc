@@ -215,7 +215,7 @@ void PodReports::send_condition(Wish &w)
 	in_flight_++;
 	u.sent = true;
 	w.not_before = timer_.now() + per_pod;
-	const PodKey key = key_of(u.pod->meta);
+	const PodKey key = key_of(cluster_, u.pod->meta);
 	kube_.set_condition(key, u.pod->meta.resource_version, u.condition, [this, uid = key.uid](const KubeReply &r) {
 		in_flight_--;
 		if (may_pass(r))
@@ -241,7 +241,7 @@ void PodReports::condition_refused(const std::string &uid, Wish &w, const KubeRe
 		enqueue(uid, w);
 		return;
 	}
-	const PodKey key = key_of(w.unsaid->pod->meta);
+	const PodKey key = key_of(cluster_, w.unsaid->pod->meta);
 	log_pod(warning, key, job_of_(uid), "condition: %s", r.error.c_str());
 }
 

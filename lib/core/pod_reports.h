@@ -63,7 +63,6 @@ private:
 		bool hurries = false; // hurry() ends the rest
 		int failures = 0;
 	};
-	PodKey key_of(const kube::Meta &pod) const { return {cluster_, pod.ns, pod.name, pod.uid}; }
 	void enqueue(const std::string &uid, Wish &w);
 	void line_up(const std::string &uid, Wish &w);
 	void pump();

@@ -31,11 +31,6 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 		entry(r.key).declared = r.by;
 }
 
-PodKey PodsController::key_of(const kube::Pod &pod) const
-{
-	return {settings_.name, pod.meta.ns, pod.meta.name, pod.meta.uid};
-}
-
 PodsController::Entry &PodsController::entry(const PodKey &key)
 {
 	Entry &e = entries_[key.uid];

@@ -140,7 +140,6 @@ private:
 	std::string objection(const Entry &e) const;
 
 	Entry &entry(const PodKey &key);
-	PodKey key_of(const kube::Pod &pod) const;
 	bool pods_synced() const { return lists_.size() >= settings_.scheduler_names.size(); }
 	void set_pod(Entry &e, const kube::PodPtr &pod);
 	static bool older_than_known(const Entry &e, const kube::Pod &news);

@@ -37,7 +37,7 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 	std::set<std::string> listed;
 	for (const auto &pod : pods) {
 		listed.insert(pod->meta.uid);
-		Entry &e = entry(key_of(*pod));
+		Entry &e = entry(key_of(settings_.name, pod->meta));
 		set_pod(e, pod);
 		e.watched = true;
 		if (pod->node_name.empty() && !e.bound_node.empty())
@@ -64,7 +64,7 @@ bool PodsController::older_than_known(const Entry &e, const kube::Pod &news)
 
 void PodsController::pod_changed(const kube::PodPtr &pod)
 {
-	Entry &e = entry(key_of(*pod));
+	Entry &e = entry(key_of(settings_.name, pod->meta));
 	e.watched = true;
 	const bool still_doubted = e.doubted && pod->node_name.empty() && !e.bound_node.empty();
 	if (still_doubted || vanished_.contains(pod->meta.uid)) {
@@ -78,7 +78,7 @@ void PodsController::pod_changed(const kube::PodPtr &pod)
 
 void PodsController::pod_removed(const kube::PodPtr &last)
 {
-	Entry &e = entry(key_of(*last));
+	Entry &e = entry(key_of(settings_.name, last->meta));
 	e.watched = false;
 	e.outdated = e.op == Op::looking;
 	// A GET said so before, and whatever it held has been settled.
