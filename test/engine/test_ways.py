@@ -34,11 +34,16 @@ def named(play, port, *addresses):
 	return hosts
 
 
-def name_then_place(play):
-	"""The name leads elsewhere, then the old place goes."""
+def two_places(play):
+	"""The name leads to the old one; the new one is at 127.0.0.3."""
 	old = link_at(play, "127.0.0.2")
 	new = link_at(play, "127.0.0.3", old.port)
-	hosts = named(play, old.port, "127.0.0.2")
+	return old, new, named(play, old.port, "127.0.0.2")
+
+
+def name_then_place(play):
+	"""The name leads elsewhere, then the old place goes."""
+	old, new, hosts = two_places(play)
 	with play.engine(*hosts.inside):
 		play.begin()
 		hosts.set("127.0.0.3")
@@ -51,9 +56,7 @@ def name_then_place(play):
 
 def place_then_name(play):
 	"""The old place goes, and only later the name leads elsewhere."""
-	old = link_at(play, "127.0.0.2")
-	new = link_at(play, "127.0.0.3", old.port)
-	hosts = named(play, old.port, "127.0.0.2")
+	old, new, hosts = two_places(play)
 	with play.engine(*hosts.inside):
 		play.begin()
 		old.set("gone")

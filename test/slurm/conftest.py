@@ -19,7 +19,7 @@ sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon  # noqa: E402
-from stands.slurm import Slurm, version  # noqa: E402
+from stands.slurm import Slurm, starts_again, version  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
 
 CONF = """SchedulerParameters=sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue
@@ -53,7 +53,7 @@ class Cluster:
 		self.nodes = list(nodes)
 		self.slurm = Slurm(self.folder)
 		self.release = version()
-		self.again = not self.release.startswith("22.05")
+		self.again = starts_again(self.release)
 		try:
 			self.start(scripted, plugin, conf)
 		except BaseException:
@@ -163,7 +163,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
 	def foreign(item):
-		return item.get_closest_marker("starts_again") and version().startswith("22.05")
+		return item.get_closest_marker("starts_again") and not starts_again(version())
 	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
 	items[:] = [item for item in items if not foreign(item)]
 

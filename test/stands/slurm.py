@@ -35,6 +35,11 @@ def version():
 	return run(["slurmctld", "-V"], {"PATH": search_path()}).split()[1]
 
 
+def starts_again(release):
+	"""Does a reconfigure make a new slurmctld? From 23.11 on."""
+	return not release.startswith("22.05")
+
+
 def stock_plugins():
 	"""The folder of Slurm's own plugins."""
 	for pattern in ("/usr/lib/*/slurm-wlm", "/usr/lib/*/slurm", "/usr/lib64/slurm", "/usr/lib/slurm",
@@ -208,7 +213,7 @@ class Slurm:
 				return file.read().split(" started on cluster ")
 		before = len(starts())
 		self.command("scontrol", "reconfigure")
-		if not version().startswith("22.05"):
+		if starts_again(version()):
 			daemon = self.daemon(PRIMARY)
 			wait_for("slurmctld to start again", lambda: daemon.check() and "Running as primary" in "".join(starts()[before:]), 30,
 				daemon.hint)

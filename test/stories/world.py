@@ -20,7 +20,7 @@ import clock
 from stands import stand as stands
 from stands.api import Api, ApiError
 from stands.build import build_folder
-from stands.slurm import SBIN
+from stands.slurm import SBIN, starts_again
 from stands.waiting import StandError, wait_for
 
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -231,8 +231,7 @@ class Stand:
 			raise
 		self.seconds = time.monotonic() - began
 		self.env = stands.read_env(self.folder)
-		# does a reconfigure make a new slurmctld?
-		self.starts_again = not self.run("scontrol", "-V").split()[1].startswith("22.05")
+		self.starts_again = starts_again(self.run("scontrol", "-V").split()[1])
 		self.api = Api(self.env["KUBECONFIG"])
 		self.jobs_folder = os.path.join(self.folder, "jobs")
 		os.mkdir(self.jobs_folder, 0o777)
