@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from bench.load import PODS, pod
 from machine import Machine
 from stands import reserve
 from stands.api import Api
@@ -27,7 +28,6 @@ clusters:
     namespaces:
       - {match: default, user: daemon}
 """
-RUN_SECONDS = "kubesim.slurm-k8s.io/run-seconds"
 
 
 class Cluster:
@@ -45,14 +45,10 @@ class Cluster:
 			return file.read()
 
 	def create(self, name, seconds):
-		self.api.post("/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod",
-			"metadata": {"name": name, "annotations": {RUN_SECONDS: str(seconds)}},
-			"spec": {"schedulerName": "slurm", "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
-				"containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}]}})
+		self.api.post(PODS, pod(name, 1, seconds))
 
 	def wait(self, name, phase, hint):
-		pod = f"/api/v1/namespaces/default/pods/{name}"
-		wait_for(f"pod {name} {phase}", lambda: self.api.get(pod)["status"].get("phase") == phase, 60, hint)
+		wait_for(f"pod {name} {phase}", lambda: self.api.get(f"{PODS}/{name}")["status"].get("phase") == phase, 60, hint)
 
 
 @pytest.fixture(name="cluster")
