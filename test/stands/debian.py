@@ -8,10 +8,9 @@ import os
 import shutil
 
 from .build import TOP
+from .process import run
 from .waiting import StandError
 
-# release of Slurm -> release of Debian
-WITH = {"22.05": "12", "24.11": "13"}
 HERE = "SK8_DEBIAN"  # in the environment of what script/debian-root runs: the release of Debian
 SCRIPT = os.path.join(TOP, "script", "debian-root")
 COMMANDS = ("sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "squeue", "srun", "sstat")
@@ -19,9 +18,11 @@ COMMANDS = ("sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sdi
 
 def of_slurm(wanted):
 	"""The Debian that has a Slurm of this release."""
-	found = WITH.get(".".join(wanted.split(".")[:2]))
+	rows = [line.split() for line in run([SCRIPT, "--list"]).splitlines()]
+	having = {slurm: debian for debian, _, slurm in rows}
+	found = having.get(".".join(wanted.split(".")[:2]))
 	if not found:
-		raise StandError(f"no Debian with Slurm {wanted} is known; there are: {', '.join(WITH)}")
+		raise StandError(f"no Debian with Slurm {wanted} is known; there are: {', '.join(having)}")
 	return found
 
 
