@@ -16,7 +16,7 @@ class Queue:
 
 
 def test_job_that_is_held_again_after_a_crash_of_slurmctld_is_released_again_and_no_other():
-	queue = Queue("12 JobHeldAdmin\n13 Resources\n14 JobHeldAdmin\n")
+	queue = Queue("12 JobHeldAdmin\n13 Resources\n14 JobHeldAdmin\n15 ReqNodeNotAvail, UnavailableNodes:n2\n")
 	users = Users(queue)
-	users.to_release = {"12", "13"}
+	users.to_release = {"12", "13", "15"}
 	assert users.release() == queue.released == ["12"]

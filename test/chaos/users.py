@@ -124,7 +124,7 @@ class Users:
 
 	def release(self):
 		"""Releases again what should be; the ids. A slurmctld that is killed forgets what it had not saved yet."""
-		waiting = [line.split() for line in self.stand.run("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()]
+		waiting = [line.split(maxsplit=1) for line in self.stand.run("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()]
 		found = [number for number, reason in waiting if reason == "JobHeldAdmin" and number in self.to_release]
 		if found:
 			self.stand.run("scontrol", "release", *found, check=False)  # one may have ended meanwhile
