@@ -197,12 +197,15 @@ class Batch:
 		return tuple(float(word) for word in words[:2]) + (None,) * (2 - len(words[:2]))
 
 	def wait(self, *states, seconds=60):
-		return wait_for(f"job {self.id} {' or '.join(states)}", lambda: self.state in states and self.show(), seconds,
-			lambda: self.stand.run("scontrol", "show", "job", str(self.id)))
+		return wait_for(f"job {self.id} {' or '.join(states)}", lambda: self.state in states and self.show(), seconds, self.why)
 
 	def wait_started(self, seconds=60):
-		return wait_for(f"process of job {self.id}", lambda: self.stamps()[0], seconds,
-			lambda: self.stand.run("scontrol", "show", "job", str(self.id)))
+		return wait_for(f"process of job {self.id}", lambda: self.stamps()[0], seconds, self.why)
+
+	def why(self):
+		"""What Slurm says of the job, of who else waits, and of the nodes."""
+		return "\n".join(self.stand.run(*command, check=False).stdout for command in (("scontrol", "-o", "show", "job", str(self.id)),
+			("squeue", "-a", "-o", "%i %T %r %N"), ("sinfo", "-a", "-N", "-o", "%N %T %O %E")))
 
 	def cancel(self):
 		self.stand.run("scancel", str(self.id))
