@@ -71,7 +71,7 @@ def test_standby_takes_over_from_a_killed_primary_and_keeps_what_pods_hold(stand
 		wait_for("the backup to be in charge", lambda: engines(standby) == [BACKUP], 60,
 			lambda: str(standby.cluster("logs", BACKUP).stdout))
 		wide, narrow = standby.batch(3), standby.batch(2, seconds=5)
-		narrow.wait_started()  # it came last: the others have been looked at
+		narrow.wait("RUNNING")  # it came last: the others have been looked at. Its launch is slurmd's, and may be late
 		assert wide.state == "PENDING"
 	wide.wait_started()
 	assert leaves.runs()[0].stop < standby.allocated_at(wide.id, "STAND_BACKUP_LOG")
