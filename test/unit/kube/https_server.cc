@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "test/unit/kube/https_server.h"
+#include "test/unit/kube/temp_folder.h"
 
 #include <arpa/inet.h>
 #include <csignal>
@@ -53,29 +54,19 @@ Pki::Identity expired_at_once(const std::string &folder, const std::string &san)
 	return {slurp(folder + "/expired.crt"), slurp(folder + "/expired.key")};
 }
 
-void remove_folder()
+Pki make_pki(const std::string &folder)
 {
-	run("rm -rf " + Pki::get().folder);
-}
-
-Pki make_pki()
-{
-	char folder[] = "/tmp/sk8-pki-XXXXXX";
-	if (!::mkdtemp(folder))
-		throw std::runtime_error("cannot make a folder in /tmp");
 	Pki out;
-	out.folder = folder;
 	for (const char *name : {"ca", "other"})
-		run("cd " + out.folder + " && " + new_key + "-subj /CN=test-" + name + " -keyout " + name +
+		run("cd " + folder + " && " + new_key + "-subj /CN=test-" + name + " -keyout " + name +
 		    ".key -out " + name + ".crt");
-	out.ca = slurp(out.folder + "/ca.crt");
-	out.other_ca = slurp(out.folder + "/other.crt");
+	out.ca = slurp(folder + "/ca.crt");
+	out.other_ca = slurp(folder + "/other.crt");
 	const std::string here = "DNS:localhost,IP:127.0.0.1,IP:127.0.0.2,IP:::1";
-	out.server = signed_by_ca(out.folder, "server", here);
-	out.expired = expired_at_once(out.folder, here);
-	out.elsewhere = signed_by_ca(out.folder, "elsewhere", "DNS:api.example");
-	out.client = signed_by_ca(out.folder, "client", "DNS:client");
-	std::atexit(remove_folder);
+	out.server = signed_by_ca(folder, "server", here);
+	out.expired = expired_at_once(folder, here);
+	out.elsewhere = signed_by_ca(folder, "elsewhere", "DNS:api.example");
+	out.client = signed_by_ca(folder, "client", "DNS:client");
 	return out;
 }
 
@@ -109,7 +100,8 @@ int listen_on_any()
 
 const Pki &Pki::get()
 {
-	static const Pki *pki = new Pki(make_pki());
+	// The folder goes at once: a test that is killed leaves nothing behind.
+	static const Pki *pki = new Pki(make_pki(TempFolder().path));
 	return *pki;
 }
 

@@ -16,10 +16,8 @@
 #include <utility>
 #include <vector>
 
-// Certificates made once per run by the openssl command, in a folder that is
-// removed at the end.
+// Certificates made once per run by the openssl command.
 struct Pki {
-	std::string folder;
 	std::string ca, other_ca; // PEM
 	struct Identity {
 		std::string certificate, key; // PEM
