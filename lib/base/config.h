@@ -32,12 +32,9 @@
 #ifndef SK8_BASE_CONFIG_H
 #define SK8_BASE_CONFIG_H
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,164 +43,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/clock.h"
-#include "lib/base/result.h"
-#include "lib/base/yaml.h"
+#include "lib/base/config_codec.h"
+#include "lib/base/config_place.h"
 
 namespace sk8 {
-
-// What is wrong with one file, collected; never more than 100 lines.
-class Problems {
-public:
-	explicit Problems(std::string file) : file_(std::move(file)) {}
-
-	// line 0: the file as a whole. path may be empty.
-	void add(int line, std::string_view path, std::string_view what);
-	bool empty() const { return found_.empty(); }
-	std::size_t size() const { return found_.size() + dropped_; }
-	// "file:line: path: what", by line.
-	std::vector<std::string> lines() const;
-	const std::string &file() const { return file_; }
-
-private:
-	struct Found {
-		int line;
-		std::string text;
-	};
-	std::string file_;
-	std::vector<Found> found_;
-	std::size_t dropped_ = 0; // beyond the limit
-};
-
-// A value in the file while it is read: where it stands and how it is called.
-class Place {
-public:
-	Place(const YamlNode &node, int line, std::string path, Problems &problems)
-		: node_(&node), line_(line), path_(std::move(path)), problems_(&problems)
-	{
-	}
-	const YamlNode &node() const { return *node_; }
-	const std::string &path() const { return path_; } // "clusters[0].nodes"
-	void error(std::string_view what) const { problems_->add(line_, path_, what); }
-	// About a member of this map; of the map itself if it has no such key.
-	void error(std::string_view key, std::string_view what) const;
-	Problems &problems() const { return *problems_; }
-	Place member(const YamlMember &member) const;
-	Place item(std::size_t index) const;
-
-private:
-	const YamlNode *node_;
-	int line_;
-	std::string path_;
-	Problems *problems_;
-};
-
-// One row of the man page.
-struct FieldDoc {
-	std::string path;         // "clusters[].nodes.sharing"
-	std::string type;         // "one of mixed, dedicated"
-	std::string default_text; // empty: none
-	std::string help;
-	bool required = false;
-	bool reloadable = true; // false: a change needs a restart of slurmctld
-	bool section = false;   // a map or list of maps: its rows follow
-};
-
-// How values of type T are read, written and described.
-template <class T>
-struct Codec {
-	std::string type;
-	// Reports to the place and returns false if the value is not acceptable.
-	std::function<bool(const Place &, T &)> read;
-	std::function<std::string(const T &)> show; // as it would stand in the file
-	// Only for maps and lists of maps: their rows, and changes that need a restart.
-	std::function<void(const std::string &path, std::vector<FieldDoc> &)> describe;
-	std::function<void(const T &a, const T &b, const std::string &path,
-			   std::vector<std::string> &)> compare;
-};
-
-// Plain types. Others do not link.
-template <class T>
-Codec<T> codec();
-template <> Codec<std::string> codec<std::string>();
-template <> Codec<bool> codec<bool>();
-template <> Codec<Millis> codec<Millis>();
-template <> Codec<std::vector<std::string>> codec<std::vector<std::string>>();
-template <> Codec<std::map<std::string, std::string>> codec<std::map<std::string, std::string>>();
-Codec<std::int64_t> integer_codec(std::int64_t min, std::int64_t max);
-Codec<std::int64_t> milli_cpu_codec(); // thousandths of a CPU
-Codec<std::int64_t> bytes_codec();
-
-// The key of keys that was probably meant by text, or empty.
-std::string nearest_name(std::string_view text, const std::vector<std::string> &keys);
-// The text of a scalar, quoted and bounded, for an error message.
-std::string quoted_value(const YamlNode &node);
-// Reads "1h30m", "40s", "250ms", "7d", "0"; the error says what would be right.
-Result<Millis> parse_duration(std::string_view text);
-std::string format_duration(Millis duration);
-
-namespace config_detail {
-
-template <class T>
-struct Unwrap {
-	using type = T;
-};
-template <class T>
-struct Unwrap<std::optional<T>> {
-	using type = T;
-};
-
-template <class T>
-Codec<T> codec_for()
-{
-	using V = typename Unwrap<T>::type;
-	if constexpr (!std::is_same_v<V, T>) {
-		Codec<V> inner = codec_for<V>();
-		return {inner.type,
-			[inner](const Place &place, T &to) {
-				V value{};
-				if (!inner.read(place, value))
-					return false;
-				to = std::move(value);
-				return true;
-			},
-			[inner](const T &value) { return value ? inner.show(*value) : ""; },
-			{},
-			{}};
-	} else if constexpr (std::integral<T> && !std::same_as<T, bool>) {
-		using Limits = std::numeric_limits<T>;
-		constexpr std::int64_t max = std::cmp_greater(Limits::max(), INT64_MAX)
-						     ? INT64_MAX
-						     : static_cast<std::int64_t>(Limits::max());
-		Codec<std::int64_t> wide =
-			integer_codec(static_cast<std::int64_t>(Limits::min()), max);
-		return {wide.type,
-			[wide](const Place &place, T &to) {
-				std::int64_t value = 0;
-				if (!wide.read(place, value))
-					return false;
-				to = static_cast<T>(value);
-				return true;
-			},
-			[wide](const T &value) { return wide.show(static_cast<std::int64_t>(value)); },
-			{},
-			{}};
-	} else {
-		return codec<T>();
-	}
-}
-
-// The rows' reader behind the templates: calls read(index, place) for each known
-// key and reports unknown and missing ones. Null is an empty map (all its keys are
-// commented out). False if place is no map.
-bool read_members(const Place &place, const std::vector<std::string> &keys,
-		  const std::vector<bool> &required,
-		  const std::function<void(std::size_t, const Place &)> &read);
-bool read_items(const Place &place, std::size_t max_items,
-		const std::function<void(const Place &)> &read);
-std::size_t problem_count(const Place &place);
-
-} // namespace config_detail
 
 // One key of S, with a value of type T; made by field() and its sisters below.
 template <class S, class T>

@@ -8,6 +8,12 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/clock.h \
 	lib/base/config.cc \
 	lib/base/config.h \
+	lib/base/config_codec.cc \
+	lib/base/config_codec.h \
+	lib/base/config_place.cc \
+	lib/base/config_place.h \
+	lib/base/duration.cc \
+	lib/base/duration.h \
 	lib/base/encoding.cc \
 	lib/base/exposition.cc \
 	lib/base/exposition.h \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/base/config.h"
+#include "lib/base/duration.h"
 
 #include <chrono>
 
