@@ -17,7 +17,7 @@
 struct sk8_select_hooks {
 	uint32_t slurm_version;	/* SLURM_VERSION_NUMBER it was built for */
 
-	/* stock: dlopen handle of the stock plugin. false: pass everything through */
+	/* stock: dlopen handle of the stock plugin. false, and an error says why: pass everything through */
 	bool (*start)(void *stock);
 	void (*stop)(void);
 

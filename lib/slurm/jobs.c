@@ -9,7 +9,7 @@ extern bool sk8_find(uint32_t job_id, struct sk8_job *job)
 {
 	job_record_t *job_ptr = find_job_record(job_id);
 
-	if (!job_ptr || !sk8_layout_fits(job_ptr))
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr))
 		return false;
 	sk8_view_fill(&view, job_ptr);
 	*job = view.job;
@@ -26,7 +26,7 @@ static int visit(void *x, void *arg)
 	job_record_t *job_ptr = x;
 	struct walk *walk = arg;
 
-	if (!sk8_layout_fits(job_ptr))
+	if (!sk8_layout_fits_job(job_ptr))
 		return -1;	/* stop */
 	if (sk8_is_ours(job_ptr)) {
 		sk8_view_fill(&view, job_ptr);

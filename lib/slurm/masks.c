@@ -12,6 +12,7 @@
  * The table below is used under the node write lock only.
  */
 #include <dlfcn.h>
+#include "lib/slurm/sizes.h"
 #include "lib/slurm/slurmctld.h"
 
 /*
@@ -49,6 +50,13 @@ extern bool sk8_masks_start(void *stock)
 	stock_job_test = dlsym(stock, "select_p_job_test");
 	rebuild_rows = SK8_REBUILD_ROWS(stock);
 	return node_usage && part_usage && stock_job_test && rebuild_rows;
+}
+
+extern bool sk8_masks_fit(void)
+{
+	return (!*node_usage ||
+		sk8_is_sized(*node_usage, node_record_count * sizeof(**node_usage))) &&
+		(!*part_usage || sk8_is_sized(*part_usage, sizeof(**part_usage)));
 }
 
 extern void sk8_masks_nodes_changed(void)
@@ -252,7 +260,8 @@ extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS)
 	struct marks *marks;
 	int rc;
 
-	if ((base == SELECT_MODE_TEST_ONLY) || !current() ||
+	if (!sk8_layout_fits_record(job_ptr) ||
+	    (base == SELECT_MODE_TEST_ONLY) || !current() ||
 	    (find_job_record(job_ptr->job_id) != job_ptr))
 		return stock_job_test(SK8_JOB_TEST_ARGS);
 	if (base == SELECT_MODE_WILL_RUN)

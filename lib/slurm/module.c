@@ -40,7 +40,7 @@ static bool is_active(void)
 {
 	if (slurmctld_config.shutdown_time)
 		__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
-	return __atomic_load_n(&in_charge, __ATOMIC_ACQUIRE) && sk8_layout_fits(NULL);
+	return __atomic_load_n(&in_charge, __ATOMIC_ACQUIRE) && sk8_layout_fits();
 }
 
 static int64_t jobs_changed(void)
@@ -119,8 +119,10 @@ static bool start(void *stock)
 	/* never freed: the engine may look at it at any time */
 	static struct sk8_host host;
 
+	if (!sk8_layout_fits_daemon())
+		return false;
 	if (!sk8_masks_start(stock)) {
-		error("slurm-k8s: the stock select plugin lacks select_node_usage, select_part_record or another symbol that masks need: this is not the select/cons_tres of Slurm %s",
+		error("slurm-k8s: the stock select plugin lacks select_node_usage, select_part_record or another symbol that masks need: this is not the select/cons_tres of Slurm %s; jobs are scheduled as if slurm-k8s were not there",
 		      SK8_SLURM_VERSION);
 		return false;
 	}
@@ -136,7 +138,10 @@ static bool start(void *stock)
 			.ops = &ops,
 		};
 	}
-	return !sk8_runtime_acquire(&host);
+	if (!sk8_runtime_acquire(&host))
+		return true;
+	error("slurm-k8s: out of memory; jobs are scheduled as if slurm-k8s were not there");
+	return false;
 }
 
 static void stop(void)
@@ -163,7 +168,7 @@ static void tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))
 
 static void on_job_fini(job_record_t *job_ptr)
 {
-	if (!sk8_layout_fits(job_ptr))
+	if (!sk8_layout_fits_job(job_ptr))
 		return;
 	if (sk8_is_ours(job_ptr))
 		tell(job_ptr, sk8_on_job_fini);
@@ -172,7 +177,7 @@ static void on_job_fini(job_record_t *job_ptr)
 /* At start and takeover this is also called for each running job: a replay. */
 static void on_nodeinfo_set(job_record_t *job_ptr)
 {
-	if (!sk8_layout_fits(job_ptr))
+	if (!sk8_layout_fits_job(job_ptr))
 		return;
 	if (IS_JOB_RUNNING(job_ptr) && sk8_is_ours(job_ptr))
 		tell(job_ptr, sk8_on_job_start);
@@ -181,14 +186,14 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 static void on_node_init(void)
 {
 	sk8_masks_nodes_changed();
-	if (sk8_layout_fits(NULL))
+	if (sk8_layout_fits_tables())
 		sk8_on_node_init();
 }
 
 static void on_reconfigure(void)
 {
 	sk8_masks_nodes_changed();
-	if (!sk8_layout_fits(NULL))
+	if (!sk8_layout_fits_tables())
 		return;
 	__atomic_store_n(&configured, true, __ATOMIC_RELEASE);
 	may_resume = false;
@@ -204,7 +209,7 @@ static void on_nodeinfo_set_all(bool renewed)
 		on_reconfigure();
 	}
 	take_charge();
-	if (renewed && sk8_layout_fits(NULL))
+	if (renewed && sk8_layout_fits())
 		sk8_masks_show();
 }
 

@@ -13,7 +13,7 @@ extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), voi
 {
 	node_record_t *node_ptr;
 
-	if (!sk8_layout_fits(NULL))
+	if (!sk8_layout_fits())
 		return;
 	for (int i = 0; (node_ptr = next_node(&i)); i++) {
 		const struct sk8_node node = {

@@ -13,11 +13,17 @@ extern void sk8_lock(bool write);
 extern void sk8_unlock(bool write, bool changed);
 
 /*
- * layout.c: do our headers describe this slurmctld? Asked before any struct is
- * used; job_ptr may be NULL. Once no, it is no for ever, and the log says so once.
- * Under any job and node lock.
+ * layout.c: do our headers describe this slurmctld? Asked before any struct is used.
+ * Once no, it is no for ever to all questions, and the log says so once.
  */
-extern bool sk8_layout_fits(job_record_t *job_ptr);
+extern bool sk8_layout_fits(void);	/* as far as was seen; without locks */
+extern bool sk8_layout_fits_daemon(void);	/* before anything else; without locks */
+/* nodes, partitions, reservations, what the stock plugin keeps. All locks, after its node_init or reconfigure */
+extern bool sk8_layout_fits_tables(void);
+extern bool sk8_layout_fits_reservations(void);	/* node write lock */
+/* a job, also a made-up one that no table has. Job lock, as for the next */
+extern bool sk8_layout_fits_record(job_record_t *job_ptr);
+extern bool sk8_layout_fits_job(job_record_t *job_ptr);	/* not NULL */
 
 /* view.c: a job as sk8_abi.h describes it, with the memory it needs */
 struct sk8_view {
@@ -57,6 +63,7 @@ extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *messa
 
 /* masks.c */
 extern bool sk8_masks_start(void *stock);
+extern bool sk8_masks_fit(void);	/* what the stock plugin keeps is as our headers say */
 extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS);
 extern void sk8_masks_show(void);
 extern void sk8_masks_nodes_changed(void);	/* node indexes may mean other nodes */

@@ -123,6 +123,8 @@ extern int sk8_start_there(job_record_t *job_ptr, const char *node, char **err_m
 	last_job_update = time(NULL);
 	if (!is_up(node_ptr))
 		return ESLURM_NODE_NOT_AVAIL;
+	if (!sk8_layout_fits_reservations())
+		return ESLURM_NOT_SUPPORTED;
 	/* make_node_alloc() forgets why a node drains */
 	drain_reason = xstrdup(node_ptr->reason);
 	drain_uid = node_ptr->reason_uid;

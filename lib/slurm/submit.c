@@ -7,6 +7,7 @@
  * or change it as they do with everybody's. What only we may say (the mark, a nice
  * below zero) is added after them.
  */
+#include <signal.h>
 #include <string.h>
 #include "lib/slurm/slurmctld.h"
 #include "lib/slurm/error_table.h"
@@ -123,14 +124,23 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 	int rc;
 
 	*out = (struct sk8_outcome) { .rc = SLURM_SUCCESS };
+	if (!sk8_layout_fits()) {
+		xfree(desc);
+		sk8_outcome_error(out, ESLURM_NOT_SUPPORTED, NULL);
+		return;
+	}
 	slurm_init_job_desc_msg(desc);
 	if (!fill(desc, s, out)) {
 		slurm_free_job_desc_msg(desc);
 		return;
 	}
 	rc = allocate(desc, s, &job_ptr, &err_msg);
-	if (job_ptr && !sk8_layout_fits(job_ptr))
+	if (job_ptr && !sk8_layout_fits_job(job_ptr)) {
+		/* the first job of all, and nothing in it can be read: Slurm itself takes it back */
+		(void) job_signal(job_ptr, SIGKILL, 0, slurm_conf.slurm_user_id, false);
 		job_ptr = NULL;
+		rc = ESLURM_NOT_SUPPORTED;
+	}
 	if (job_ptr && IS_JOB_PENDING(job_ptr) && is_adoption(s)) {
 		xfree(err_msg);
 		rc = sk8_start_there(job_ptr, s->required_node, &err_msg);

@@ -96,7 +96,7 @@ extern job_record_t *sk8_find_ours(uint32_t job_id, int64_t submit_time, const c
 {
 	job_record_t *job_ptr = find_job_record(job_id);
 
-	if (!job_ptr || !sk8_layout_fits(job_ptr) || !job_ptr->details ||
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !job_ptr->details ||
 	    (job_ptr->details->submit_time != submit_time) ||
 	    !mark || !mark[0] || xstrcmp(job_ptr->admin_comment, mark))
 		return NULL;

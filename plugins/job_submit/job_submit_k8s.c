@@ -6,18 +6,30 @@
  * Only privileged users can set admin_comment at all; this stops their mistakes
  * and other job_submit plugins. slurm.conf: JobSubmitPlugins=...,k8s (the last).
  *
- * Both functions keep no state: from 23.11 on several threads run them at once.
+ * From 23.11 on several threads run both functions at once: they keep nothing but
+ * whether our headers describe this slurmctld. If not all is let through.
  * It works without our select plugin: then no mark is ever accepted.
  */
-#include "lib/slurm/release.h"
+#include "lib/slurm/sizes.h"
 #include "lib/sk8_abi.h"
 
 const char plugin_name[] = "Guard of the jobs that stand for Kubernetes pods";
 const char plugin_type[] = "job_submit/k8s";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
+static bool broken;
+
+static void refuse_to_act(const char *what)
+{
+	if (!__atomic_exchange_n(&broken, true, __ATOMIC_RELAXED))
+		error("slurm-k8s: %s of this slurmctld is not that of the Slurm %s which job_submit/k8s was built with: it checks no job; build it with the source of the installed Slurm",
+		      what, SK8_SLURM_VERSION);
+}
+
 extern int init(void)
 {
+	if (!sk8_desc_fits())
+		refuse_to_act("job_desc_msg_t");
 	return SLURM_SUCCESS;
 }
 
@@ -38,7 +50,8 @@ static int refuse(char **err_msg, uint32_t uid, const char *why)
 
 extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_msg)
 {
-	if (!sk8_is_mark(job_desc->admin_comment) || sk8_submitting())
+	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) ||
+	    !sk8_is_mark(job_desc->admin_comment) || sk8_submitting())
 		return SLURM_SUCCESS;
 	return refuse(err_msg, submit_uid,
 		      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
@@ -47,9 +60,12 @@ extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_
 
 extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 {
-	const char *old, *new = job_desc->admin_comment;
+	const char *old, *new;
 
-	if (!new || sk8_submitting())
+	if (!sk8_is_sized(job_ptr, sizeof(*job_ptr)))
+		refuse_to_act("job_record_t");
+	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) ||
+	    !(new = job_desc->admin_comment) || sk8_submitting())
 		return SLURM_SUCCESS;
 	old = job_ptr->admin_comment;
 	if (sk8_is_mark(old) && xstrcmp(old, new))

@@ -6,6 +6,8 @@ endif
 job_submit_k8s_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/slurm/release.h \
+	lib/slurm/sizes.c \
+	lib/slurm/sizes.h \
 	plugins/job_submit/job_submit_k8s.c
 job_submit_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 job_submit_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \

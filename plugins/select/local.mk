@@ -6,6 +6,8 @@ endif
 select_cons_tres_la_SOURCES = \
 	lib/slurm/hooks.h \
 	lib/slurm/release.h \
+	lib/slurm/sizes.c \
+	lib/slurm/sizes.h \
 	plugins/select/forward.h \
 	plugins/select/select_cons_tres.c
 select_cons_tres_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)

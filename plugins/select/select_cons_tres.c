@@ -11,6 +11,7 @@
  * so it loads there (RTLD_LAZY: functions are looked up when called).
  */
 #include "lib/slurm/hooks.h"
+#include "lib/slurm/sizes.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,19 +121,37 @@ extern int select_p_state_save(char *dir_name)
 
 /* ---- loading ----------------------------------------------------------------------- */
 
+/*
+ * PluginDir; or, if our headers do not describe slurm_conf, where Slurm's plugins
+ * are beside the library that all of its programs have. To be freed by xfree().
+ */
+static char *plugin_dirs(void)
+{
+	Dl_info full;
+	char *dirs, *slash;
+
+	if (sk8_conf_fits())
+		return xstrdup(slurm_conf.plugindir);
+	dirs = dladdr((void *) xsize, &full) ? xstrdup(full.dli_fname) : NULL;
+	if (dirs && (slash = strrchr(dirs, '/')))
+		*slash = '\0';
+	return dirs;
+}
+
 /* The next select_cons_tres.so in PluginDir that is not this file. */
 static void *open_stock(void)
 {
 	struct stat self, other;
-	char *dirs, *dir, *rest = NULL;
+	char *dirs = plugin_dirs(), *left, *dir, *rest = NULL;
 	void *handle = NULL;
 	Dl_info me;
 
-	if (!slurm_conf.plugindir || !dladdr(plugin_type, &me) ||
-	    stat(me.dli_fname, &self))
+	if (!dirs || !dladdr(plugin_type, &me) || stat(me.dli_fname, &self)) {
+		xfree(dirs);
 		return NULL;
-	dirs = xstrdup(slurm_conf.plugindir);
-	for (dir = strtok_r(dirs, ":", &rest); dir && !handle;
+	}
+	left = xstrdup(dirs);
+	for (dir = strtok_r(left, ":", &rest); dir && !handle;
 	     dir = strtok_r(NULL, ":", &rest)) {
 		char *path = xstrdup_printf("%s/select_cons_tres.so", dir);
 
@@ -145,10 +164,11 @@ static void *open_stock(void)
 		}
 		xfree(path);
 	}
-	xfree(dirs);
+	xfree(left);
 	if (!handle)
 		error("slurm-k8s: no other select_cons_tres.so in PluginDir=%s: add the directory of Slurm's own plugins after ours",
-		      slurm_conf.plugindir);
+		      dirs);
+	xfree(dirs);
 	return handle;
 }
 
@@ -201,8 +221,6 @@ static void start_engine(void)
 	}
 	if (found->start(stock))
 		hooks = found;
-	else
-		error("slurm-k8s: the engine did not start; jobs are scheduled as if slurm-k8s were not there");
 }
 
 static bool bind_stock(void)

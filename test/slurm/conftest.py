@@ -45,7 +45,8 @@ def words(line):
 
 
 class Cluster:
-	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF):
+	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None):
+		"""other: a folder with plugins that take the place of those that were built."""
 		self.folder = tempfile.mkdtemp(prefix="sk8slurm-", dir="/tmp")
 		os.rmdir(self.folder)
 		stand.prepare_folder(self.folder)
@@ -55,12 +56,12 @@ class Cluster:
 		self.release = version()
 		self.again = starts_again(self.release)
 		try:
-			self.start(scripted, plugin, conf)
+			self.start(scripted, plugin, conf, other)
 		except BaseException:
 			self.down()
 			raise
 
-	def start(self, scripted, plugin, conf):
+	def start(self, scripted, plugin, conf, other):
 		self.slurm.munge()
 		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, backup=False, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[conf]))
@@ -70,6 +71,8 @@ class Cluster:
 				if name.startswith("libsk8core"):
 					os.unlink(os.path.join(self.folder, "inst", name))
 			shutil.copy(double, os.path.join(self.folder, "inst", "libsk8core.so.0"))
+		if other:
+			shutil.copytree(other, os.path.join(self.folder, "inst"), dirs_exist_ok=True)
 		self.slurm.controller({"SLURM_K8S_TEST_SOCKET": self.socket})
 		for name in self.nodes:
 			self.slurm.daemon(f"slurmd-{name}").start(["slurmd", "-D", "-N", name], self.slurm.env)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Plugins that were built with other headers than slurmctld: they must do nothing, and Slurm goes on as without them.
+
+Distributions patch Slurm and micro releases change its structs; the version, which Slurm compares, stays the same.
+"""
+import glob
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import Cluster
+from stands.build import build_folder
+from stands.waiting import wait_for
+
+CONF = "PartitionName=one Nodes=n1\n"
+SAYS = "of this slurmctld is not that of the Slurm"
+
+
+def slurm_source():
+	with open(os.path.join(build_folder(), "Makefile"), encoding="utf-8") as file:
+		return re.search(r"^SLURM_SOURCE = (.+)$", file.read(), re.M).group(1)
+
+
+def copy_with_field(struct, behind, folder):
+	"""A copy of the header that defines this struct, with one member more behind that one, or at the end."""
+	source = slurm_source()
+	begins = re.compile(rf"^(typedef )?struct {struct} ?{{.*\n", re.M)
+	for part in ("slurm", "src/common", "src/slurmctld"):
+		for path in glob.glob(os.path.join(source, part, "*.h")):
+			with open(path, encoding="utf-8") as file:
+				text = file.read()
+			found = begins.search(text)
+			if not found:
+				continue
+			rest = text[found.end():]
+			at = re.search(rf"^\t[^;\n]*\b{behind};.*\n" if behind else r"^}", rest, re.M)
+			at = at.end() if behind else at.start()
+			copy = os.path.join(folder, os.path.relpath(path, source))
+			os.makedirs(os.path.dirname(copy))
+			with open(copy, "w", encoding="utf-8") as file:
+				file.write(text[:found.end()] + rest[:at] + "\tchar *one_more;\n" + rest[at:])
+			return
+	raise AssertionError(f"{source} has no struct {struct}")
+
+
+@pytest.mark.parametrize("struct,behind,named,by", [
+	("job_record", "alloc_node", "job_record_t", {"slurm-k8s", "job_submit/k8s"}),
+	("job_record", None, "job_record_t", {"slurm-k8s", "job_submit/k8s"}),
+	("node_record", None, "node_record_t", {"slurm-k8s"}),
+	("job_descriptor", None, "job_desc_msg_t", {"slurm-k8s", "job_submit/k8s"}),
+])
+def test_one_field_more_in_our_headers_and_slurm_schedules_as_without_us(struct, behind, named, by, tmp_path):
+	headers, out = str(tmp_path / "headers"), str(tmp_path / "out")
+	copy_with_field(struct, behind, headers)
+	subprocess.run(["make", "-s", "-C", build_folder(), "other-plugins", f"SK8_HEADERS={headers}", f"SK8_OUT={out}"], check=True)
+	cluster = Cluster(nodes=["n1"], conf=CONF, other=out)
+	try:
+		# neither a mask nor a pod's job; 22.05 shows what its jobs look like only when it has one
+		for order in (["mask", "n1", "whole=1"], ["submit", "partition=one"]):
+			if os.path.exists(cluster.socket):
+				assert cluster.tell(*order).startswith(("not active", "masks=1", "made=0 "))
+		wait_for("no job to be left", lambda: not cluster.run("squeue", "-h"), 20, lambda: cluster.run("squeue"))
+		first = cluster.batch("-n2")
+		cluster.becomes(first, "RUNNING")
+		cluster.run("scontrol", "update", f"JobId={first}", "AdminComment=" + ("k8s:prod/ns/p/uid" if len(by) > 1 else "any"))
+		second = cluster.batch("-n6")
+		cluster.becomes(second, "RUNNING")
+		assert cluster.node("n1")["CPUAlloc"] == "8"
+		cluster.reconfigure()
+		cluster.run("scancel", str(first))
+		cluster.becomes(first, "CANCELLED")
+		assert cluster.show(second)["JobState"] == "RUNNING"
+		if os.path.exists(cluster.socket):
+			assert cluster.ask("active")["active"] == "0"
+			assert not [event for event in cluster.events() if event.startswith("job_")]
+		said = [re.search(r"slurm-k8s: (\S+) of .* which (\S+) was built with", line) for line in cluster.log().splitlines() if SAYS in line]
+		assert {found.groups() for found in said} == {(named, plugin) for plugin in by}
+		# once in the life of a slurmctld, and a reconfigure may begin another
+		assert len(said) <= len(by) * (2 if cluster.again else 1), said
+	finally:
+		cluster.down()
