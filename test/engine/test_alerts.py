@@ -2,7 +2,7 @@
 """etc/slurm-k8s.alerts.yaml and etc/slurm-k8s.dashboard.json: each alert fires for its trouble and for no other, none at a
 healthy site, and Prometheus can read what the dashboard asks.
 
-Run: /usr/bin/python3 -m pytest test/engine/test_alerts.py; needs promtool (script/install-deps test). That all these
+Run: /usr/bin/python3 -m pytest test/engine/test_alerts.py; needs promtool (script/install-deps stand). That all these
 metrics are there is compared by test/doc/check.
 """
 import json

@@ -64,7 +64,7 @@ class Memcheck:
 	def __init__(self, folder):
 		self.log, self.pipes = os.path.join(folder, "memcheck.log"), os.path.join(folder, "vgdb")
 		if not shutil.which("valgrind"):
-			raise StandError("valgrind is missing; run script/install-deps test")
+			raise StandError("valgrind is missing; run script/install-deps stand")
 
 	def command(self):
 		"""What slurmctld is an argument of. --fair-sched: else threads that wait for the turn of another one starve."""

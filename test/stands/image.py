@@ -17,7 +17,7 @@ def _busybox():
 	for path in BUSYBOX:
 		if os.path.exists(path):
 			return path
-	raise StandError("busybox is missing; run script/install-deps real")
+	raise StandError("busybox is missing; run script/install-deps containers")
 
 
 def _layer():

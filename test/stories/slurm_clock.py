@@ -16,7 +16,7 @@ class SlurmClock:
 	def __init__(self, folder):
 		found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 		if not found:
-			raise StandError("libfaketime is missing; run script/install-deps test")
+			raise StandError("libfaketime is missing; run script/install-deps stand")
 		self.file = os.path.join(folder, "offset")
 		self.write(0)
 		env = {"LD_PRELOAD": found[0], "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_TIMESTAMP_FILE": self.file,
