@@ -171,7 +171,8 @@ void PodsController::place_and_bind()
 		}
 		e.op = Op::none;
 		keep_only_if_unsure(e); // in the ledger too: it may be written later
-		binding_failed(e, "the saved ledger cannot be written: " + saved.error().message);
+		back_off(e, "cannot be bound: the saved ledger cannot be written: " + saved.error().message);
+		end_if_overdue(e);
 		sync(uid);
 	}
 }
@@ -234,17 +235,14 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	if (r.status == 404)
 		keep_only_if_unsure(e); // there is no such pod: this Binding did nothing
 	tell_denied(e, r);
+	back_off_from_server(e, "cannot be bound: " + r.error, r.retry_after);
 	// Nobody refuses it: that Kubernetes cannot be reached ends no job, its pod may run.
-	if (r.status == 0)
-		back_off(e, "cannot be bound: " + r.error, r.retry_after);
-	else
-		binding_failed(e, r.error, r.retry_after);
-	e.waits_for_server = !r.retry_after;
+	if (r.status != 0)
+		end_if_overdue(e);
 }
 
-void PodsController::binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least)
+void PodsController::end_if_overdue(Entry &e)
 {
-	back_off(e, "cannot be bound: " + why, at_least);
 	if (!e.job || !e.job->running() || ports_.timer.now() - e.binding.since <= settings_.pods.bind_timeout)
 		return;
 	e.binding.overdue = e.doubted; // it may be bound: the table looks, and comes to bind() only if it is not

@@ -244,6 +244,12 @@ void PodsController::back_off(Entry &e, const std::string &why, std::optional<Mi
 		log_pod(verbose, e.key, job_id(e), "%s", why.c_str());
 }
 
+void PodsController::back_off_from_server(Entry &e, const std::string &why, std::optional<Millis> retry_after)
+{
+	back_off(e, why, retry_after);
+	e.waits_for_server = !retry_after;
+}
+
 void PodsController::succeeded(Entry &e)
 {
 	e.failures = 0;
@@ -253,8 +259,7 @@ void PodsController::succeeded(Entry &e)
 
 void PodsController::refused(Entry &e, const std::string &what, const KubeReply &r)
 {
-	back_off(e, what + r.error, r.retry_after);
-	e.waits_for_server = !r.retry_after;
+	back_off_from_server(e, what + r.error, r.retry_after);
 	tell_denied(e, r);
 }
 

@@ -197,7 +197,8 @@ private:
 	void assume_finalizer(Entry &e, bool present);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
-	void binding_failed(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
+	// Ends the job of a pod that could not be bound within bindTimeout. back_off() has told why.
+	void end_if_overdue(Entry &e);
 	void end_unbound(Entry &e);
 
 	// Wraps an answer: finds the entry again, ends its op, calls f, then sync().
@@ -213,8 +214,11 @@ private:
 
 	std::uint64_t elapsed_ms(Millis since) const;
 	static Millis retry_delay(int failures);
+	// at_least: what the API server asked for, if it did.
 	void back_off(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
-	// The API server refused or did not answer: back_off(), and a missing right is told.
+	// back_off() until the API server answers again, if that is sooner and it did not say how long.
+	void back_off_from_server(Entry &e, const std::string &why, std::optional<Millis> retry_after);
+	// The API server refused or did not answer: back_off_from_server(), and a missing right is told.
 	void refused(Entry &e, const std::string &what, const KubeReply &r);
 	void tell_denied(Entry &e, const KubeReply &r);
 	void succeeded(Entry &e);

@@ -140,8 +140,7 @@ void PodsController::volumes_read(Entry &e, const KubePort::Volumes &v)
 		e.volumes_known = true;
 		succeeded(e);
 	} else if (v.retry) {
-		back_off(e, v.error);
-		e.waits_for_server = true;
+		back_off_from_server(e, v.error, {});
 		if (e.pod)
 			reports_.condition(e.pod, {std::string(names::pending_reason), v.error});
 	} else {
