@@ -6,10 +6,14 @@ Run: /usr/bin/python3 -m pytest test/debian   (root; takes some minutes if build
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "test"))
+from stands.process import heed_interrupt  # noqa: E402
+
 SCRIPT = os.path.join(TOP, "script", "debian-root")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a chroot needs root")
@@ -50,7 +54,7 @@ def test_a_command_s_end_is_the_script_s_end_and_no_mount_is_left():
 def test_an_interrupted_making_leaves_nothing_that_could_be_taken_for_a_debian(tmp_path):
 	env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
 	making = subprocess.Popen([SCRIPT, "13"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-		stderr=subprocess.PIPE, text=True, start_new_session=True)
+		stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupt)
 	while "Retrieving" not in (line := making.stderr.readline()):
 		assert line, "it ended before it took a package"
 	os.killpg(making.pid, signal.SIGINT)

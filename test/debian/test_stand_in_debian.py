@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Stories of test/cluster up --slurm: a stand with another Slurm than the machine's.
 
-Run: /usr/bin/python3 -m pytest test/debian   (root; script/test --slurm 24.11 builds what they need)
+Run: /usr/bin/python3 -m pytest test/debian   (root; builds for Slurm 24.11 first, if need be)
 """
 import os
 import shutil
@@ -37,6 +37,15 @@ def folder():
 	shutil.rmtree(made)
 
 
+@pytest.fixture(scope="module")
+def built():
+	"""For Slurm 24.11. If another run is at it this waits."""
+	done = subprocess.run([os.path.join(TOP, "script", "test"), "--slurm", "24.11", "--setup-only"], stdin=subprocess.DEVNULL,
+		stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+	assert done.returncode == 0, done.stdout[-2000:]
+
+
+@pytest.mark.usefixtures("built")
 def test_a_stand_with_slurm_24_11_is_used_from_the_machine_as_any_other(folder):
 	cluster("up", "--slurm", "24.11", "--api", "sim", folder)
 	env = {**os.environ, **stand.read_env(folder)}

@@ -466,10 +466,16 @@ def _real_runs(path):
 			if what == "create":
 				starts[one] = stamp
 			elif about.get("id") == one and one in starts:
-				stop = seconds_of(about["exited_at"]) if "exited_at" in about else stamp
+				stop = _exited_at(about) or stamp
 				found.append((one, starts.pop(one), stop, about.get("exit_status", 0)))
 	found += [(one, start, None, None) for one, start in starts.items()]
 	return [Run(*owner[one], one, node, start, stop, code) for one, start, stop, code in found if one in owner]
+
+
+def _exited_at(about):
+	"""None if it is not told. containerd 1.6 tells it as a text, 1.7 as seconds and nanoseconds."""
+	told = about.get("exited_at")
+	return told["seconds"] + told.get("nanos", 0) / 1e9 if isinstance(told, dict) else told and seconds_of(told)
 
 
 def _sim_runs(path):
