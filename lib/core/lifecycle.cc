@@ -50,8 +50,11 @@ bool kubelet_reports_over(const kube::Pod &pod)
 	// may have started since.
 	if (!pod.garbage_collected && (pod.phase == "Succeeded" || pod.phase == "Failed"))
 		return true;
-	// Before Kubernetes 1.27 a deleted pod could go without a final phase.
-	if ((!pod.meta.deleting && !pod.garbage_collected) || pod.containers.empty())
+	// A deleted pod that is empty but not yet over for its kubelet still counts there, which
+	// would reject (OutOfcpu) the pod that gets its cores. Before Kubernetes 1.27 it could go
+	// without a final phase.
+	const bool last_word = pod.garbage_collected || (pod.meta.deleting && !pod.gets_final_phase);
+	if (!last_word || pod.containers.empty())
 		return false;
 	for (const auto &c : pod.containers)
 		if (c.state != kube::ContainerStatus::State::terminated)

@@ -110,6 +110,8 @@ static JobEnd end_of_failed(const kube::Pod &pod)
 		return {SK8_JOB_OUT_OF_MEMORY, wait_status(*c), detail(pod, c)};
 	if (const Container *c = first_failure(pod))
 		return {SK8_JOB_FAILED, wait_status(*c), detail(pod, c)};
+	// Its kubelet rejected it: no container ever was, and none will be told of. Only a kubelet that
+	// starts anew makes exit code 137 of that (ContainerStatusUnknown).
 	return {SK8_JOB_FAILED, 1 << 8, detail(pod, nullptr)};
 }
 

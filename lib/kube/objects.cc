@@ -334,6 +334,7 @@ void decode_status(const Json &status, Pod &pod)
 	status["conditions"].each_item([&](const Json &c) {
 		if (c["type"].str() == "DisruptionTarget")
 			pod.garbage_collected |= c["status"].str() == "True" && c["reason"].str() == "DeletionByPodGC";
+		pod.gets_final_phase |= c["type"].str() == "PodReadyToStartContainers";
 		if (c["type"].str() != "PodScheduled")
 			return;
 		pod.scheduled_condition_true = c["status"].str() == "True";

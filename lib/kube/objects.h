@@ -125,6 +125,9 @@ struct Pod {
 	// The pod garbage collector wrote the phase, not the kubelet: condition DisruptionTarget,
 	// reason DeletionByPodGC (Kubernetes 1.26 and later, "Pod disruption conditions").
 	bool garbage_collected = false;
+	// Condition PodReadyToStartContainers is there (by default from Kubernetes 1.29 on): a kubelet
+	// that ends every pod with a final phase.
+	bool gets_final_phase = false;
 	bool scheduled_condition_true = false;
 	std::string scheduled_reason, scheduled_message; // of PodScheduled, if present
 

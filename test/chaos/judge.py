@@ -104,6 +104,8 @@ def _pod_problem(evidence, name, uid):
 		return "its object is gone"
 	if pod and pod["status"].get("phase") not in ("Succeeded", "Failed"):
 		return f"it is {pod['status'].get('phase')}"
+	if pod and pod["status"].get("reason", "").startswith("OutOf"):
+		return f"its kubelet did not take it: {pod['status'].get('message')}"
 	if len([job for job in jobs if job["JobState"] not in ENDED + SLURMS]) > 0:
 		return f"its jobs are {[_told(job) for job in jobs]}"
 	if not jobs:

@@ -90,6 +90,13 @@ def test_job_that_tells_another_end_than_its_pod_is_found():
 	assert "its job with 1 FAILED 0:0" in judge.check_pods(bad).wrong[0]
 
 
+def test_pod_that_its_kubelet_rejects_is_found_also_if_users_touched_it():
+	bad = world()
+	bad.objects[UID]["status"].update(reason="OutOfcpu", message="Node didn't have enough resource")
+	bad.touched = lambda name: {"hold"}
+	assert "did not take it: Node didn't" in judge.check_pods(bad).wrong[0]
+
+
 def test_pod_that_is_gone_or_never_ended_is_found():
 	bad = world()
 	bad.objects = {}

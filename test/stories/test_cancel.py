@@ -107,3 +107,17 @@ def test_part_of_a_node_is_free_only_when_the_container_is_gone(stand):
 	assert pod.runs()[0].stop is None, "the other job had to wait for the pod"
 	began = wide.wait_started()
 	assert pod.runs()[0].stop < stand.allocated_at(wide.id) < began
+
+
+@pytest.mark.apis("real")  # kubesim's kubelets have no sandboxes
+def test_cores_of_a_deleted_pod_are_free_only_when_its_kubelet_admits_another_in_its_place(stand):
+	"""It tells of the end of the containers first. Until their sandbox is gone too, the pod counts, and another is OutOfcpu."""
+	first = stand.pod("first", "sleep 2", node="n1").wait_running()
+	with stand.paused("kubelet-n1"):  # else a deletion is hardly ever seen together with the end
+		first.wait("its end", lambda: first.runs()[0].stop)
+		first.delete()
+	first.wait_gone()
+	patches = [(event["user"]["username"], event["objectRef"].get("subresource"), event.get("requestObject") or {})
+		for event in stand.audit() if event["verb"] == "patch" and event["objectRef"].get("name") == first.name]
+	released = max(n for n, (who, part, _) in enumerate(patches) if who == "slurm-k8s" and not part)
+	assert [body for _, part, body in patches[:released] if part and body["status"].get("phase") == "Succeeded"], patches

@@ -91,6 +91,17 @@ TEST_CASE("only the kubelet's word that the last container is gone makes a pod o
 	ended.garbage_collected = true;
 	CHECK(state_of(ended) == PodState::over);
 
+	kube::Pod emptied = bound_pod(State::terminated); // its sandbox is still there, and counts for its kubelet
+	emptied.phase = "Running";
+	emptied.meta.deleting = true;
+	emptied.gets_final_phase = true;
+	CHECK(state_of(emptied) == PodState::leaving);
+	emptied.phase = "Succeeded";
+	CHECK(state_of(emptied) == PodState::over);
+	emptied.phase = "Running"; // a kubelet before 1.27 deletes it like this
+	emptied.gets_final_phase = false;
+	CHECK(state_of(emptied) == PodState::over);
+
 	kube::Pod two = bound_pod(State::terminated);
 	two.containers.push_back(bound_pod(State::running).containers[0]);
 	CHECK(state_of(two) == PodState::bound);

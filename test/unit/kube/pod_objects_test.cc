@@ -56,7 +56,7 @@ const char *const full = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"
 	"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"x"}]}}},
 	"status":{"phase":"Failed","reason":"DeadlineExceeded","message":"too long",
 	"startTime":"2026-08-01T10:00:05Z","conditions":[{"type":"PodScheduled","status":"False",
-	"reason":"SlurmPending","message":"waits"}],
+	"reason":"SlurmPending","message":"waits"},{"type":"PodReadyToStartContainers","status":"False"}],
 	"initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}],
 	"containerStatuses":[{"name":"a","containerID":"containerd://1","state":{"terminated":
 	{"exitCode":137,"signal":9,"reason":"OOMKilled","finishedAt":"2026-08-01T10:00:30Z"}}}],
@@ -122,6 +122,7 @@ TEST_CASE("every field of a pod that we use is decoded")
 	CHECK(p.started_at == 1785578405);
 	CHECK_FALSE(p.scheduled_condition_true);
 	CHECK(p.scheduled_reason == "SlurmPending");
+	CHECK(p.gets_final_phase);
 	REQUIRE(p.containers.size() == 3);
 	CHECK(p.containers[0].init);
 	CHECK_FALSE(p.containers[0].started_ever);
