@@ -81,3 +81,17 @@ def test_standby_takes_over_from_a_killed_primary_and_keeps_what_pods_hold(stand
 	runs.delete()
 	waits.wait_phase("Succeeded", seconds=90)
 	assert len(waits.jobs()) == 1 and runs.job()["JobState"] == "CANCELLED"
+
+
+def test_reconfigure_of_whichever_controller_is_in_charge_changes_nothing_for_pods(standby):
+	made = in_every_state(standby, "reconf")
+	jobs = {name: pod.job_id for name, (pod, _) in made.items()}
+	standby.reconfigure()
+	wait_for("one engine, the primary's", lambda: engines(standby) == [PRIMARY], 30)
+	backup_takes_over(standby)
+	standby.reconfigure()
+	wait_for("one engine, the backup's", lambda: engines(standby) == [BACKUP], 30)
+	primary_returns(standby)
+	converge(standby, made)
+	assert {name: [int(job["JobId"]) for job in pod.jobs()] for name, (pod, _) in made.items()} == \
+		{name: [job] for name, job in jobs.items()}
