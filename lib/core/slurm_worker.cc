@@ -32,7 +32,8 @@ public:
 	SlurmLock(const SlurmLock &) = delete;
 	SlurmLock &operator=(const SlurmLock &) = delete;
 
-	bool used_up() const { return clock_.monotonic_us() - since_ > max_hold.count() * 1000; }
+	// Also when slurmctld ends: who holds its locks then keeps it from saving its state.
+	bool used_up() const { return !ops_.active() || clock_.monotonic_us() - since_ > max_hold.count() * 1000; }
 	bool changed = false;
 
 private:
@@ -322,7 +323,7 @@ void SlurmWorker::scan_jobs()
 	std::vector<std::uint32_t> ids;
 	for (const auto &[job_id, known] : live_)
 		ids.push_back(job_id);
-	for (std::size_t from = 0; from < ids.size(); from += scan_chunk) {
+	for (std::size_t from = 0; from < ids.size() && ops_.active(); from += scan_chunk) {
 		Posts posts;
 		{
 			SlurmLock lock(ops_, clock_, false);

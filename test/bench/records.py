@@ -43,7 +43,9 @@ class Audit:
 
 
 class Slurmctld:
-	"""By job: when it was started and when it was to be cancelled. metrics: what slurm-k8s counted."""
+	"""By job: when it was started and when it was to be cancelled. metrics: what slurm-k8s counted in slurmctld's last
+	life, which it says at the end. Empty if slurmctld could not save its state then ("Locks left set": a thread of it
+	held its locks at that moment), because the plugin hears of the end by that alone."""
 
 	def __init__(self, path):
 		self.started, self.killed, self.metrics = {}, {}, {}
@@ -52,6 +54,8 @@ class Slurmctld:
 				for pattern, target in ((STARTED, self.started), (KILLED, self.killed)):
 					if found := pattern.match(line):
 						target.setdefault(int(found.group(2)), seconds_of(found.group(1)))
+				if "slurmctld version" in line:
+					self.metrics.clear()
 				if found := METRIC.search(line):
 					self.metrics[found.group(1)] = dict(zip(("count", "sum", "p50", "p99", "max"),
 						map(int, found.groups()[1:])))

@@ -29,6 +29,7 @@ struct FakeSlurm {
 	std::int64_t job_update = 0, node_update = 0;
 	int locks = 0, finds = 0, wakes = 0, submits = 0;
 	bool full = false; // MaxJobCount
+	bool ends_with_next_submit = false, ends_with_next_find = false; // slurmctld
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
 	bool cannot_start = false;
 	std::string started_on, end_node;
@@ -46,6 +47,7 @@ bool find(std::uint32_t id, sk8_job *out)
 {
 	need_lock(false);
 	fake.finds++;
+	fake.active &= !std::exchange(fake.ends_with_next_find, false);
 	auto it = fake.jobs.find(id);
 	if (it == fake.jobs.end())
 		return false;
@@ -65,6 +67,7 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 {
 	need_lock(true);
 	fake.submits++;
+	fake.active &= !std::exchange(fake.ends_with_next_submit, false);
 	fake.submitting_seen = submitting_now();
 	fake.masked_during_submit = fake.holds->masks() != nullptr;
 	if (fake.full) {
@@ -448,6 +451,36 @@ TEST_CASE("a parked controller runs nothing and loses nothing")
 	fake.active = true;
 	s.worker.round();
 	CHECK(fake.submits == 1);
+}
+
+TEST_CASE("when slurmctld ends no more is done under its locks than what was begun, and nothing is lost")
+{
+	Stand s;
+	s.worker.round();
+	int answers = 0;
+	for (int n = 1; n <= 3; n++) {
+		JobRequest r;
+		r.key = {"c", "ns", "p" + std::to_string(n), "u" + std::to_string(n)};
+		s.port->submit(r, [&](const SlurmReply &) { answers++; });
+	}
+	fake.ends_with_next_submit = true;
+	s.worker.round();
+	CHECK(fake.submits == 1);
+	CHECK(answers == 1);
+	fake.active = true; // a reconfigure of Slurm 24.11 that failed
+	s.worker.round();
+	CHECK(fake.submits == 3);
+
+	for (std::uint32_t id = 10; id < 3010; id++)
+		fake.jobs[id] = {.mark = "k8s:c/ns/p/u" + std::to_string(id), .node = {}};
+	s.worker.reread();
+	s.worker.round();
+	s.clock.wall++;
+	fake.job_update = s.clock.wall;
+	fake.finds = 0;
+	fake.ends_with_next_find = true;
+	s.worker.round();
+	CHECK(fake.finds == 1000); // one hold of the locks
 }
 
 TEST_CASE("a detached engine hears nothing more")
