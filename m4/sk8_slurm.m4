@@ -7,7 +7,7 @@ dnl
 dnl The versions that were tried. A new release adds its line here, its
 dnl differences to lib/slurm/release.h and its symbols to test/abi/.
 m4_define([sk8_slurm_known], [m4_join([ ],
-	[22.05.8], [24.11.5])])
+	[22.05.8], [24.11.5], [26.05.3])])
 
 AC_DEFUN([SK8_SLURM], [
 AC_ARG_WITH([slurm],

@@ -7,6 +7,8 @@ extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *messa
 {
 	const char *text;
 
+	if (rc == SK8_TOO_MANY_JOBS)
+		rc = EAGAIN;	/* what it is to the engine */
 	out->rc = rc;
 	out->fatal = sk8_error_is_fatal(rc);
 	out->text[0] = '\0';

@@ -99,11 +99,22 @@ extern bool sk8_layout_fits_record(job_record_t *job_ptr)
 		fits(&pieces[RESOURCES], job_ptr->job_resrcs);
 }
 
+/* Of 24.11 our headers have only the beginning */
+static bool fits_shown(const node_record_t *node_ptr)
+{
+	size_t size;
+	const void *shown = node_ptr ? sk8_shown(node_ptr, &size) : NULL;
+
+	return !shown || (xsize((void *) shown) >= size) ||
+		refuse("what select/cons_tres shows of a node");
+}
+
 extern bool sk8_layout_fits_tables(void)
 {
 	int i = 0;
+	const node_record_t *node_ptr = next_node(&i);
 
-	return sk8_layout_fits() && fits(&pieces[NODE], next_node(&i)) &&
+	return sk8_layout_fits() && fits(&pieces[NODE], node_ptr) && fits_shown(node_ptr) &&
 		fits(&pieces[PARTITION], first_of(part_list)) &&
 		sk8_layout_fits_reservations() && sk8_with_new_job(sk8_layout_fits_record) &&
 		(sk8_masks_fit() || refuse("what select/cons_tres keeps"));

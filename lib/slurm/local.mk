@@ -22,6 +22,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/module.c \
 	lib/slurm/nodes.c \
 	lib/slurm/release.h \
+	lib/slurm/shutdown.c \
 	lib/slurm/sizes.c \
 	lib/slurm/sizes.h \
 	lib/slurm/slurmctld.h \

@@ -9,7 +9,8 @@
  * No marks where the question is "could it ever run here?" (TEST_ONLY, at submit:
  * pods go), nor for the made-up jobs that reservation code asks about.
  *
- * The table below is used under the node write lock only.
+ * The table below is used under the node write lock only; since 26.05 what is shown is
+ * counted under the read lock, and a lock of its own.
  */
 #include <dlfcn.h>
 #include "lib/slurm/sizes.h"

@@ -4,6 +4,7 @@
  * what the select hooks see.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include "lib/slurm/hooks.h"
 #include "lib/slurm/slurmctld.h"
@@ -24,16 +25,35 @@ static bool in_charge;
 static bool may_resume;	/* a shutdown came while configured, and may be called off */
 static bool configured;	/* select_p_reconfigure() has come since init() or a shutdown */
 
-static void take_charge(void)
-{
-	if (__atomic_load_n(&configured, __ATOMIC_ACQUIRE) && !slurmctld_config.shutdown_time)
-		__atomic_store_n(&in_charge, true, __ATOMIC_RELEASE);
-}
-
 static void give_up_charge(void)
 {
 	__atomic_store_n(&configured, false, __ATOMIC_RELEASE);
 	__atomic_store_n(&in_charge, false, __ATOMIC_RELEASE);
+}
+
+/*
+ * Slurm's threads and shutdown.c's come here: the first ends what runs, the others wait
+ * for it. Who is late, after a reconfigure was called off, finds no shutdown any more.
+ */
+static void end_if_shut_down(void)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&one_at_a_time);
+	if (__atomic_load_n(&configured, __ATOMIC_ACQUIRE) && slurmctld_config.shutdown_time) {
+		__atomic_store_n(&may_resume, true, __ATOMIC_RELEASE);
+		give_up_charge();
+		sk8_on_shutdown();
+	}
+	pthread_mutex_unlock(&one_at_a_time);
+}
+
+static void take_charge(void)
+{
+	if (!__atomic_load_n(&configured, __ATOMIC_ACQUIRE) || slurmctld_config.shutdown_time)
+		return;
+	__atomic_store_n(&in_charge, true, __ATOMIC_RELEASE);
+	sk8_watch_shutdown(end_if_shut_down);
 }
 
 static bool is_active(void)
@@ -195,15 +215,15 @@ static void on_reconfigure(void)
 	sk8_masks_nodes_changed();
 	if (!sk8_layout_fits_tables())
 		return;
+	__atomic_store_n(&may_resume, false, __ATOMIC_RELEASE);
 	__atomic_store_n(&configured, true, __ATOMIC_RELEASE);
-	may_resume = false;
 	take_charge();
 	sk8_on_reconfigure();
 }
 
 static void on_nodeinfo_set_all(bool renewed)
 {
-	if (may_resume && !slurmctld_config.shutdown_time) {
+	if (__atomic_load_n(&may_resume, __ATOMIC_ACQUIRE) && !slurmctld_config.shutdown_time) {
 		info("slurm-k8s: slurmctld goes on after a reconfigure that failed, and slurm-k8s with it");
 		on_node_init();
 		on_reconfigure();
@@ -211,15 +231,6 @@ static void on_nodeinfo_set_all(bool renewed)
 	take_charge();
 	if (renewed && sk8_layout_fits())
 		sk8_masks_show();
-}
-
-static void on_state_save(void)
-{
-	if (!slurmctld_config.shutdown_time)
-		return;
-	may_resume = may_resume || __atomic_load_n(&configured, __ATOMIC_ACQUIRE);
-	give_up_charge();
-	sk8_on_shutdown();
 }
 
 __attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_hooks = {
@@ -233,5 +244,5 @@ __attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_
 	.nodeinfo_set_all = on_nodeinfo_set_all,
 	.node_init = on_node_init,
 	.reconfigure = on_reconfigure,
-	.state_save = on_state_save,
+	.state_save = end_if_shut_down,
 };

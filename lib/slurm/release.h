@@ -4,8 +4,7 @@
  * at SLURM_VERSION_NUMBER, but the list of a release's select symbols in
  * plugins/select/forward.h and that of its errors in error_table.c.
  *
- * 22.05 and 24.11 are run. What is known of 26.05 is written down here too, so that
- * adding it starts from it; configure refuses it until then.
+ * 22.05, 24.11 and 26.05 are run, each in the micro release that configure knows.
  *
  * Include it first: it includes Slurm's headers in an order that works.
  */
@@ -17,8 +16,10 @@
 #endif
 #include "sk8_config.h"
 #include "config.h"			/* the two-line one that configure made */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 #include "src/common/slurm_xlator.h"	/* always the first Slurm header */
 #include "slurm/slurm_version.h"
@@ -43,6 +44,8 @@
 # error "Slurm before 22.05 is not supported"
 #elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23,2,0)
 # define SK8_SLURM_2205 1
+/* clients load select plugins too, and call them for nodes */
+# define SK8_CLIENTS_SELECT 1
 # include "src/common/gres.h"
 # include "src/common/select.h"
 # include "src/plugins/select/cons_common/cons_common.h"
@@ -55,8 +58,11 @@
 # include "src/plugins/select/cons_tres/part_data.h"
 # if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25,5,0)
 #  define SK8_SLURM_2411 1
+#  define SK8_CLIENTS_SELECT 1
 # else
 #  define SK8_SLURM_2605 1
+/* select plugins have no select_p_state_save() */
+#  define SK8_NO_STATE_SAVE 1
 # endif
 #endif
 
@@ -183,15 +189,39 @@ typedef struct {
 } sk8_nodeinfo_t;
 #endif
 
+#ifdef SK8_SLURM_2605
+/* "cpu=2,mem=1G,gres/gpu=1" with other numbers of CPUs and MB. To be freed by xfree(). */
+static inline char *sk8_tres_with(const char *old, uint32_t cpus, uint64_t memory_mb)
+{
+	uint64_t *counts = xcalloc(slurmctld_tres_cnt, sizeof(*counts));
+	char *text, *words = xstrdup(old), *word, *rest = NULL;
+
+	counts[TRES_ARRAY_CPU] = cpus;
+	counts[TRES_ARRAY_MEM] = memory_mb;
+	text = assoc_mgr_make_tres_str_from_array(counts, TRES_STR_CONVERT_UNITS, false);
+	xfree(counts);
+	for (word = words ? strtok_r(words, ",", &rest) : NULL; word;
+	     word = strtok_r(NULL, ",", &rest))
+		if (xstrncmp(word, "cpu=", 4) && xstrncmp(word, "mem=", 4))
+			xstrfmtcat(text, "%s%s", text ? "," : "", word);
+	xfree(words);
+	return text;
+}
+#endif
+
 /* After the stock nodeinfo_set_all: count so much more on this node. */
 static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 				      uint64_t memory_mb)
 {
 #ifdef SK8_SLURM_2605
 	node_select_stats_t *stats = node_select_stats_array[node_ptr->index];
+	char *old;
 
 	stats->alloc_cpus += cpus;
 	stats->alloc_memory += memory_mb;
+	old = stats->alloc_tres_fmt_str;
+	stats->alloc_tres_fmt_str = sk8_tres_with(old, stats->alloc_cpus, stats->alloc_memory);
+	xfree(old);
 #else
 	sk8_nodeinfo_t *info = node_ptr->select_nodeinfo->data;
 
@@ -204,6 +234,18 @@ static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 	xfree(info->tres_alloc_fmt_str);
 	info->tres_alloc_fmt_str = assoc_mgr_make_tres_str_from_array(
 		info->tres_alloc_cnt, TRES_STR_CONVERT_UNITS, false);
+#endif
+}
+
+/* Bytes of what is shown, as our headers have it, and where it is; NULL: nowhere yet */
+static inline const void *sk8_shown(const node_record_t *node_ptr, size_t *size)
+{
+#ifdef SK8_SLURM_2605
+	*size = sizeof(node_select_stats_t);
+	return node_select_stats_array[node_ptr->index];
+#else
+	*size = sizeof(sk8_nodeinfo_t);
+	return node_ptr->select_nodeinfo ? node_ptr->select_nodeinfo->data : NULL;
 #endif
 }
 
@@ -262,6 +304,13 @@ static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
 	return select_nodes(&select, false, false, SLURMDB_JOB_FLAG_SCHED);
 #endif
 }
+
+/* job_allocate(): there are as many jobs as MaxJobCount allows */
+#ifdef SK8_SLURM_2605
+# define SK8_TOO_MANY_JOBS ESLURM_MAX_JOB_COUNT
+#else
+# define SK8_TOO_MANY_JOBS EAGAIN
+#endif
 
 static inline const char *sk8_reason_string(uint32_t reason)
 {

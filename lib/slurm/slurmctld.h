@@ -61,6 +61,10 @@ extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), voi
 /* errors.c: rc and Slurm's message (may be NULL) as outcome */
 extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);
 
+/* shutdown.c: f is called in a thread of its own when slurmctld shuts down, where no hook
+ * tells of it; once, until this is called again. f may be called for nothing. */
+extern void sk8_watch_shutdown(void (*f)(void));
+
 /* masks.c */
 extern bool sk8_masks_start(void *stock);
 extern bool sk8_masks_fit(void);	/* what the stock plugin keeps is as our headers say */

@@ -6,8 +6,10 @@ EXTRA_DIST += \
 	test/abi/check-symbols \
 	test/abi/job_submit-22.05.8.symbols \
 	test/abi/job_submit-24.11.5.symbols \
+	test/abi/job_submit-26.05.3.symbols \
 	test/abi/select-22.05.8.symbols \
-	test/abi/select-24.11.5.symbols
+	test/abi/select-24.11.5.symbols \
+	test/abi/select-26.05.3.symbols
 
 AM_TESTS_ENVIRONMENT += \
 	SK8_SRCDIR='$(abs_top_srcdir)'; export SK8_SRCDIR; \

@@ -24,6 +24,8 @@ other-plugins: lib/core/libsk8core.la
 EXTRA_DIST += \
 	test/slurm/conftest.py \
 	test/slurm/test_adoption.py \
+	test/slurm/release \
+	test/slurm/test_external.py \
 	test/slurm/test_guard.py \
 	test/slurm/test_hooks.py \
 	test/slurm/test_jobs.py \

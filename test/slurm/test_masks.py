@@ -98,7 +98,7 @@ def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starv
 def test_test_only_answers_with_a_time_while_pods_are_in_the_way(cluster):
 	cluster.tell("mask", "n1", "cores=0-3")
 	answer = subprocess.run(["sbatch", "--test-only", "-p", "one", "-n", "6", "--wrap", "true"], capture_output=True,
-		text=True, check=True, env={"SLURM_CONF": cluster.slurm.conf, "PATH": "/usr/bin:/bin"})
+		text=True, check=True, env=cluster.slurm.env)
 	assert "to start at" in answer.stderr
 
 

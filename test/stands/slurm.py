@@ -41,10 +41,11 @@ def starts_again(release):
 
 
 def stock_plugins():
-	"""The folder of Slurm's own plugins."""
-	for pattern in ("/usr/lib/*/slurm-wlm", "/usr/lib/*/slurm", "/usr/lib64/slurm", "/usr/lib/slurm",
-			"/usr/local/lib/slurm"):
-		for path in glob.glob(pattern):
+	"""The folder of Slurm's own plugins: of that Slurm whose slurmctld comes first in PATH."""
+	slurmctld = shutil.which("slurmctld", path=search_path()) or "/usr/sbin/slurmctld"
+	prefix = os.path.dirname(os.path.dirname(os.path.realpath(slurmctld)))
+	for pattern in ("lib/*/slurm-wlm", "lib/*/slurm", "lib64/slurm", "lib/slurm"):
+		for path in glob.glob(os.path.join(prefix, pattern)):
 			if os.path.exists(f"{path}/select_cons_tres.so"):
 				return path
 	raise StandError("Slurm's plugins (select_cons_tres.so) are missing; run script/install-deps slurm")
@@ -120,6 +121,8 @@ class Slurm:
 			"SchedulerParameters": "sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue",
 			"PriorityType": "priority/basic",
 		}
+		if not version().startswith(("22.05", "24.11")):
+			settings["DebugFlags"] = "HetJob"  # else backfill's log names no job that it started
 		if options.plugin and "job_submit_k8s.so" in os.listdir(plugin_dir.split(":", maxsplit=1)[0]):
 			settings["JobSubmitPlugins"] = "k8s"
 		lines = [f"NodeName=DEFAULT CPUs={options.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cpus} "

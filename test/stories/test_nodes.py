@@ -125,9 +125,9 @@ def test_pod_that_can_never_run_says_why_in_one_sentence(stand, name, what, part
 
 
 def test_pod_that_no_node_is_large_enough_for_waits_as_its_job_does_and_says_why(stand):
-	"""An administrator may add such a node: Slurm keeps the job, but from 23.11 on refuses it, as sbatch's."""
+	"""An administrator may add such a node: Slurm keeps the job, but 24.11 refuses it, as sbatch's."""
 	pod = stand.pod("huge", cpu="64")
-	if stand.starts_again:
+	if stand.release.startswith("24.11"):
 		pod.wait_condition("Slurm refused the job: CPU count per node can not be satisfied")
 		pod.delete()
 		return

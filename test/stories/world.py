@@ -234,7 +234,8 @@ class Stand:
 			raise
 		self.seconds = time.monotonic() - began
 		self.env = stands.read_env(self.folder)
-		self.starts_again = starts_again(self.run("scontrol", "-V").split()[1])
+		self.release = self.run("scontrol", "-V").split()[1]
+		self.starts_again = starts_again(self.release)
 		self.api = Api(self.env["KUBECONFIG"])
 		self.jobs_folder = os.path.join(self.folder, "jobs")
 		os.mkdir(self.jobs_folder, 0o777)
