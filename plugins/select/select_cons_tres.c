@@ -191,7 +191,7 @@ static void *open_module(void)
 
 		/* NOW: what this slurmctld lacks shows here, not when it is called */
 		if (!stat(path, &st) && !(handle = dlopen(path, RTLD_NOW | RTLD_LOCAL))) {
-			error("slurm-k8s: cannot load %s: %s; jobs are scheduled as if slurm-k8s were not there",
+			error("slurm-k8s: cannot load %s: %s; jobs are scheduled as if slurm-k8s were not there; install slurm-k8s again, all of it in one version",
 			      path, dlerror());
 			xfree(path);
 			xfree(dir);

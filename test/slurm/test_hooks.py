@@ -119,6 +119,20 @@ def test_missing_module_is_one_error_and_slurm_works():
 		cluster.down()
 
 
+def test_libsk8core_that_is_older_than_the_plugin_is_one_error_and_slurm_works(tmp_path):
+	library = tmp_path / "libsk8core.so.0"
+	# what job_submit/k8s wants was always there, what the engine's side wants is newer
+	subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-Wl,-soname,libsk8core.so.0", "-o", str(library), "-"], check=True, text=True,
+		input="int sk8_is_mark(const char *c) { (void) c; return 0; } int sk8_submitting(void) { return 0; }")
+	cluster = Cluster(nodes=["n1"], scripted=False, conf="PartitionName=one Nodes=n1\n", other=str(tmp_path))
+	try:
+		cluster.becomes(cluster.batch("-n1"), "RUNNING")
+		line, = (line for line in cluster.log().splitlines() if "as if slurm-k8s were not there" in line)
+		assert "sk8_slurmctld.so: undefined symbol: sk8_" in line and "install slurm-k8s again, all of it in one version" in line
+	finally:
+		cluster.down()
+
+
 def test_log_level_follows_scontrol_setdebug(cluster):
 	def level():
 		return int(cluster.ask("active")["log_level"])
