@@ -125,8 +125,10 @@ void check_refusal(std::string_view text, const std::string &sentence, const Loa
 	std::vector<std::string> secrets;
 	std::string open;
 	collect(*doc, "", false, secrets, open);
+	const auto told_anyway = [&](const std::string &part) { return open.find(part) != open.npos; };
 	for (const std::string &secret : secrets)
-		if (secret.size() >= 8 && open.find(secret) == open.npos && sentence.find(secret) != sentence.npos)
+		if (secret.size() >= 8 && sentence.find(secret) != sentence.npos && !told_anyway(secret) &&
+		    !told_anyway(other_secret(secret)))
 			expect(!is_repeated(std::string(text), secret, refusal_of), "no secret is repeated", sentence);
 }
 
