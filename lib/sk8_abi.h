@@ -25,6 +25,21 @@ extern "C" {
 
 #define SK8_API __attribute__((visibility("default")))
 
+/*
+ * Which form this border has: a new one with each change below (test/abi/check-border
+ * notices one that was forgotten). libsk8core has this symbol and sk8_slurmctld.so refers
+ * to it, so that the loader refuses two that would read a struct differently. Both, and
+ * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
+ */
+#define SK8_BORDER sk8_border_1
+SK8_API extern const char SK8_BORDER[];
+
+#define SK8_TEXT_OF(word) #word
+#define SK8_TEXT(macro) SK8_TEXT_OF(macro)
+/* then, of what is built for one Slurm, a space and that Slurm's version */
+#define SK8_STAMP_BEGIN "slurm-k8s-build:"
+#define SK8_STAMP SK8_STAMP_BEGIN SK8_TEXT(SK8_BORDER)
+
 /* What admin_comment of a placeholder job begins with: "k8s:<cluster>/<namespace>/<name>/<uid>" */
 #define SK8_MARK_PREFIX "k8s:"
 /* What end() writes into system_comment, so that ended_by_us is known for ever */

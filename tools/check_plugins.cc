@@ -9,7 +9,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"
-#include "sk8_config.h"
+#include "lib/sk8_abi.h"
 
 namespace sk8::tools {
 
@@ -20,6 +20,28 @@ static bool is_ours(const std::string &plugin)
 {
 	auto content = read_file(plugin, max_plugin);
 	return content && content->find("sk8_slurmctld.so") != std::string::npos;
+}
+
+namespace {
+
+// What was written into a file of ours when it was built; empty: it has none.
+struct Stamp {
+	std::string border, slurm; // "sk8_border_1", "22.05.8"
+};
+
+} // namespace
+
+static Stamp stamp_of(const std::string &path)
+{
+	static constexpr std::string_view begin = SK8_STAMP_BEGIN;
+	auto content = read_file(path, max_plugin);
+	const std::size_t at = content ? content->find(begin) : std::string::npos;
+	if (at == std::string::npos)
+		return {};
+	// a text of C, which a damaged file may lack the end of
+	const std::string text = one_line(std::string_view(content->c_str() + at + begin.size()), 64);
+	const std::size_t space = std::min(text.find(' '), text.size());
+	return {text.substr(0, space), text.substr(std::min(space + 1, text.size()))};
 }
 
 static bool exists(const std::string &path)
@@ -80,46 +102,54 @@ static std::optional<PluginFolders> check_folders(const SlurmConf &conf, const s
 	return found;
 }
 
-static void check_plugin_dir(const SlurmConf &conf, Findings &out)
+// What the select plugin opens in slurmctld: beside its folder, or in it. All of one version?
+static void check_engine(const std::string &ours, Findings &out)
 {
-	static const std::string about = "PluginDir";
-	const auto found = check_folders(conf, about, out);
-	if (!found)
-		return;
-	if (found->ours.empty())
+	const auto find = [&](const std::string &name) {
+		const std::string above = ours + "/../" + name;
+		return exists(above) ? above : ours + "/" + name;
+	};
+	const std::string module = find("sk8_slurmctld.so"), library = find("libsk8core.so.0");
+	for (const auto &path : {module, library})
+		if (!exists(path))
+			return out.problem("PluginDir", "there is no " + path + "; install slurm-k8s again, all of it in one version");
+	if (stamp_of(module).border != stamp_of(library).border)
+		out.problem("PluginDir", module + " and " + library + " are of two versions of slurm-k8s, and slurmctld would load "
+								      "neither; install it again, all of it in one version");
+}
+
+static void check_plugin_dir(const SlurmConf &conf, const std::string &about, const PluginFolders &found, Findings &out)
+{
+	if (found.ours.empty())
 		return out.problem(about, conf.find(about)->place() +
 						  ": no folder of it has slurm-k8s's select_cons_tres.so; put that folder first");
-	if (!exists(found->ours + "/job_submit_k8s.so"))
-		out.problem(about, found->ours + " has no job_submit_k8s.so; install slurm-k8s again");
-	if (found->ours_first && !found->stock.empty())
-		out.ok(about, found->ours + " before " + found->stock +
+	if (!exists(found.ours + "/job_submit_k8s.so"))
+		out.problem(about, found.ours + " has no job_submit_k8s.so; install slurm-k8s again");
+	check_engine(found.ours, out);
+	if (found.ours_first && !found.stock.empty())
+		out.ok(about, found.ours + " before " + found.stock +
 				      "; whether other hosts have these folders, slurm-k8s check --on-node tells there");
 }
 
-// command: one of Slurm's that says its version, "slurm-wlm 22.05.8".
-static void check_version(const Runner &run, const std::string &command, Findings &out)
+// command: one of Slurm's that says its version, "slurm-wlm 22.05.8". ours: the folder of our plugins.
+static void check_version(const Runner &run, const std::string &command, const std::string &ours, Findings &out)
 {
-#ifdef SK8_SLURM_VERSION
+	const std::string built_for = stamp_of(ours + "/select_cons_tres.so").slurm;
 	auto text = run({command, "-V"});
 	if (!text)
 		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
 	const std::string_view line = trim(*text);
 	const std::string version(line.substr(line.rfind(' ') + 1));
-	if (version != SK8_SLURM_VERSION)
-		out.problem("Slurm", command + " is version " + version + ", slurm-k8s was built for " SK8_SLURM_VERSION "; " +
-					     command + " would refuse it: install slurm-k8s for " + version);
+	if (version != built_for)
+		out.problem("Slurm", command + " is version " + version + ", the plugins in " + ours + " were built for " +
+					     (built_for.empty() ? "another" : built_for) + "; " + command +
+					     " would refuse them: install slurm-k8s for " + version);
 	else
-		out.ok("Slurm", command + " " + version + ", as slurm-k8s was built for");
-#else
-	(void)run; // built without Slurm: any will do, since it brings no plugins
-	(void)command;
-	(void)out;
-#endif
+		out.ok("Slurm", command + " " + version + ", as the plugins in " + ours + " were built for");
 }
 
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 {
-	check_version(run, "slurmctld", out);
 	const ConfValue *select = conf.find("SelectType");
 	if (!select || select->value != "select/cons_tres")
 		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value
@@ -127,7 +157,12 @@ void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 						  "; set SelectType=select/cons_tres");
 	else
 		out.ok("SelectType", select->value);
-	check_plugin_dir(conf, out);
+	static const std::string about = "PluginDir";
+	if (const auto found = check_folders(conf, about, out)) {
+		check_plugin_dir(conf, about, *found, out);
+		if (!found->ours.empty())
+			check_version(run, "slurmctld", found->ours, out);
+	}
 
 	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
 	const bool there = std::any_of(list.begin(), list.end(), [](auto name) {
@@ -148,7 +183,7 @@ void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 	if (!found || !found->absent.empty() || found->stock.empty())
 		return;
 	if (!found->ours.empty())
-		check_version(run, "scontrol", out);
+		check_version(run, "scontrol", found->ours, out);
 	if (found->ours.empty())
 		out.ok(about, "all folders are there, and Slurm's own plugins are in " + found->stock);
 	else if (found->ours_first)

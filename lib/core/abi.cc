@@ -95,6 +95,8 @@ using namespace sk8::core;
 
 extern "C" {
 
+const char SK8_BORDER[] = SK8_STAMP;
+
 int sk8_runtime_acquire(const sk8_host *host)
 {
 	return guard("sk8_runtime_acquire", -1, [&] {

@@ -9,6 +9,10 @@
 #include "lib/slurm/hooks.h"
 #include "lib/slurm/slurmctld.h"
 
+/* Without the libsk8core that it was built with, this file cannot be loaded. */
+static const char *const border __attribute__((used)) = SK8_BORDER;
+static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;
+
 /*
  * In charge or not: init() runs in standby controllers too, and a controller that
  * gives way to its primary ends with a shutdown_time, which it clears later.

@@ -11,6 +11,9 @@
  * It works without our select plugin: then no mark is ever accepted.
  */
 #include "lib/slurm/sizes.h"
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/stat.h>
 #include "lib/sk8_abi.h"
 
 const char plugin_name[] = "Guard of the jobs that stand for Kubernetes pods";
@@ -26,10 +29,36 @@ static void refuse_to_act(const char *what)
 		      what, SK8_SLURM_VERSION);
 }
 
+/* The select plugin cannot tell that it is not loaded. This one stands in the same directory. */
+static void check_plugin_dir(void)
+{
+	char *dirs, *dir, *rest = NULL;
+	struct stat first, ours;
+	bool found = false;
+	Dl_info me;
+
+	if (!sk8_conf_fits() || !slurm_conf.plugindir || !dladdr(plugin_type, &me) || stat(me.dli_fname, &ours))
+		return;
+	dirs = xstrdup(slurm_conf.plugindir);
+	for (dir = strtok_r(dirs, ":", &rest); dir && !found; dir = strtok_r(NULL, ":", &rest)) {
+		char *select = xstrdup_printf("%s/select_cons_tres.so", dir);
+		char *submit = xstrdup_printf("%s/job_submit_k8s.so", dir);
+
+		found = !stat(select, &first);
+		if (found && (stat(submit, &first) || (first.st_ino != ours.st_ino) || (first.st_dev != ours.st_dev)))
+			error("slurm-k8s: Slurm loads %s, which is not of slurm-k8s: pods get no jobs; put the directory of %s first in PluginDir=%s",
+			      select, me.dli_fname, slurm_conf.plugindir);
+		xfree(select);
+		xfree(submit);
+	}
+	xfree(dirs);
+}
+
 extern int init(void)
 {
 	if (!sk8_desc_fits())
 		refuse_to_act("job_desc_msg_t");
+	check_plugin_dir();
 	return SLURM_SUCCESS;
 }
 

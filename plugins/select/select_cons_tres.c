@@ -12,6 +12,7 @@
  */
 #include "lib/slurm/hooks.h"
 #include "lib/slurm/sizes.h"
+#include "lib/sk8_abi.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ const char plugin_name[] = "Kubernetes-aware consumable trackable resources (TRE
 const char plugin_type[] = "select/cons_tres";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 const uint32_t plugin_id = SELECT_PLUGIN_CONS_TRES;
+static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;	/* for slurm-k8s check */
 
 static void *stock;				/* handle of the stock plugin */
 static const struct sk8_select_hooks *hooks;	/* NULL: pass everything through */

@@ -2,6 +2,8 @@
 # Does what we built fit into this release of Slurm? A release adds its
 # <type>-<version>.symbols, in the order of the loader's own table.
 EXTRA_DIST += \
+	test/abi/borders \
+	test/abi/check-border \
 	test/abi/check-client \
 	test/abi/check-symbols \
 	test/abi/job_submit-22.05.8.symbols \
@@ -17,6 +19,7 @@ AM_TESTS_ENVIRONMENT += \
 	SK8_SLURM_VERSION='$(SLURM_VERSION)'; export SK8_SLURM_VERSION; \
 	SK8_STOCKDIR='$(slurmstockdir)'; export SK8_STOCKDIR;
 
+TESTS += test/abi/check-border
 if HAVE_SLURM
 TESTS += test/abi/check-symbols test/abi/check-client
 check_PROGRAMS += test/abi/client_host

@@ -444,6 +444,8 @@ static void *serve(void *arg)
 	}
 }
 
+const char SK8_BORDER[] = SK8_STAMP;
+
 int sk8_runtime_acquire(const struct sk8_host *h)
 {
 	const char *path = getenv("SLURM_K8S_TEST_SOCKET");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """When the hooks come, in which order, across restarts; and what happens without us."""
 import os
+import re
 import signal
 import subprocess
 
@@ -129,6 +130,25 @@ def test_libsk8core_that_is_older_than_the_plugin_is_one_error_and_slurm_works(t
 		cluster.becomes(cluster.batch("-n1"), "RUNNING")
 		line, = (line for line in cluster.log().splitlines() if "as if slurm-k8s were not there" in line)
 		assert "sk8_slurmctld.so: undefined symbol: sk8_" in line and "install slurm-k8s again, all of it in one version" in line
+	finally:
+		cluster.down()
+
+
+def test_plugindir_with_slurms_own_plugins_first_is_one_error_that_says_what_to_do():
+	cluster = Cluster(nodes=["n1"], scripted=False, conf="PartitionName=one Nodes=n1\n")
+	try:
+		assert "put the directory of" not in cluster.log()
+		with open(cluster.slurm.conf, encoding="utf-8") as file:
+			conf = file.read()
+		ours, stock = re.search(r"^PluginDir=(.+):(.+)$", conf, re.M).groups()
+		with open(cluster.slurm.conf, "w", encoding="utf-8") as file:
+			file.write(conf.replace(f"PluginDir={ours}:{stock}", f"PluginDir={stock}:{ours}"))
+		controller = cluster.slurm.daemon("slurmctld")
+		controller.stop()
+		controller.start_again()
+		cluster.slurm.wait_controller()
+		line, = (line for line in cluster.log().splitlines() if "slurm-k8s" in line and "put the directory of" in line)
+		assert f"Slurm loads {stock}/select_cons_tres.so" in line and f"put the directory of {ours}/job_submit_k8s.so first" in line
 	finally:
 		cluster.down()
 

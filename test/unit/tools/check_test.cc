@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "sk8_config.h"
+#include "lib/sk8_abi.h"
 #include "test/unit/catch.h"
 #include "test/unit/kube/temp_folder.h"
 
@@ -25,9 +25,7 @@ struct Host {
 			   "NodeName=DEFAULT Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=1000\n"
 			   "NodeName=n[1-2]\n";
 	std::map<std::string, std::string> answers = {
-#ifdef SK8_SLURM_VERSION
-		{"slurmctld -V", "slurm-wlm " SK8_SLURM_VERSION "\n"},
-#endif
+		{"slurmctld -V", "slurm-wlm 22.05.8\n"},
 		{"scontrol show hostnames n[1-2]", "n1\nn2\n"},
 		{"sacctmgr -nP show assoc where cluster=prod user=root format=account", "ml\nother\n"},
 		{"sacctmgr -nP show qos format=name", "normal\nhigh\n"},
@@ -40,12 +38,20 @@ struct Host {
 		for (const auto &dir : {ours, stock, state})
 			std::filesystem::create_directory(dir);
 		std::filesystem::permissions(state, std::filesystem::perms::owner_all);
-		folder.write("ours/select_cons_tres.so", std::string("\177ELF\0sk8_slurmctld.so\0", 22));
+		folder.write("ours/select_cons_tres.so", select_for("22.05.8"));
+		folder.write("sk8_slurmctld.so", std::string("\177ELF\0") + SK8_STAMP " 22.05.8" + '\0');
+		folder.write("libsk8core.so.0", std::string("\177ELF\0") + SK8_STAMP + '\0' + "more");
 		folder.write("ours/job_submit_k8s.so", "x");
 		folder.write("stock/select_cons_tres.so", "x");
 		conf = {{"ClusterName", "prod"},	       {"SlurmUser", "root"},
 			{"SelectType", "select/cons_tres"}, {"PluginDir", ours + ":" + stock},
 			{"JobSubmitPlugins", "lua,k8s"},    {"StateSaveLocation", state}};
+	}
+
+	// Our select plugin, for this Slurm.
+	static std::string select_for(const std::string &slurm)
+	{
+		return std::string("\177ELF\0sk8_slurmctld.so\0", 22) + SK8_STAMP " " + slurm + '\0';
 	}
 
 	Runner runner() const
@@ -169,9 +175,7 @@ TEST_CASE("check: another host needs all folders of PluginDir, Slurm's own plugi
 	CHECK(h.check_on_node().empty()); // slurm-k8s is installed there, too
 	CHECK(contains(h.found.text(), h.ours + " before " + h.stock));
 	h.answers["scontrol -V"] = "slurm-wlm 0.1\n";
-#ifdef SK8_SLURM_VERSION
-	CHECK(contains(h.check_on_node(), "scontrol is version 0.1, slurm-k8s was built for " SK8_SLURM_VERSION));
-#endif
+	CHECK(contains(h.check_on_node(), "scontrol is version 0.1, the plugins in " + h.ours + " were built for 22.05.8; "));
 	std::filesystem::remove(h.ours + "/select_cons_tres.so"); // the folder may stay empty, then any version will do
 	CHECK(h.check_on_node().empty());
 	CHECK(contains(h.found.text(), "Slurm's own plugins are in " + h.stock));
@@ -203,13 +207,28 @@ TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
 	h.conf["JobSubmitPlugins"] = "lua";
 	CHECK(contains(h.check(), "JobSubmitPlugins: k8s is missing"));
 	h.conf["JobSubmitPlugins"] = "k8s";
-#ifdef SK8_SLURM_VERSION
 	h.answers["slurmctld -V"] = "slurm 22.05.9\n";
-	CHECK(contains(h.check(), "slurmctld is version 22.05.9, slurm-k8s was built for " SK8_SLURM_VERSION));
+	CHECK(contains(h.check(), "slurmctld is version 22.05.9, the plugins in " + h.ours + " were built for 22.05.8; "));
+	h.folder.write("ours/select_cons_tres.so", Host::select_for("22.05.9"));
+	CHECK(h.check().empty());
+	h.folder.write("ours/select_cons_tres.so", std::string("sk8_slurmctld.so\0", 17)); // of before there were stamps
+	CHECK(contains(h.check(), "were built for another; "));
 	h.answers.erase("slurmctld -V");
 	CHECK(contains(h.check(), "which version runs here is not known: slurmctld: no answer"));
 	CHECK_FALSE(h.found.any_problem());
-#endif
+}
+
+TEST_CASE("check: what slurmctld loads must be of one version of slurm-k8s")
+{
+	Host h;
+	h.folder.write("libsk8core.so.0", std::string(SK8_STAMP "0") + '\0');
+	CHECK(contains(h.check(), "libsk8core.so.0 are of two versions of slurm-k8s, and slurmctld would load neither; install it again"));
+	h.folder.write("libsk8core.so.0", "cut off: " SK8_STAMP_BEGIN); // at the very end
+	CHECK(contains(h.check(), "are of two versions"));
+	std::filesystem::remove(h.folder.path + "/libsk8core.so.0");
+	CHECK(contains(h.check(), "there is no " + h.ours + "/libsk8core.so.0; install slurm-k8s again"));
+	h.folder.write("ours/libsk8core.so.0", SK8_STAMP); // all in one folder will do
+	CHECK(h.check().empty());
 }
 
 TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
