@@ -71,9 +71,10 @@ def check_story(text):
 		assert any(re.search(pattern, line) for line in lines), f"not told, or not in this order: {pattern}\n{text}"
 
 
-def test_newcomer_sees_the_pod_wait_start_and_end_in_slurm_and_nothing_is_left():
+@pytest.mark.parametrize("options", [[], ["--real"]], ids=["kubesim", "real"])
+def test_newcomer_sees_the_pod_wait_start_and_end_in_slurm_and_nothing_is_left(options):
 	before = folder_of_next_stand()
-	demo = start()
+	demo = start(*options)
 	text = demo.communicate(timeout=900)[0]
 	assert demo.returncode == 0, text
 	check_story(text)
