@@ -20,8 +20,13 @@ follow() {
 	while kill -0 "$1" 2> /dev/null; do
 		if [ $((SECONDS - started)) -ge $next ]; then
 			text="$3: $((SECONDS - started)) s: $(tail -n 1 "$2" | tr -d '\r' | cut -c 1-100)"
-			if [ -t 2 ]; then printf '\r\033[K%s' "${text:0:${COLUMNS:-80} - 1}" >&2; else say "$text"; fi
-			if [ -t 2 ]; then next=$((next + 1)); else next=$((next + 10)); fi
+			if [ -t 2 ]; then
+				printf '\r\033[K%s' "${text:0:${COLUMNS:-80} - 1}" >&2
+				next=$((next + 1))
+			else
+				say "$text"
+				next=$((next + 10))
+			fi
 		fi
 		sleep 0.1
 	done

@@ -19,7 +19,7 @@ sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon  # noqa: E402
-from stands.slurm import Slurm, starts_again, version  # noqa: E402
+from stands.slurm import Slurm, has_external, starts_again, version  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
 
 CONF = """SchedulerParameters=sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue
@@ -160,11 +160,6 @@ class Cluster:
 		main = diag.split("Main schedule statistics")[1]
 		total = [line for line in main.splitlines() if "Total cycles:" in line]
 		return [int(line.rsplit(":", 1)[1]) for line in total]
-
-
-def has_external(release):
-	"""Has it external jobs and nodes, of which no slurmd hears? From 25.05 on."""
-	return tuple(map(int, release.split(".")[:2])) >= (25, 5)
 
 
 # marker -> does it hold for this release?

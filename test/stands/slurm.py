@@ -40,6 +40,11 @@ def starts_again(release):
 	return not release.startswith("22.05")
 
 
+def has_external(release):
+	"""Has it external jobs and nodes, of which no slurmd hears? From 25.05 on."""
+	return tuple(map(int, release.split(".")[:2])) >= (25, 5)
+
+
 def stock_plugins():
 	"""The folder of Slurm's own plugins: of that Slurm whose slurmctld comes first in PATH."""
 	slurmctld = shutil.which("slurmctld", path=search_path()) or "/usr/sbin/slurmctld"
@@ -121,7 +126,7 @@ class Slurm:
 			"SchedulerParameters": "sched_interval=2,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue",
 			"PriorityType": "priority/basic",
 		}
-		if not version().startswith(("22.05", "24.11")):
+		if has_external(version()):
 			settings["DebugFlags"] = "HetJob"  # else backfill's log names no job that it started
 		if options.plugin and "job_submit_k8s.so" in os.listdir(plugin_dir.split(":", maxsplit=1)[0]):
 			settings["JobSubmitPlugins"] = "k8s"
