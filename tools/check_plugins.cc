@@ -15,13 +15,6 @@ namespace sk8::tools {
 
 static constexpr std::size_t max_plugin = 64u << 20;
 
-// Our select plugin opens this file, Slurm's own does not know it.
-static bool is_ours(const std::string &plugin)
-{
-	auto content = read_file(plugin, max_plugin);
-	return content && content->find("sk8_slurmctld.so") != std::string::npos;
-}
-
 namespace {
 
 // What was written into a file of ours when it was built; empty: it has none.
@@ -29,19 +22,33 @@ struct Stamp {
 	std::string border, slurm; // "sk8_border_1", "22.05.8"
 };
 
+// A file that Slurm loads, read once.
+struct Plugin {
+	bool is_ours = false;
+	Stamp stamp;
+};
+
 } // namespace
 
-static Stamp stamp_of(const std::string &path)
+static Stamp stamp_in(const std::string &content)
 {
 	static constexpr std::string_view begin = SK8_STAMP_BEGIN;
-	auto content = read_file(path, max_plugin);
-	const std::size_t at = content ? content->find(begin) : std::string::npos;
+	const std::size_t at = content.find(begin);
 	if (at == std::string::npos)
 		return {};
 	// a text of C, which a damaged file may lack the end of
-	const std::string text = one_line(std::string_view(content->c_str() + at + begin.size()), 64);
+	const std::string text = one_line(std::string_view(content.c_str() + at + begin.size()), 64);
 	const std::size_t space = std::min(text.find(' '), text.size());
 	return {text.substr(0, space), text.substr(std::min(space + 1, text.size()))};
+}
+
+static Plugin read_plugin(const std::string &path)
+{
+	const auto content = read_file(path, max_plugin);
+	if (!content)
+		return {};
+	// our select plugin opens this file, Slurm's own does not know it
+	return {content->find("sk8_slurmctld.so") != std::string::npos, stamp_in(*content)};
 }
 
 static bool exists(const std::string &path)
@@ -55,6 +62,7 @@ namespace {
 // Where the two select plugins are, in the order in which Slurm looks for them.
 struct PluginFolders {
 	std::string ours, stock; // the first of each; empty: none
+	Stamp stamp;		 // of the plugin in ours
 	bool ours_first = false; // ... of the two
 	std::vector<std::string> absent;
 };
@@ -70,10 +78,12 @@ static PluginFolders look_at(const std::string &plugin_dir)
 			out.absent.push_back(folder);
 		if (!exists(plugin))
 			continue;
-		const bool mine = is_ours(plugin);
-		if (mine && out.ours.empty())
+		const Plugin read = read_plugin(plugin);
+		if (read.is_ours && out.ours.empty()) {
 			out.ours_first = out.stock.empty();
-		std::string &first = mine ? out.ours : out.stock;
+			out.stamp = read.stamp;
+		}
+		std::string &first = read.is_ours ? out.ours : out.stock;
 		if (first.empty())
 			first = folder;
 	}
@@ -102,9 +112,10 @@ static std::optional<PluginFolders> check_folders(const SlurmConf &conf, const s
 	return found;
 }
 
-// What the select plugin opens in slurmctld: beside its folder, or in it. All of one version?
-static void check_engine(const std::string &ours, Findings &out)
+// What the select plugin opens in slurmctld: beside its folder, or in it. All of one version, and for one Slurm?
+static void check_engine(const PluginFolders &found, Findings &out)
 {
+	const std::string &ours = found.ours;
 	const auto find = [&](const std::string &name) {
 		const std::string above = ours + "/../" + name;
 		return exists(above) ? above : ours + "/" + name;
@@ -113,9 +124,13 @@ static void check_engine(const std::string &ours, Findings &out)
 	for (const auto &path : {module, library})
 		if (!exists(path))
 			return out.problem("PluginDir", "there is no " + path + "; install slurm-k8s again, all of it in one version");
-	if (stamp_of(module).border != stamp_of(library).border)
+	const Stamp built = read_plugin(module).stamp;
+	if (built.border != read_plugin(library).stamp.border)
 		out.problem("PluginDir", module + " and " + library + " are of two versions of slurm-k8s, and slurmctld would load "
 								      "neither; install it again, all of it in one version");
+	else if (!found.stamp.slurm.empty() && built.slurm != found.stamp.slurm)
+		out.problem("PluginDir", module + " was built for Slurm " + built.slurm + ", the plugins in " + ours + " for " +
+						 found.stamp.slurm + "; install slurm-k8s again, all of it for one Slurm");
 }
 
 static void check_plugin_dir(const SlurmConf &conf, const std::string &about, const PluginFolders &found, Findings &out)
@@ -125,16 +140,16 @@ static void check_plugin_dir(const SlurmConf &conf, const std::string &about, co
 						  ": no folder of it has slurm-k8s's select_cons_tres.so; put that folder first");
 	if (!exists(found.ours + "/job_submit_k8s.so"))
 		out.problem(about, found.ours + " has no job_submit_k8s.so; install slurm-k8s again");
-	check_engine(found.ours, out);
+	check_engine(found, out);
 	if (found.ours_first && !found.stock.empty())
 		out.ok(about, found.ours + " before " + found.stock +
 				      "; whether other hosts have these folders, slurm-k8s check --on-node tells there");
 }
 
-// command: one of Slurm's that says its version, "slurm-wlm 22.05.8". ours: the folder of our plugins.
-static void check_version(const Runner &run, const std::string &command, const std::string &ours, Findings &out)
+// command: one of Slurm's that says its version, "slurm-wlm 22.05.8". found: has ours.
+static void check_version(const Runner &run, const std::string &command, const PluginFolders &found, Findings &out)
 {
-	const std::string built_for = stamp_of(ours + "/select_cons_tres.so").slurm;
+	const std::string &ours = found.ours, &built_for = found.stamp.slurm;
 	auto text = run({command, "-V"});
 	if (!text)
 		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
@@ -161,7 +176,7 @@ void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 	if (const auto found = check_folders(conf, about, out)) {
 		check_plugin_dir(conf, about, *found, out);
 		if (!found->ours.empty())
-			check_version(run, "slurmctld", found->ours, out);
+			check_version(run, "slurmctld", *found, out);
 	}
 
 	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
@@ -183,7 +198,7 @@ void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 	if (!found || !found->absent.empty() || found->stock.empty())
 		return;
 	if (!found->ours.empty())
-		check_version(run, "scontrol", found->ours, out);
+		check_version(run, "scontrol", *found, out);
 	if (found->ours.empty())
 		out.ok(about, "all folders are there, and Slurm's own plugins are in " + found->stock);
 	else if (found->ours_first)

@@ -39,7 +39,7 @@ struct Host {
 			std::filesystem::create_directory(dir);
 		std::filesystem::permissions(state, std::filesystem::perms::owner_all);
 		folder.write("ours/select_cons_tres.so", select_for("22.05.8"));
-		folder.write("sk8_slurmctld.so", std::string("\177ELF\0") + SK8_STAMP " 22.05.8" + '\0');
+		folder.write("sk8_slurmctld.so", module_for("22.05.8"));
 		folder.write("libsk8core.so.0", std::string("\177ELF\0") + SK8_STAMP + '\0' + "more");
 		folder.write("ours/job_submit_k8s.so", "x");
 		folder.write("stock/select_cons_tres.so", "x");
@@ -52,6 +52,12 @@ struct Host {
 	static std::string select_for(const std::string &slurm)
 	{
 		return std::string("\177ELF\0sk8_slurmctld.so\0", 22) + SK8_STAMP " " + slurm + '\0';
+	}
+
+	// What it opens.
+	static std::string module_for(const std::string &slurm)
+	{
+		return std::string("\177ELF\0") + SK8_STAMP " " + slurm + '\0';
 	}
 
 	Runner runner() const
@@ -210,6 +216,9 @@ TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
 	h.answers["slurmctld -V"] = "slurm 22.05.9\n";
 	CHECK(contains(h.check(), "slurmctld is version 22.05.9, the plugins in " + h.ours + " were built for 22.05.8; "));
 	h.folder.write("ours/select_cons_tres.so", Host::select_for("22.05.9"));
+	CHECK(h.check() == "PluginDir: " + h.ours + "/../sk8_slurmctld.so was built for Slurm 22.05.8, the plugins in " + h.ours +
+				   " for 22.05.9; install slurm-k8s again, all of it for one Slurm\n");
+	h.folder.write("sk8_slurmctld.so", Host::module_for("22.05.9"));
 	CHECK(h.check().empty());
 	h.folder.write("ours/select_cons_tres.so", std::string("sk8_slurmctld.so\0", 17)); // of before there were stamps
 	CHECK(contains(h.check(), "were built for another; "));
