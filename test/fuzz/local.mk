@@ -33,7 +33,7 @@ test_fuzz_annotations_fuzz_SOURCES = test/fuzz/annotations_fuzz.cc $(FUZZ_COMMON
 test_fuzz_annotations_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_json_fuzz_SOURCES = test/fuzz/json_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_json_fuzz_LDADD = $(FUZZ_LIBS)
-test_fuzz_kubeconfig_fuzz_SOURCES = test/fuzz/kubeconfig_fuzz.cc $(FUZZ_COMMON)
+test_fuzz_kubeconfig_fuzz_SOURCES = test/fuzz/kubeconfig_fuzz.cc test/fuzz/yaml_text.h $(FUZZ_COMMON)
 test_fuzz_kubeconfig_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_ledger_fuzz_SOURCES = test/fuzz/ledger_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_ledger_fuzz_LDADD = $(FUZZ_LIBS)
@@ -49,7 +49,7 @@ test_fuzz_text_fuzz_SOURCES = test/fuzz/text_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_text_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_time_fuzz_SOURCES = test/fuzz/time_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_time_fuzz_LDADD = $(FUZZ_LIBS)
-test_fuzz_yaml_fuzz_SOURCES = test/fuzz/yaml_fuzz.cc $(FUZZ_COMMON)
+test_fuzz_yaml_fuzz_SOURCES = test/fuzz/yaml_fuzz.cc test/fuzz/yaml_text.h $(FUZZ_COMMON)
 test_fuzz_yaml_fuzz_LDADD = $(FUZZ_LIBS)
 
 # all targets, for test/fuzz/run

@@ -3,11 +3,11 @@
 // YAML: there is a tree or a problem, never both or neither; trees keep their limits,
 // and written down in another style they are read as the same tree.
 #include <algorithm>
-#include <utility>
 
 #include "lib/base/text.h"
 #include "lib/base/yaml.h"
 #include "test/fuzz/fuzz.h"
+#include "test/fuzz/yaml_text.h"
 
 using namespace sk8;
 using namespace sk8::fuzz;
@@ -15,51 +15,6 @@ using namespace sk8::fuzz;
 namespace {
 
 constexpr std::size_t longest_key = 900; // libyaml looks ahead 1024 characters for the colon
-
-// text: valid UTF-8. In double quotes, every character but plain ones by its number.
-std::string quoted(std::string_view text)
-{
-	std::string out = "\"";
-	for (std::size_t i = 0; i < text.size();) {
-		const auto first = static_cast<unsigned char>(text[i]);
-		const int more = first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-		std::uint32_t code = more == 0 ? first : first & (0x3fu >> more);
-		for (int k = 1; k <= more; k++)
-			code = code << 6 | (static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0x3fu);
-		i += static_cast<std::size_t>(more) + 1;
-		const bool plain = (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z') ||
-				   (code >= '0' && code <= '9') || code == '-' || code == '.';
-		out += plain ? std::string(1, static_cast<char>(code)) : strprintf("\\U%08x", code);
-	}
-	return out + '"';
-}
-
-// In flow style, as JSON has it.
-void write(const YamlNode &node, std::string &out)
-{
-	const char *separator = "";
-	switch (node.kind) {
-	case YamlNode::Kind::scalar:
-		out += node.is_null() ? "~" : quoted(node.text);
-		return;
-	case YamlNode::Kind::sequence:
-		out += '[';
-		for (const YamlNode &item : node.items) {
-			out += std::exchange(separator, ", ");
-			write(item, out);
-		}
-		out += ']';
-		return;
-	case YamlNode::Kind::mapping:
-		out += '{';
-		for (const YamlMember &member : node.members) {
-			out += std::exchange(separator, ", ") + quoted(member.key) + ": ";
-			write(member.value, out);
-		}
-		out += '}';
-		return;
-	}
-}
 
 bool same(const YamlNode &a, const YamlNode &b)
 {
