@@ -22,6 +22,10 @@ inline PodKey key_of(const std::string &cluster, const kube::Meta &pod)
 	return {cluster, pod.ns, pod.name, pod.uid};
 }
 
+// A kube-apiserver that has just started refuses (403) for some seconds what it allows
+// afterwards: a right is missing if it is refused so long after the first time.
+inline constexpr Millis denial_lasts{10'000};
+
 struct KubeReply {
 	int status = 0; // HTTP; 0: no answer, the request may or may not have had its effect
 	bool not_sent = false; // with status 0: it had no effect and cannot have one any more

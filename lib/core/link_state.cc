@@ -66,35 +66,48 @@ static bool is_denied(const kube::Reply &reply)
 	return why.empty() || why.find(" cannot ") != why.npos;
 }
 
+void LinkState::denied(const Right &right, const kube::CallOutcome &outcome)
+{
+	auto [it, fresh] = denied_.try_emplace(right);
+	Denial &d = it->second;
+	if (d.namespaces.size() < max_namespaces)
+		d.namespaces.insert(outcome.ns);
+	if (fresh) {
+		d.since = timer_.now();
+		log_verbose("cluster %s: refused, which may pass: %s", cluster_.c_str(), outcome.reply.error.c_str());
+	} else if (!d.told && timer_.now() - d.since >= denial_lasts) {
+		d.told = true;
+		log_error("cluster %s: a right is missing: %s; told once, tried again until it is given", cluster_.c_str(),
+			  outcome.reply.error.c_str());
+	}
+}
+
 void LinkState::called(const kube::CallOutcome &outcome)
 {
 	const Right right{outcome.verb, outcome.resource};
-	if (is_denied(outcome.reply)) {
-		auto [it, fresh] = denied_.try_emplace(right);
-		if (it->second.size() < max_namespaces)
-			it->second.insert(outcome.ns);
-		if (fresh)
-			log_error("cluster %s: a right is missing: %s; told once, tried again until it is given",
-				  cluster_.c_str(), outcome.reply.error.c_str());
-		return;
-	}
+	if (is_denied(outcome.reply))
+		return denied(right, outcome);
 	const int status = outcome.reply.status;
+	if (status == 0) // one that does not answer may be about to start
+		std::erase_if(denied_, [](const auto &entry) { return !entry.second.told; });
 	auto it = denied_.find(right);
 	// Others than the authorizer may have refused it before it was asked.
 	if (it == denied_.end() || status == 0 || status == 401 || status == 403 || status == 429 || status >= 500)
 		return;
-	it->second.erase(outcome.ns);
-	if (!it->second.empty())
+	it->second.namespaces.erase(outcome.ns);
+	if (!it->second.namespaces.empty())
 		return;
+	if (it->second.told)
+		log_info("cluster %s: %s %s is allowed now", cluster_.c_str(), right.first.c_str(), right.second.c_str());
 	denied_.erase(it);
-	log_info("cluster %s: %s %s is allowed now", cluster_.c_str(), right.first.c_str(), right.second.c_str());
 }
 
 std::set<std::string> LinkState::missing_rights() const
 {
 	std::set<std::string> out;
-	for (const auto &[right, namespaces] : denied_)
-		out.insert(right.first + " " + right.second);
+	for (const auto &[right, denial] : denied_)
+		if (denial.told)
+			out.insert(right.first + " " + right.second);
 	return out;
 }
 

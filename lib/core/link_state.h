@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/core/kube_port.h"
 #include "lib/core/timer_port.h"
 #include "lib/kube/client.h"
 
@@ -30,13 +31,20 @@ public:
 	bool connected() const { return lost_.empty(); }
 	Millis since() const { return since_; }                       // monotonic, of connected()
 	const std::string &last_trouble() const { return trouble_; } // empty: there was none
-	// Verbs and resources that were refused and not allowed since: "create pods/binding".
+	// Verbs and resources that were told and not allowed since: "create pods/binding".
 	std::set<std::string> missing_rights() const;
 
 private:
 	using Right = std::pair<std::string, std::string>; // verb, resource
 
+	struct Denial {
+		std::set<std::string> namespaces;
+		Millis since{0}; // its first refusal
+		bool told = false;
+	};
+
 	void tell_lost();
+	void denied(const Right &right, const kube::CallOutcome &outcome);
 
 	const std::string cluster_;
 	TimerPort &timer_;
@@ -45,7 +53,7 @@ private:
 	Millis since_{0}, told_at_{0};
 	bool told_ = false, ever_told_ = false, tell_planned_ = false;
 	int untold_ = 0; // outages that were over before they were told
-	std::map<Right, std::set<std::string>> denied_; // in which namespaces
+	std::map<Right, Denial> denied_;
 };
 
 } // namespace sk8::core

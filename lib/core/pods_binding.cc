@@ -78,6 +78,7 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 }
 
 void PodsController::protect_later(Entry &e, Millis delay)
+	forget_passing_denials(e);
 {
 	e.protect_at = ports_.timer.now() + delay;
 	ports_.timer.after(delay, [this, uid = e.key.uid, at = e.protect_at] {

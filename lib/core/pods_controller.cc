@@ -221,7 +221,7 @@ std::uint64_t PodsController::elapsed_ms(Millis since) const
 
 // ---- retries ----
 
-static constexpr std::size_t max_denied = 16; // told of one pod
+static constexpr std::size_t max_denied = 16; // of one pod
 static constexpr Millis first_delay{500}, longest_delay{30'000};
 
 Millis PodsController::retry_delay(int failures)
@@ -254,6 +254,12 @@ void PodsController::succeeded(Entry &e)
 {
 	e.failures = 0;
 	e.retry_at = Millis(0);
+	forget_passing_denials(e);
+}
+
+void PodsController::forget_passing_denials(Entry &e)
+{
+	std::erase_if(e.denied, [](const auto &entry) { return !entry.second.told; });
 	e.trouble.clear();
 }
 
@@ -266,7 +272,12 @@ void PodsController::refused(Entry &e, const std::string &what, const KubeReply 
 // Its owner sees what the administrator has to mend; until then it is tried again.
 void PodsController::tell_denied(Entry &e, const KubeReply &r)
 {
-	if (r.status != 403 || e.denied.size() >= max_denied || !e.denied.insert(r.error).second)
+	if (r.status != 403 || (e.denied.size() >= max_denied && !e.denied.contains(r.error)))
+		return;
+	const Millis now = ports_.timer.now();
+	Entry::Denial &d = e.denied.try_emplace(r.error, Entry::Denial{now, false}).first->second;
+	if (d.told || now - d.since < denial_lasts)
+	d.told = true;
 		return;
 	reports_.event(e.key, {true, std::string(names::event_denied), r.error});
 }

@@ -112,7 +112,11 @@ private:
 		bool refusal_by_nodes = false;
 		std::string told;         // the last Warning: a refusal, or that its job never runs
 		std::string trouble;      // why the last try failed, for the condition
-		std::set<std::string> denied; // missing rights that were told
+		struct Denial {
+			Millis since{0}; // its first refusal
+			bool told = false;
+		};
+		std::map<std::string, Denial> denied; // rights that were refused
 
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
@@ -218,12 +222,13 @@ private:
 	void back_off(Entry &e, const std::string &why, std::optional<Millis> at_least = {});
 	// back_off() until the API server answers again, if that is sooner and it did not say how long.
 	void back_off_from_server(Entry &e, const std::string &why, std::optional<Millis> retry_after);
-	// The API server refused or did not answer: back_off_from_server(), and a missing right is told.
+	// The API server refused or did not answer: back_off_from_server(), tell_denied().
 	void refused(Entry &e, const std::string &what, const KubeReply &r);
 	void tell_denied(Entry &e, const KubeReply &r);
 	void succeeded(Entry &e);
 	void plan_retry(Entry &e);
 
+	static void forget_passing_denials(Entry &e);
 	const ClusterSettings settings_;
 	PodsPorts ports_;
 	PodReports reports_;

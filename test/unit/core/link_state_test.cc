@@ -97,8 +97,9 @@ TEST_CASE("link: a missing right is told once per verb and resource, and that it
 		rig.call("get", "a", 403, no);
 		rig.call("get", "b", 403, no);
 		rig.call("get", "c", 200); // allowed elsewhere: says nothing about a and b
+		rig.call("list", "", 403, no);
+		rig.timer.advance(Millis(1'000));
 	}
-	rig.call("list", "", 403, no);
 	CHECK(rig.link.missing_rights() == std::set<std::string>{"get things", "list things"});
 	REQUIRE(lines().size() == 2);
 	CHECK(contains(lines()[0], "cluster prod: a right is missing: cannot get things"));
@@ -109,8 +110,26 @@ TEST_CASE("link: a missing right is told once per verb and resource, and that it
 	rig.call("get", "b", 200);
 	REQUIRE(lines().size() == 3);
 	CHECK(lines()[2] == "cluster prod: get things is allowed now");
-	rig.call("get", "a", 403, no); // taken away again
+	for (int i = 0; i < 2; i++) { // taken away again
+		rig.call("get", "a", 403, no);
+		rig.timer.advance(Millis(10'000));
+	}
 	CHECK(lines().size() == 4);
+}
+
+TEST_CASE("link: refusals of a server that has just started are no missing right")
+{
+	LinkRig rig;
+	for (int outage = 0; outage < 5; outage++) {
+		for (int second = 0; second < 9; second++) {
+			rig.call("list", "", 403);
+			rig.timer.advance(Millis(1'000));
+		}
+		rig.call("list", "", 200);
+		rig.timer.advance(Millis(3'600'000));
+	}
+	CHECK(lines().empty());
+	CHECK(rig.link.missing_rights().empty());
 }
 
 TEST_CASE("link: a refusal that is not about rights is no missing right")

@@ -24,24 +24,43 @@ TEST_CASE("a missing right is told in the pod's event once, and the pod goes on 
 	const std::string verb = GENERATE("finalizer", "bind");
 	w.create_pod("p");
 	w.run();
-	w.fail[verb] = std::deque<int>(5, 403);
+	w.fail[verb] = std::deque<int>(7, 403);
 	w.slurm_starts("p");
-	w.run(Millis(10'000));
+	w.run(Millis(60'000));
 	const std::string told = w.events_text();
 	CHECK(contains(told, "p: SlurmMissingRight: HTTP status 403"));
 	CHECK(told.find("SlurmMissingRight") == told.rfind("SlurmMissingRight"));
-	w.run(Millis(30'000));
+	w.run(Millis(60'000));
 	CHECK(w.pod("p").node_name == "n1");
 	CHECK(w.jobs.size() == 1);
+}
+
+TEST_CASE("a server that refuses what it allows some seconds later, as one that starts does, is no missing right")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	for (const char *verb : {"finalizer", "bind"})
+		w.fail[verb] = std::deque<int>(4, 403); // the last one 4 s after the first
+	w.slurm_starts("p");
+	w.run(Millis(3'600'000));
+	REQUIRE(w.pod("p").node_name == "n1");
+	REQUIRE(w.pod("p").meta.finalizers.size() == 1);
+	w.kubelet_starts("p");
+	w.fail["delete"] = std::deque<int>(3, 403);
+	w.slurm_ends("p", SK8_JOB_CANCELLED, 1000);
+	w.run(Millis(60'000));
+	CHECK(w.pod("p").meta.deleting);
+	CHECK_FALSE(contains(w.events_text(), "SlurmMissingRight"));
 }
 
 TEST_CASE("without the right to delete, the pod of a cancelled job is told so and goes when it is given")
 {
 	World w;
 	w.create_running("p");
-	w.fail["delete"] = std::deque<int>(4, 403);
+	w.fail["delete"] = std::deque<int>(7, 403);
 	w.slurm_ends("p", SK8_JOB_CANCELLED, 1000);
-	w.run(Millis(3'000));
+	w.run(Millis(25'000));
 	CHECK(contains(w.events_text(), "SlurmMissingRight"));
 	CHECK(w.masked("n1"));
 	w.run(Millis(60'000));
