@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_1
+#define SK8_BORDER sk8_border_2
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -77,6 +77,7 @@ struct sk8_job {
 	uint32_t priority;
 	int64_t start_time;       /* expected if pending, else real; SK8_NO_TIME if unknown */
 	int64_t end_time;
+	int64_t preempt_end;      /* running, and Slurm preempts it: when its grace is over; else SK8_NO_TIME */
 	uint32_t exit_code;       /* wait status */
 	uint32_t ended_by;        /* uid that cancelled it, or SK8_NO_UID */
 	bool ended_by_us;         /* by sk8_slurm_ops.end: its comment is in system_comment */
@@ -128,7 +129,7 @@ struct sk8_end {
 	uint32_t job_id;
 	int64_t submit_time;
 	const char *mark;             /* job_id, submit_time and mark must all fit, else nothing is done */
-	enum sk8_job_state state;     /* COMPLETED, FAILED: by exit_code; TIMEOUT; OUT_OF_MEMORY; CANCELLED; NODE_FAIL */
+	enum sk8_job_state state;     /* COMPLETED, FAILED: by exit_code; TIMEOUT; OUT_OF_MEMORY; CANCELLED; NODE_FAIL; PREEMPTED */
 	uint32_t exit_code;           /* wait status: 7 << 8 is exit 7, 9 is signal 9 */
 	const char *comment;          /* added to the job's system comment after SK8_END_COMMENT ("" = none) */
 	const char *node;             /* where the pod ran, "" = do not ask: a job that Slurm has as pending is
@@ -163,6 +164,10 @@ struct sk8_slurm_ops {
 	/* change the excluded nodes of a pending job of ours; never anything an administrator may have set */
 	void (*exclude)(uint32_t job_id, int64_t submit_time, const char *mark,
 			const char *excluded_nodes, struct sk8_outcome *out);      /* write */
+	/* Slurm ends a job that it preempts when its grace is over: not before what a kubelet
+	 * needs to end the pod, which has all of that grace. Again changes nothing. */
+	void (*spare)(uint32_t job_id, int64_t submit_time, const char *mark,
+		      struct sk8_outcome *out);                                    /* write */
 	/* false: no such job (any more). Pointers in *job are valid until unlock(). */
 	bool (*find)(uint32_t job_id, struct sk8_job *job);                        /* read */
 	/* every job that carries our mark, any state */

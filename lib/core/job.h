@@ -35,6 +35,7 @@ struct Job {
 	std::uint32_t priority = 0;
 	std::int64_t start_time = 0; // expected while pending
 	std::int64_t end_time = 0;
+	std::int64_t preempt_end = 0; // it runs and Slurm preempts it: when its grace is over; else 0
 	std::uint32_t exit_code = 0; // wait status
 	std::uint32_t ended_by = SK8_NO_UID;
 	bool ended_by_us = false; // through SlurmPort::end()
@@ -45,6 +46,7 @@ struct Job {
 	bool operator==(const Job &) const = default;
 
 	bool ended() const { return state >= SK8_JOB_COMPLETED; }
+	bool preempted() const { return running() && preempt_end != 0; } // in its grace
 	bool running() const { return state == SK8_JOB_RUNNING || state == SK8_JOB_SUSPENDED; }
 };
 

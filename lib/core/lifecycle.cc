@@ -11,18 +11,18 @@ using enum Effect;
 
 // Rows in the order of PodState, columns in the order of JobState.
 static constexpr Effect table[pod_states][job_states] = {
-	//            none      submitting  queued    running   ended
-	/* unknown */ {look,    nothing,    look,     look,     look},
-	/* gated   */ {nothing, nothing,    end_job,  end_job,  nothing},
-	/* refused */ {refuse,  nothing,    end_job,  end_job,  refuse},
-	/* waiting */ {submit,  nothing,    mirror,   bind,     again},
-	/* kept    */ {adopt,   nothing,    adopt,    bind,     again},
-	/* bound   */ {adopt,   nothing,    adopt,    protect,  delete_pod},
-	/* stray   */ {adopt,   nothing,    adopt,    end_job,  adopt},
-	/* leaving */ {nothing, nothing,    end_job,  nothing,  delete_pod},
-	/* over    */ {release, nothing,    end_job,  end_job,  release},
-	/* gone    */ {forget,  nothing,    end_job,  end_job,  forget},
-	/* lost    */ {nothing, nothing,    end_job,  end_job,  nothing},
+	//            none      submitting  queued    running   preempted   ended
+	/* unknown */ {look,    nothing,    look,     look,     look,       look},
+	/* gated   */ {nothing, nothing,    end_job,  end_job,  end_job,    nothing},
+	/* refused */ {refuse,  nothing,    end_job,  end_job,  end_job,    refuse},
+	/* waiting */ {submit,  nothing,    mirror,   bind,     end_job,    again},
+	/* kept    */ {adopt,   nothing,    adopt,    bind,     bind,       again},
+	/* bound   */ {adopt,   nothing,    adopt,    protect,  delete_pod, delete_pod},
+	/* stray   */ {adopt,   nothing,    adopt,    end_job,  end_job,    adopt},
+	/* leaving */ {nothing, nothing,    end_job,  nothing,  delete_pod, delete_pod},
+	/* over    */ {release, nothing,    end_job,  end_job,  end_job,    release},
+	/* gone    */ {forget,  nothing,    end_job,  end_job,  end_job,    forget},
+	/* lost    */ {nothing, nothing,    end_job,  end_job,  end_job,    nothing},
 };
 
 Effect next_effect(PodState pod, JobState job)
@@ -112,6 +112,8 @@ JobState classify(const Job *job, bool submitting)
 		return JobState::none;
 	if (job->ended())
 		return JobState::ended;
+	if (job->preempted())
+		return JobState::preempted;
 	return job->running() ? JobState::running : JobState::queued;
 }
 
@@ -125,8 +127,8 @@ const char *name(PodState s)
 
 const char *name(JobState s)
 {
-	static const char *const names[job_states] = {"none", "submitting", "queued", "running",
-						      "ended"};
+	static const char *const names[job_states] = {"none",	 "submitting", "queued",
+						      "running", "preempted",  "ended"};
 	return names[static_cast<int>(s)];
 }
 

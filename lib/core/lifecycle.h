@@ -37,9 +37,10 @@ enum class JobState {
 	submitting, // asked for, no answer yet
 	queued,
 	running, // suspended included: a suspended job's pod is kept
+	preempted, // it runs on for its grace, in which its pod is to end
 	ended,
 };
-inline constexpr int job_states = 5;
+inline constexpr int job_states = 6;
 
 enum class Effect {
 	nothing,     // wait for the next event
@@ -51,7 +52,7 @@ enum class Effect {
 	protect,     // our finalizer, if it is not there yet
 	adopt,       // mask what it holds and make it a job on the node where it is
 	end_job,     // with the pod's own end as the job's
-	delete_pod,  // the job ended first
+	delete_pod,  // the job ended first, or is about to
 	again,       // the job ended before the pod had a node: delete the pod, or a new job
 	release,     // the last process is gone: drop mask and finalizer
 	forget,      // nothing is left to do

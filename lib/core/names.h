@@ -32,6 +32,7 @@ inline constexpr std::string_view event_scheduled = "Scheduled"; // as kube-sche
 inline constexpr std::string_view event_bind_failed = "FailedScheduling";
 inline constexpr std::string_view event_denied = "SlurmMissingRight";
 inline constexpr std::string_view event_job_ended = "SlurmJobEnded";
+inline constexpr std::string_view event_preempted = "SlurmPreempted";
 inline constexpr std::string_view event_adopted = "SlurmAdopted";
 inline constexpr std::string_view event_unproven = "SlurmContainersUnproven";
 inline constexpr std::string_view component = "slurm-k8s";

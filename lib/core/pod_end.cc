@@ -139,4 +139,13 @@ JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refus
 	return {SK8_JOB_CANCELLED, 0, "the pod was deleted"};
 }
 
+JobEnd end_of_preempted(JobEnd end, PodState state)
+{
+	const bool other_reason = state == PodState::gated || state == PodState::refused || state == PodState::stray;
+	if (end.state != SK8_JOB_CANCELLED || other_reason)
+		return end;
+	return {SK8_JOB_PREEMPTED, 0,
+		state == PodState::waiting ? "preempted before its pod was bound" : "preempted, and its pod has ended"};
+}
+
 } // namespace sk8::core

@@ -30,6 +30,8 @@ std::int64_t deletion_asked_at(const kube::Pod &pod);
 // second cannot tell, and is there when the kubelet's last delete overwrote the time.
 JobEnd end_of_pod(const kube::Pod *pod, PodState state, const std::string &refusal,
 		  std::int64_t deleted_alive_at);
+// The same while Slurm preempts the job: that is why its pod was deleted, or is never bound.
+JobEnd end_of_preempted(JobEnd end, PodState state);
 
 } // namespace sk8::core
 

@@ -34,6 +34,11 @@ void PodsController::bind(Entry &e)
 {
 	if (e.binding.overdue)
 		return end_unbound(e);
+	// Its Bindings were refused: it need not be bound to be deleted.
+	if (e.job->preempted() && !e.binding_unsure && !e.lost_node) {
+		free_hold(e);
+		return end_job(e, end_because_of(e, PodState::waiting));
+	}
 	// Two that want the same port can be started together: the second one goes back.
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
@@ -73,12 +78,12 @@ void PodsController::finalizer_set(const std::string &uid, const KubeReply &r)
 	}
 	e.protecting = false;
 	e.protect_failures = 0;
+	forget_passing_denials(e);
 	assume_finalizer(e, true);
 	sync(uid);
 }
 
 void PodsController::protect_later(Entry &e, Millis delay)
-	forget_passing_denials(e);
 {
 	e.protect_at = ports_.timer.now() + delay;
 	ports_.timer.after(delay, [this, uid = e.key.uid, at = e.protect_at] {

@@ -185,8 +185,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		adopt(e);
 		break;
 	case Effect::end_job:
-		end_job(e, e.declared.empty() ? end_where_it_ran(e, end_of_pod(e.pod.get(), state, e.refusal, e.deleted_alive_at))
-					      : JobEnd{SK8_JOB_CANCELLED, 0, "released by hand by " + e.declared});
+		end_job(e, end_because_of(e, state));
 		break;
 	case Effect::delete_pod:
 		delete_pod(e);
@@ -254,13 +253,13 @@ void PodsController::succeeded(Entry &e)
 {
 	e.failures = 0;
 	e.retry_at = Millis(0);
+	e.trouble.clear();
 	forget_passing_denials(e);
 }
 
 void PodsController::forget_passing_denials(Entry &e)
 {
 	std::erase_if(e.denied, [](const auto &entry) { return !entry.second.told; });
-	e.trouble.clear();
 }
 
 void PodsController::refused(Entry &e, const std::string &what, const KubeReply &r)
@@ -269,7 +268,7 @@ void PodsController::refused(Entry &e, const std::string &what, const KubeReply 
 	tell_denied(e, r);
 }
 
-// Its owner sees what the administrator has to mend; until then it is tried again.
+// Its owner sees what the administrator has to mend, if it lasts; it is tried again.
 void PodsController::tell_denied(Entry &e, const KubeReply &r)
 {
 	if (r.status != 403 || (e.denied.size() >= max_denied && !e.denied.contains(r.error)))
@@ -277,8 +276,8 @@ void PodsController::tell_denied(Entry &e, const KubeReply &r)
 	const Millis now = ports_.timer.now();
 	Entry::Denial &d = e.denied.try_emplace(r.error, Entry::Denial{now, false}).first->second;
 	if (d.told || now - d.since < denial_lasts)
-	d.told = true;
 		return;
+	d.told = true;
 	reports_.event(e.key, {true, std::string(names::event_denied), r.error});
 }
 

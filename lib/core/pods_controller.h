@@ -176,9 +176,12 @@ private:
 	void hold_what_runs(Entry &e);
 	std::string node_of(const Entry &e) const;
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
+	JobEnd end_because_of(Entry &e, PodState state);
 	JobEnd end_where_it_ran(Entry &e, JobEnd end);
 	void end_job(Entry &e, JobEnd end);
+	std::int64_t grace_of(const Entry &e) const;
 	void delete_pod(Entry &e);
+	void tell_preemption(Entry &e, std::int64_t grace);
 	void again(Entry &e);
 	void release(Entry &e);
 	void let_go(const Result<void> &saved);
@@ -225,10 +228,10 @@ private:
 	// The API server refused or did not answer: back_off_from_server(), tell_denied().
 	void refused(Entry &e, const std::string &what, const KubeReply &r);
 	void tell_denied(Entry &e, const KubeReply &r);
+	static void forget_passing_denials(Entry &e);
 	void succeeded(Entry &e);
 	void plan_retry(Entry &e);
 
-	static void forget_passing_denials(Entry &e);
 	const ClusterSettings settings_;
 	PodsPorts ports_;
 	PodReports reports_;

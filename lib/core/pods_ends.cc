@@ -16,6 +16,16 @@ namespace sk8::core {
 
 // ---- ends ----
 
+JobEnd PodsController::end_because_of(Entry &e, PodState state)
+{
+	if (!e.declared.empty())
+		return {SK8_JOB_CANCELLED, 0, "released by hand by " + e.declared};
+	JobEnd end = end_of_pod(e.pod.get(), state, e.refusal, e.deleted_alive_at);
+	if (e.job->preempted())
+		end = end_of_preempted(std::move(end), state);
+	return end_where_it_ran(e, std::move(end));
+}
+
 void PodsController::end_job(Entry &e, JobEnd end)
 {
 	e.op = Op::ending;
@@ -69,11 +79,20 @@ static std::string end_text(const Job &job)
 	return "Slurm job " + std::to_string(job.ref.id) + " ended: " + how_ended(job);
 }
 
+// Seconds. A preempted job has what its partition or QOS gives (GraceTime), and so has its
+// pod, whatever it asked for itself; the job of others has ended already.
+std::int64_t PodsController::grace_of(const Entry &e) const
+{
+	const std::int64_t grace = e.job->preempted()
+					   ? e.job->preempt_end - ports_.timer.wall_seconds()
+					   : std::min(e.pod->grace_seconds, settings_.pods.kill_grace.count() / 1000);
+	return std::max<std::int64_t>(1, grace); // 0 would be a force delete
+}
+
 void PodsController::delete_pod(Entry &e)
 {
 	const kube::Pod &pod = *e.pod;
-	const std::int64_t grace =
-		std::max<std::int64_t>(1, std::min(pod.grace_seconds, settings_.pods.kill_grace.count() / 1000));
+	const std::int64_t grace = grace_of(e);
 	if (e.delete_sent || (pod.meta.deleting && pod.meta.deletion_grace_seconds <= grace))
 		return;
 	e.op = Op::deleting;
@@ -82,10 +101,20 @@ void PodsController::delete_pod(Entry &e)
 	if (e.delete_latency_told)
 		return;
 	e.delete_latency_told = true;
+	if (e.job->preempted())
+		return tell_preemption(e, grace);
 	metrics().fini_to_delete_ms.record(elapsed_ms(e.job_seen_at));
 	log_pod(info, e.key, job_id(e), "deleted because its job ended: %s", how_ended(*e.job).c_str());
 	reports_.event(e.key, {e.job->state != SK8_JOB_COMPLETED, std::string(names::event_job_ended),
 			       end_text(*e.job) + "; the pod is deleted"});
+}
+
+void PodsController::tell_preemption(Entry &e, std::int64_t grace)
+{
+	const std::string text = "Slurm job " + std::to_string(e.job->ref.id) + " is preempted; the pod is deleted and has " +
+				 std::to_string(grace) + " s to end";
+	log_pod(info, e.key, job_id(e), "%s", text.c_str());
+	reports_.event(e.key, {true, std::string(names::event_preempted), text});
 }
 
 void PodsController::deleted(Entry &e, const KubeReply &r)

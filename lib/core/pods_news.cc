@@ -153,7 +153,7 @@ void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 		return;
 	if (e.job && !other && (e.job->ended() || (e.job->running() && job->state == SK8_JOB_PENDING)))
 		return; // states only go forward; a hook may overtake an answer
-	if (!e.job || other || e.job->running() != job->running() || e.job->ended() != job->ended()) {
+	if (!e.job || other || classify(e.job.get(), false) != classify(job.get(), false)) {
 		e.job_seen_at = seen_at;
 		e.delete_sent = false;
 		e.delete_latency_told = false;

@@ -167,4 +167,12 @@ void SlurmWorker::run(const Exclude &e, SlurmReply &reply)
 	copy_outcome(out, reply);
 }
 
+void SlurmWorker::run(const Spare &s, SlurmReply &reply)
+{
+	const std::string mark = s.key.mark();
+	sk8_outcome out{};
+	ops_.spare(s.ref.id, s.ref.submit_time, mark.c_str(), &out);
+	copy_outcome(out, reply);
+}
+
 } // namespace sk8::core

@@ -121,7 +121,7 @@ void SlurmWorker::put(Command c, bool first)
 		excludes_.emplace(turn, std::move(c));
 		return;
 	}
-	auto &queue = std::holds_alternative<End>(c.what) ? ends_ : submits_;
+	auto &queue = std::holds_alternative<Submit>(c.what) ? submits_ : ends_;
 	queue.insert(first ? queue.begin() : queue.end(), std::move(c));
 }
 
@@ -271,7 +271,10 @@ void SlurmWorker::remember(const PodKey &key, const JobPtr &job)
 			ids_.erase(known);
 		return;
 	}
-	live_[job->ref.id] = {key, job};
+	Known &live = live_[job->ref.id];
+	if (job->preempted() && !(live.job && live.job->preempted()))
+		enqueue({key.cluster, Spare{key, job->ref}, [](const SlurmReply &) {}});
+	live = {key, job};
 	ids_[key.id()] = job->ref.id;
 }
 

@@ -82,9 +82,13 @@ private:
 		std::string nodes;
 		Turn turn;
 	};
+	struct Spare { // see sk8_slurm_ops
+		PodKey key;
+		JobRef ref;
+	};
 	struct Command {
 		std::string cluster;
-		std::variant<Submit, End, Exclude> what;
+		std::variant<Submit, End, Exclude, Spare> what;
 		SlurmPort::Done done;
 	};
 	struct Known {
@@ -107,6 +111,7 @@ private:
 	void started(const PodKey &key, std::uint32_t id, SlurmReply &reply);
 	void run(const End &e, SlurmReply &reply);
 	void run(const Exclude &e, SlurmReply &reply);
+	void run(const Spare &s, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
@@ -122,7 +127,7 @@ private:
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
 	std::vector<std::function<void()>> posted_;
-	std::deque<Command> ends_, submits_; // ends first: they free resources
+	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	bool stop_ = false, reread_ = false, round_wanted_ = false;

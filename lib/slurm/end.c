@@ -56,6 +56,9 @@ static int complete(job_record_t *job_ptr, const struct sk8_end *e)
 		if (!rc)
 			job_ptr->state_reason = FAIL_EXIT_CODE;
 		return rc;
+	case SK8_JOB_PREEMPTED:
+		/* as Slurm does it at the end of the grace */
+		return job_signal(job_ptr, SIGKILL, 0, 0, true);
 	case SK8_JOB_COMPLETED:
 		/* it ended well, even if Slurm was about to end it: no TIMEOUT */
 		if (job_ptr->end_time < now)

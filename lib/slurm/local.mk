@@ -21,6 +21,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/masks.c \
 	lib/slurm/module.c \
 	lib/slurm/nodes.c \
+	lib/slurm/preemptees.c \
 	lib/slurm/release.h \
 	lib/slurm/shutdown.c \
 	lib/slurm/sizes.c \

@@ -87,6 +87,7 @@ static const struct sk8_slurm_ops ops = {
 	.start = sk8_start_job,
 	.end = sk8_end_job,
 	.exclude = sk8_exclude,
+	.spare = sk8_spare,
 	.find = sk8_find,
 	.each_job = sk8_each_job,
 	.each_node = sk8_each_node,

@@ -53,6 +53,12 @@ extern int sk8_start_there(job_record_t *job_ptr, const char *node, char **err_m
 extern void sk8_start_job(uint32_t job_id, int64_t submit_time, const char *mark,
 			  const char *node, struct sk8_outcome *out);
 
+/* preemptees.c: by when the pod of this job must have ended because Slurm preempts the
+ * job, or SK8_NO_TIME. Job lock */
+extern int64_t sk8_preempt_end(job_record_t *job_ptr);
+extern void sk8_spare(uint32_t job_id, int64_t submit_time, const char *mark,
+		      struct sk8_outcome *out);
+
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);

@@ -84,6 +84,7 @@ extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 		return;
 	if (job_ptr->nodes)
 		job->node = job_ptr->nodes;
+	job->preempt_end = sk8_preempt_end(job_ptr);
 	/* kept until the stock job_fini has given it back */
 	if (job_ptr->job_resrcs) {
 		fill_cores(view, job_ptr->job_resrcs);

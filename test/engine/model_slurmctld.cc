@@ -232,6 +232,7 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 			*out = {};
 			the->jobs_.at(id).excluded = nodes;
 		},
+		.spare = [](std::uint32_t, std::int64_t, const char *, sk8_outcome *out) { *out = {}; }, // it preempts nobody
 		.find = [](std::uint32_t id, sk8_job *job) {
 			auto it = the->jobs_.find(id);
 			if (it == the->jobs_.end())

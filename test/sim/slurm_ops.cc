@@ -183,6 +183,7 @@ const sk8_slurm_ops Ops::table = {
 	.end = [](const sk8_end *e, sk8_outcome *out) { the->end(*e, *out); },
 	.exclude = [](std::uint32_t id, std::int64_t t, const char *mark, const char *nodes,
 		      sk8_outcome *out) { the->exclude(id, t, mark, nodes, *out); },
+	.spare = [](std::uint32_t, std::int64_t, const char *, sk8_outcome *out) { *out = {}; }, // nobody has a grace
 	.find = [](std::uint32_t id, sk8_job *job) {
 		const SlurmJob *found = the->find(id);
 		if (found)

@@ -120,6 +120,13 @@ def standby(request, session_stands):
 
 
 @pytest.fixture
+def preempting(request, session_stands, api):
+	"""Partitions of a higher tier preempt those of a lower one."""
+	conf = ("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1")
+	yield from lent(request, session_stands, api, *(word for line in conf for word in ("--slurm-conf", line)))
+
+
+@pytest.fixture
 def accounted(request, session_stands):
 	"""With slurmdbd, on kubesim."""
 	yield from lent(request, session_stands, "sim", "--accounting")

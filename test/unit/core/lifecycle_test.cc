@@ -15,7 +15,7 @@ TEST_CASE("no pod is deleted and no job ended because something is only missing"
 	}
 }
 
-TEST_CASE("a pod is bound only while its job runs, and deleted only after its job has ended")
+TEST_CASE("a pod is bound only while its job runs, and deleted only after its job has ended, or to end it")
 {
 	for (int p = 0; p < pod_states; p++) {
 		for (int j = 0; j < job_states; j++) {
@@ -24,8 +24,11 @@ TEST_CASE("a pod is bound only while its job runs, and deleted only after its jo
 			const auto effect = next_effect(pod, job);
 			CAPTURE(name(pod), name(job));
 			if (effect == Effect::bind)
-				CHECK(((pod == PodState::waiting || pod == PodState::kept) && job == JobState::running));
-			if (effect == Effect::delete_pod || effect == Effect::again)
+				CHECK(((pod == PodState::waiting && job == JobState::running) ||
+				       (pod == PodState::kept && (job == JobState::running || job == JobState::preempted))));
+			if (effect == Effect::delete_pod)
+				CHECK((job == JobState::preempted || job == JobState::ended));
+			if (effect == Effect::again)
 				CHECK(job == JobState::ended);
 			if (effect == Effect::submit)
 				CHECK((pod == PodState::waiting && job == JobState::none));

@@ -17,6 +17,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/refusals_test.cc \
+	test/unit/core/preemption_test.cc \
 	test/unit/core/release_test.cc \
 	test/unit/core/request_test.cc \
 	test/unit/core/rights_test.cc \

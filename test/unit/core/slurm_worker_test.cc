@@ -4,6 +4,7 @@
 #include "lib/core/slurm_worker.h"
 #include "test/unit/catch.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -19,6 +20,7 @@ struct FakeJob {
 	sk8_job_state state = SK8_JOB_PENDING;
 	std::uint32_t priority = 100;
 	std::int64_t submit_time = 5000;
+	std::int64_t preempt_end = 0;
 };
 
 // C functions have no context: one slurmctld per process, as in life.
@@ -34,6 +36,7 @@ struct FakeSlurm {
 	bool cannot_start = false;
 	std::string started_on, end_node;
 	std::vector<std::uint32_t> excluded; // in this order
+	std::vector<std::uint32_t> spared;
 	HoldTable *holds = nullptr;
 } fake;
 
@@ -57,6 +60,7 @@ bool find(std::uint32_t id, sk8_job *out)
 	out->mark = it->second.mark.c_str();
 	out->state = it->second.state;
 	out->priority = it->second.priority;
+	out->preempt_end = it->second.preempt_end;
 	out->node = it->second.node.c_str();
 	out->ended_by = SK8_NO_UID;
 	out->excluded_nodes = "";
@@ -147,6 +151,13 @@ const sk8_slurm_ops ops = {
 		[](std::uint32_t id, std::int64_t, const char *, const char *, sk8_outcome *out) {
 			need_lock(true);
 			fake.excluded.push_back(id);
+			*out = {};
+		},
+	.spare =
+		[](std::uint32_t id, std::int64_t, const char *mark, sk8_outcome *out) {
+			need_lock(true);
+			if (fake.jobs.at(id).mark == mark)
+				fake.spared.push_back(id);
 			*out = {};
 		},
 	.find = find,
@@ -362,6 +373,26 @@ TEST_CASE("what happens after the clock was set back is found, and then only new
 	s.clock.wall += 3600; // and forward
 	s.worker.round();
 	CHECK(fake.locks == locks);
+}
+
+TEST_CASE("a preempted job is told once, and Slurm is kept from ending it before its pod, also after a start")
+{
+	Stand s;
+	const std::uint32_t id = s.submit(1).job->ref.id;
+	SECTION("it is found by the scan")
+	{
+		fake.jobs[id].state = SK8_JOB_RUNNING;
+		s.worker.round();
+		CHECK(fake.spared.empty());
+	}
+	fake.jobs[id].state = SK8_JOB_RUNNING;
+	fake.jobs[id].preempt_end = 10'090;
+	SECTION("it is found at a start") { s.worker.reread(); }
+	fake.job_update = s.clock.wall;
+	for (int i = 0; i < 5; i++)
+		s.worker.round();
+	CHECK(fake.spared == std::vector<std::uint32_t>{id});
+	CHECK(std::ranges::count_if(s.listener->changes, [](const Job &j) { return j.preempted(); }) <= 1);
 }
 
 TEST_CASE("a purged job and a reused id are told as the end of what was known")

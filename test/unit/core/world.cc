@@ -454,6 +454,16 @@ void World::slurm_starts(const std::string &name, const std::string &node, std::
 	}
 }
 
+void World::slurm_preempts(const std::string &name, std::int64_t grace)
+{
+	for (auto &j : jobs) {
+		if (j.key.name != name || !j.job.running())
+			continue;
+		j.job.preempt_end = timer.wall_seconds() + grace;
+		post([this, key = j.key, job = share(j.job)] { controller->job_changed(key, job, timer.now()); });
+	}
+}
+
 void World::slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by)
 {
 	for (auto &j : jobs) {

@@ -83,6 +83,7 @@ public:
 	void slurm_says(const std::string &name, const std::string &reason); // why it is pending
 	void slurm_starts(const std::string &name, const std::string &node = "n1",
 			  std::vector<std::uint16_t> cores = {0});
+	void slurm_preempts(const std::string &name, std::int64_t grace); // its grace begins
 	void slurm_ends(const std::string &name, sk8_job_state state, std::uint32_t by = SK8_NO_UID);
 	void slurm_forgets(const std::string &name);
 	void slurm_forgets_start(const std::string &name); // its saved state has the job as pending

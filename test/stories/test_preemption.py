@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Slurm preempts: jobs make room for pods, and pods for jobs and pods. Whoever must go has the grace that its partition
+gives, a pod from its very start, and what it holds is free only when its last process is gone."""
+import contextlib
+import os
+import time
+from collections import namedtuple
+
+import pytest
+from world import seconds_of
+
+from stands.waiting import wait_for
+
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
+LOW = {"slurm-k8s.io/partition": "low"}
+GRACE = 12
+
+Deletion = namedtuple("Deletion", "when grace")
+
+
+@contextlib.contextmanager
+def partition(stand, name, **settings):
+	"""The partition has these settings meanwhile."""
+	def put(values):
+		stand.scontrol("update", f"PartitionName={name}", *(f"{key}={value}" for key, value in values.items()))
+	put(settings)
+	try:
+		yield
+	finally:
+		put({"GraceTime": 0, "PreemptMode": "CANCEL"})
+
+
+@contextlib.contextmanager
+def kill_grace(stand, seconds):
+	"""Pods whose jobs have ended may have so long."""
+	path = os.path.join(stand.folder, "etc", "slurm-k8s.yaml")
+	with open(path, encoding="utf-8") as file:
+		before = file.read()
+
+	def put(text):
+		with open(path, "w", encoding="utf-8") as file:
+			file.write(text)
+		stand.reconfigure()
+	put(before.replace("killGrace: 8s", f"killGrace: {seconds}s"))
+	try:
+		yield
+	finally:
+		put(before)
+
+
+def deletions(pod):
+	"""Deletions that slurm-k8s has asked for, by the audit log."""
+	return [Deletion(seconds_of(event["requestReceivedTimestamp"]), (event.get("requestObject") or {}).get("gracePeriodSeconds"))
+		for event in pod.stand.audit() if event.get("verb") == "delete" and event["objectRef"].get("name") == pod.name
+		and "slurm-k8s" in event["user"]["username"] and event.get("responseStatus", {}).get("code") == 200
+		and (event.get("requestObject") or {}).get("preconditions", {}).get("uid") == pod.uid]
+
+
+def deletion(pod):
+	return wait_for(f"a DELETE of pod {pod.name}", lambda: deletions(pod), 20, pod.about)[0]
+
+
+def local(text):
+	"""A time as scontrol shows it."""
+	return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+
+
+def stop_of(pod):
+	"""When its one container ended."""
+	run, = pod.runs()
+	return run.stop
+
+
+def killed_by_slurm(pod):
+	return f"JobId={pod.job_id} has been killed" in pod.stand.log(pod.stand.log_began)
+
+
+@pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
+def test_pod_of_a_preempted_job_is_deleted_at_the_start_of_the_grace_and_has_all_of_it(preempting, mode):
+	with partition(preempting, "low", GraceTime=GRACE, PreemptMode=mode):
+		pod = preempting.pod("victim", STUBBORN, cpu="8", node="n1", annotations=LOW).wait_running()
+		batch = preempting.batch(4)
+		deleted = deletion(pod)
+		assert GRACE - 1 <= deleted.grace <= GRACE  # far more than the pod asks for itself
+		began = local(pod.job()["PreemptTime"])
+		assert deleted.when - began < 2  # whole seconds
+		event = pod.wait_event("SlurmPreempted")
+		assert event[0] == "Warning" and f"Slurm job {pod.job_id} is preempted; the pod is deleted and has {deleted.grace} s" in event[2]
+		job = pod.wait_job("PREEMPTED")
+		assert stop_of(pod) - deleted.when > deleted.grace - 1
+		assert local(job["EndTime"]) >= int(stop_of(pod)) and not killed_by_slurm(pod)
+		assert batch.wait_started() > stop_of(pod)
+		pod.wait_gone()
+		assert len(deletions(pod)) == 1 and len(pod.jobs()) == 1
+
+
+def test_pod_that_ends_early_in_its_grace_makes_room_at_once(preempting):
+	with partition(preempting, "low", GraceTime=300):
+		pod = preempting.pod("polite", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
+		batch = preempting.batch(8)
+		deleted = deletion(pod)
+		assert batch.wait_started(20) > stop_of(pod) >= deleted.when
+		pod.wait_job("PREEMPTED")
+
+
+def test_without_a_grace_what_a_preempted_pod_holds_is_free_when_its_process_is_gone(preempting):
+	pod = preempting.pod("victim", STUBBORN, cpu="8", node="n1", grace=4, annotations=LOW).wait_running()
+	batch = preempting.batch(8)
+	pod.wait_job("PREEMPTED")
+	assert deletion(pod).grace == 4
+	assert batch.wait_started() > stop_of(pod)
+	assert "PREEMPTED" in pod.wait_event("SlurmJobEnded")[2]
+
+
+def test_pods_preempt_jobs_and_pods(preempting):
+	with partition(preempting, "low", GraceTime=GRACE):
+		victim = preempting.pod("victim", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
+		batch = preempting.batch(8, node="n2", options=("-p", "low"))
+		batch.wait_started()
+		over_pod, over_job = (preempting.pod(f"wins-{node}", POLITE, cpu="8", node=node) for node in ("n1", "n2"))
+		for pod in over_pod, over_job:
+			pod.wait_running()
+		assert over_pod.runs()[0].start > stop_of(victim)
+		assert over_job.runs()[0].start > batch.stamps()[1]
+		victim.wait_job("PREEMPTED")
