@@ -22,6 +22,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/module.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \
+	lib/slurm/preemptors.c \
 	lib/slurm/release.h \
 	lib/slurm/shutdown.c \
 	lib/slurm/sizes.c \

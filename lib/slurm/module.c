@@ -177,7 +177,7 @@ static void stop(void)
 
 static int on_job_test(SK8_JOB_TEST_PARAMS)
 {
-	return sk8_masks_job_test(SK8_JOB_TEST_ARGS);
+	return sk8_preemptors_job_test(SK8_JOB_TEST_ARGS);
 }
 
 static void tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))

@@ -59,6 +59,9 @@ extern int64_t sk8_preempt_end(job_record_t *job_ptr);
 extern void sk8_spare(uint32_t job_id, int64_t submit_time, const char *mark,
 		      struct sk8_outcome *out);
 
+/* preemptors.c: sk8_masks_job_test(), with no further victims while those of before leave */
+extern int sk8_preemptors_job_test(SK8_JOB_TEST_PARAMS);
+
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);

@@ -124,3 +124,18 @@ def test_pods_preempt_jobs_and_pods(preempting):
 		assert over_pod.runs()[0].start > stop_of(victim)
 		assert over_job.runs()[0].start > batch.stamps()[1]
 		victim.wait_job("PREEMPTED")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whose", ["Slurm's", "the pod's"])
+def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, whose):
+	# Slurm would choose again KillWait + MessageTimeout = 11 s after it has chosen
+	with partition(preempting, "low", GraceTime=25 if whose == "Slurm's" else 0), kill_grace(preempting, 25):
+		pods = [preempting.pod(f"candidate-{i}", STUBBORN, cpu="1", node="n1", grace=25, annotations=LOW) for i in range(8)]
+		for pod in pods:
+			pod.wait_running()
+		batch = preempting.batch(1)
+		started = batch.wait_started()
+		victims = [pod for pod in pods if pod.job()["JobState"] != "RUNNING"]
+		assert [pod.job()["JobState"] for pod in victims] == ["PREEMPTED"], [pod.about() for pod in victims]
+		assert deletion(victims[0]).when + 23 < stop_of(victims[0]) < started

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * preemptors.c - one victim too many is never taken.
+ *
+ * Slurm chooses a preemptor's victims, and if it cannot start KillWait + MessageTimeout
+ * later it chooses again. Its own jobs are gone by then. A pod has its grace, and after its
+ * job has ended a mask stands for it until its kubelet has reported it gone: Slurm would
+ * take another victim every few seconds. So a job whose victims leave gets no candidates,
+ * as long as one of them is a pod. It waits as any other job for what comes free.
+ *
+ * All of it under the job and node write locks, which job_test() runs with.
+ */
+#include "lib/slurm/slurmctld.h"
+
+/*
+ * Seconds after its job's end that a victim is waited for: of a node that is dead nobody
+ * reports, and others may be preempted for the job.
+ */
+#define PATIENCE 300
+/* More jobs than that have no victims at a time; what is forgotten costs a victim, no more. */
+#define MAX_ROWS 1000
+
+struct victim {
+	uint32_t preemptor_id, job_id;
+	int64_t preemptor_submit_time, submit_time;
+	char *node;
+	uint16_t *cores;
+	uint32_t core_count;
+	time_t until;	/* 0: its job has not ended */
+};
+
+static struct {
+	struct victim *row;
+	uint32_t count;
+} victims;
+
+static int64_t submit_time(const job_record_t *job_ptr)
+{
+	return job_ptr->details ? job_ptr->details->submit_time : SK8_NO_TIME;
+}
+
+static job_record_t *find(uint32_t job_id, int64_t submitted)
+{
+	job_record_t *job_ptr = find_job_record(job_id);
+
+	return (job_ptr && (submit_time(job_ptr) == submitted)) ? job_ptr : NULL;
+}
+
+static bool any_core_is(const struct victim *v, const struct sk8_mask *mask)
+{
+	for (uint32_t i = 0; i < v->core_count; i++)
+		for (uint32_t k = 0; k < mask->core_count; k++)
+			if (v->cores[i] == mask->cores[k])
+				return true;
+	return mask->whole;
+}
+
+/* Its job has ended: does a mask still hide what it had? */
+static bool is_masked(const struct victim *v)
+{
+	const struct sk8_masks *masks = sk8_masks_get();
+	bool masked = false;
+
+	for (size_t k = 0; masks && !masked && (k < masks->count); k++)
+		if (!xstrcmp(masks->mask[k].node, v->node))
+			masked = any_core_is(v, &masks->mask[k]);
+	if (masks)
+		sk8_masks_put(masks);
+	return masked;
+}
+
+static bool is_leaving(struct victim *v)
+{
+	job_record_t *job_ptr = find(v->job_id, v->submit_time);
+
+	if (job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr)))
+		return sk8_preempt_end(job_ptr) != SK8_NO_TIME;	/* else Slurm thought better of it */
+	if (!v->until)
+		v->until = time(NULL) + PATIENCE;
+	return (time(NULL) < v->until) && is_masked(v);
+}
+
+static void drop(struct victim *v)
+{
+	xfree(v->node);
+	xfree(v->cores);
+	*v = victims.row[--victims.count];
+}
+
+static bool waits_for(struct victim *v, const job_record_t *job_ptr)
+{
+	return (v->preemptor_id == job_ptr->job_id) &&
+		(v->preemptor_submit_time == submit_time(job_ptr));
+}
+
+static bool victims_leave(const job_record_t *job_ptr)
+{
+	bool leave = false;
+
+	for (uint32_t k = victims.count; k-- > 0;) {
+		if (!waits_for(&victims.row[k], job_ptr))
+			continue;
+		if (is_leaving(&victims.row[k]))
+			leave = true;
+		else
+			drop(&victims.row[k]);
+	}
+	return leave;
+}
+
+/* Those of jobs that wait no more. */
+static void forget_started(void)
+{
+	for (uint32_t k = victims.count; k-- > 0;) {
+		struct victim *v = &victims.row[k];
+		job_record_t *job_ptr = find(v->preemptor_id, v->preemptor_submit_time);
+
+		if (!job_ptr || !IS_JOB_PENDING(job_ptr))
+			drop(v);
+	}
+}
+
+struct chosen {
+	const job_record_t *preemptor;
+	struct sk8_view view;
+};
+
+static int remember(void *x, void *arg)
+{
+	job_record_t *job_ptr = x;
+	struct chosen *chosen = arg;
+	struct victim *v;
+
+	if (!sk8_layout_fits_job(job_ptr))
+		return -1;	/* stop */
+	if (!sk8_is_ours(job_ptr) || (victims.count == MAX_ROWS))
+		return 0;
+	sk8_view_fill(&chosen->view, job_ptr);
+	xrecalloc(victims.row, victims.count + 1, sizeof(*victims.row));
+	v = &victims.row[victims.count++];
+	*v = (struct victim) {
+		.preemptor_id = chosen->preemptor->job_id,
+		.preemptor_submit_time = submit_time(chosen->preemptor),
+		.job_id = job_ptr->job_id,
+		.submit_time = submit_time(job_ptr),
+		.node = xstrdup(chosen->view.job.node),
+		.cores = xcalloc(chosen->view.job.core_count + 1, sizeof(*v->cores)),
+		.core_count = chosen->view.job.core_count,
+	};
+	for (uint32_t k = 0; k < v->core_count; k++)
+		v->cores[k] = chosen->view.job.cores[k];
+	return 0;
+}
+
+/*
+ * Slurm ends them right after this, unless a limit keeps the job from starting: then they
+ * are not leaving when this is asked again.
+ */
+static void remember_all(const job_record_t *job_ptr, sk8_list_t chosen_jobs)
+{
+	struct chosen chosen = { .preemptor = job_ptr };
+
+	forget_started();
+	list_for_each(chosen_jobs, remember, &chosen);
+	xfree(chosen.view.cores);
+}
+
+extern int sk8_preemptors_job_test(SK8_JOB_TEST_PARAMS)
+{
+	int rc;
+
+	if (!preemptee_candidates || !sk8_layout_fits_record(job_ptr) ||
+	    (find_job_record(job_ptr->job_id) != job_ptr))
+		return sk8_masks_job_test(SK8_JOB_TEST_ARGS);
+	if (victims_leave(job_ptr))
+		preemptee_candidates = NULL;
+	rc = sk8_masks_job_test(SK8_JOB_TEST_ARGS);
+	if (!rc && ((mode & SELECT_MODE_BASE) == SELECT_MODE_RUN_NOW) &&
+	    preemptee_job_list && *preemptee_job_list)
+		remember_all(job_ptr, *preemptee_job_list);
+	return rc;
+}
