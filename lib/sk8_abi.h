@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_2
+#define SK8_BORDER sk8_border_3
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -212,9 +212,11 @@ struct sk8_mask {
 	const char *node;
 	uint32_t core_count;
 	const uint16_t *cores;   /* these very cores, */
-	uint32_t more_cores;     /* and so many others, chosen by the hook */
+	uint32_t more_cores;     /* and so many others, chosen by the hook, */
+	uint64_t milli_cpu;      /* and those of foreign pods: 1000 = one hardware thread */
 	uint64_t memory_mb;
 	bool whole;              /* the whole node: its state is not known yet */
+	uint64_t version;        /* another number = another content; never used twice */
 };
 struct sk8_masks {
 	uint64_t generation;     /* another number = another content */

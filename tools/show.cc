@@ -65,6 +65,21 @@ static std::string core_count(const Json &amounts)
 	return std::to_string(static_cast<std::int64_t>(amounts["cores"].size()) + number_of(amounts, "more_cores"));
 }
 
+// "2.5 CPUs"
+static std::string cpus(std::int64_t milli)
+{
+	std::string out = std::to_string(milli / 1000), rest = std::to_string(1000 + milli % 1000).substr(1);
+	rest.erase(rest.find_last_not_of('0') + 1);
+	return out + (rest.empty() ? "" : "." + rest) + " CPU" + (milli == 1000 ? "" : "s");
+}
+
+// What a mask hides: cores of pods for Slurm, and CPUs that make whole cores on their node.
+static std::string hidden(const Json &mask)
+{
+	const std::int64_t foreign = number_of(mask, "foreign_milli_cpu");
+	return core_count(mask) + (foreign ? " + " + cpus(foreign) : "");
+}
+
 static std::string memory(const Json &amounts)
 {
 	return std::to_string(number_of(amounts, "memory_mb")) + "M";
@@ -127,7 +142,18 @@ static std::string show_cluster(const Json &cluster, std::int64_t now)
 			      {"held", std::to_string(number_of(summary, "held")) + " pods hold something, " +
 					       std::to_string(number_of(summary, "masked")) + " of them as a mask"}},
 			     "  ");
+	if (const Json foreign = cluster["foreign_summary"]; number_of(foreign, "held"))
+		out += table({{"foreign", std::to_string(number_of(foreign, "held")) + " pods of others are masked, " +
+						  std::to_string(number_of(foreign, "unproved")) + " of them gone and " +
+						  std::to_string(number_of(foreign, "lost")) + " lost"}},
+			     "  ");
 	return out;
+}
+
+static std::vector<std::string> foreign_row(const Json &pod)
+{
+	return {text_of(pod, "node"), name_of(pod), "foreign", "-", cpus(number_of(pod, "milli_cpu")), memory(pod),
+		text_of(pod, "why", "")};
 }
 
 // Pods that keep something from Slurm without a running job, of all clusters.
@@ -143,6 +169,8 @@ static std::string show_masked_pods(const Json &status)
 				rows.push_back({text_of(held, "node"), name_of(pod), text_of(pod, "pod"), job_of(pod),
 						core_count(held), memory(held), text_of(pod, "why", "")});
 		});
+		more += number_of(cluster, "more_foreign");
+		cluster["foreign"].each_item([&](const Json &pod) { rows.push_back(foreign_row(pod)); });
 	});
 	if (rows.size() == 1)
 		return "";
@@ -157,7 +185,7 @@ static std::string show_masks(const Json &status)
 		if (m["whole"].boolean_or(false))
 			rows.push_back({text_of(m, "node"), "all", "until Kubernetes has told what runs there"});
 		else
-			rows.push_back({text_of(m, "node"), core_count(m), memory(m)});
+			rows.push_back({text_of(m, "node"), hidden(m), memory(m)});
 	});
 	if (rows.size() == 1)
 		return "masks: none\n";
@@ -212,7 +240,7 @@ std::string show_node(const Json &status, const std::string &node)
 		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
 			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
 		else if (text_of(m, "node") == node)
-			out = "masked on node " + node + ": " + core_count(m) + " cores, " + memory(m) + "\n";
+			out = "masked on node " + node + ": " + hidden(m) + " cores, " + memory(m) + "\n";
 	});
 	status["clusters"].each_item([&](const Json &cluster) {
 		if (text_of(cluster, "state") == "hanging")
@@ -224,10 +252,16 @@ std::string show_node(const Json &status, const std::string &node)
 					holds ? memory(held) : "-", !holds ? "nothing yet" : masked ? "a mask" : "its job",
 					text_of(pod, "why", "")});
 		});
+		cluster["foreign"].each_item([&](const Json &pod) {
+			std::vector<std::string> row = foreign_row(pod);
+			row.erase(row.begin()); // the node
+			row.insert(row.end() - 1, "a mask");
+			rows.push_back(row);
+		});
 	});
 	if (out.empty())
 		out = "nothing is masked on node " + node + "\n";
-	return out + (rows.size() == 1 ? "no pod for Slurm is on node " + node + "\n" : table(rows)) + hanging;
+	return out + (rows.size() == 1 ? "no pod that is known is on node " + node + "\n" : table(rows)) + hanging;
 }
 
 static std::string show_pod_of(const Json &pod, const std::string &cluster)

@@ -55,8 +55,9 @@ Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)
 {
 	auto m = std::make_unique<Masks>();
 	for (const auto &n : snapshot->masks)
-		m->masks.push_back({n.node.c_str(), static_cast<std::uint32_t>(n.cores.size()),
-				    n.cores.data(), n.more_cores, n.memory_mb, n.whole});
+		m->masks.push_back({n->node.c_str(), static_cast<std::uint32_t>(n->cores.size()), n->cores.data(),
+				    n->more_cores, static_cast<std::uint64_t>(n->milli_cpu), n->memory_mb, n->whole,
+				    n->version});
 	m->abi = {snapshot->generation, m->masks.size(), m->masks.data()};
 	m->shares = 1;
 	m->snapshot = std::move(snapshot);

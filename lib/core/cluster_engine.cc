@@ -13,6 +13,8 @@ static constexpr Millis connect_again{10'000};
 // How long a list or a watch that fails waits at most. A cluster has few of them; what
 // waits longer only comes back later.
 static constexpr Millis longest_pause{10'000};
+// What foreign pods hold needs no disk before anything is done: written once for many.
+static constexpr Millis save_foreign_within{1'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     std::shared_ptr<SlurmWorker> worker)
@@ -98,7 +100,11 @@ ClusterNumbers ClusterEngine::numbers() const
 		out.connected &= r->healthy();
 		oldest = std::min(oldest, last_event(*r));
 	}
-	out.watches = {{"pods", oldest}, {"nodes", last_event(*node_reflector_)}};
+	out.foreign = foreign_->numbers();
+	out.connected &= foreign_reflector_->healthy();
+	out.watches = {{"pods", oldest},
+		       {"foreign pods", last_event(*foreign_reflector_)},
+		       {"nodes", last_event(*node_reflector_)}};
 	return out;
 }
 
@@ -110,8 +116,8 @@ void ClusterEngine::listed(const char *resource, bool first)
 
 void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 {
-	if (pods_)
-		pods_->slurm_nodes(std::move(nodes));
+	if (pods_ && pods_->slurm_nodes(std::move(nodes)))
+		foreign_->nodes_changed();
 }
 
 void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
@@ -161,16 +167,31 @@ void ClusterEngine::run()
 		guard("engine", [this] {
 			loop_.run_once(longest_wait);
 			if (pods_ && !stop_.load(std::memory_order_acquire))
-				pods_->end_of_turn();
+				end_of_turn();
 			log_limiter().tell();
 		});
 	}
 	// Answers that would still come belong to nobody. The rest is destroyed here,
 	// on its own thread, if this was the last share.
 	pod_reflectors_.clear();
+	foreign_reflector_.reset();
 	node_reflector_.reset();
+	foreign_.reset();
 	pods_.reset();
 	client_.reset();
+}
+
+void ClusterEngine::end_of_turn()
+{
+	if (foreign_->use_changed())
+		pods_->use_changed();
+	pods_->end_of_turn();
+	if (!foreign_->journal_changed() || std::exchange(save_planned_, true))
+		return;
+	loop_.after(save_foreign_within, [this] {
+		save_planned_ = false;
+		(void) pods_->save_journal(); // what fails is written with the next
+	});
 }
 
 // Credentials may not be there yet (a mount, a rotation): not an error for ever.
@@ -209,9 +230,13 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 					       holds_.ledger(settings_.name));
 	pods_ = std::make_unique<PodsController>(
 		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user});
+	foreign_ = std::make_unique<ForeignPods>(settings_.name, ForeignPorts{*slurm_, *this, holds_, *ledger_},
+						 pods_->nodes(), pods_->use());
+	pods_->expect_foreign(false);
 	worker_->attach(settings_.name, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
+	watch_foreign_pods();
 	watch_nodes();
 }
 
@@ -223,6 +248,8 @@ void ClusterEngine::back(const std::string &what)
 		return;
 	for (const auto &r : pod_reflectors_)
 		r->hurry();
+	if (foreign_reflector_)
+		foreign_reflector_->hurry();
 	if (node_reflector_)
 		node_reflector_->hurry();
 	pods_->hurry();
@@ -251,6 +278,33 @@ void ClusterEngine::watch_pods(const std::string &scheduler_name)
 	pod_reflectors_.back()->start();
 }
 
+// All that has a node and is of no scheduler of ours, also what has ended: only its last
+// state proves that.
+void ClusterEngine::watch_foreign_pods()
+{
+	kube::ReflectorOptions options;
+	options.name = "foreign pods of cluster " + settings_.name;
+	options.path = resource_path(kube::pods_resource);
+	options.field_selector = "spec.nodeName!=";
+	for (const auto &name : settings_.scheduler_names)
+		options.field_selector += ",spec.schedulerName!=" + name;
+	options.backoff.most = longest_pause;
+	kube::Reflector<ForeignPod>::Callbacks call;
+	call.on_replace = [this, first = true](std::vector<ForeignPodPtr> pods) mutable {
+		listed("foreign pods", std::exchange(first, false));
+		back("foreign pods");
+		foreign_->replaced(pods);
+		pods_->expect_foreign(true);
+	};
+	call.on_upsert = [this](ForeignPodPtr pod) { foreign_->changed(pod); };
+	call.on_delete = [this](ForeignPodPtr last) { foreign_->removed(last); };
+	call.on_lost = [this](std::string why) { link_.lost("foreign pods", why); };
+	call.on_regained = [this] { back("foreign pods"); };
+	foreign_reflector_ = std::make_unique<kube::Reflector<ForeignPod>>(*client_, options, decode_foreign_pod, call,
+									   [this] { return random(); });
+	foreign_reflector_->start();
+}
+
 void ClusterEngine::watch_nodes()
 {
 	kube::ReflectorOptions options;
@@ -262,9 +316,16 @@ void ClusterEngine::watch_nodes()
 		listed("nodes", std::exchange(first, false));
 		back("nodes");
 		pods_->nodes_replaced(nodes);
+		foreign_->nodes_changed();
 	};
-	call.on_upsert = [this](kube::NodePtr node) { pods_->node_changed(node); };
-	call.on_delete = [this](kube::NodePtr last) { pods_->node_removed(last); };
+	call.on_upsert = [this](kube::NodePtr node) {
+		const bool placing = pods_->node_changed(node);
+		foreign_->node_changed(node->meta.name, placing);
+	};
+	call.on_delete = [this](kube::NodePtr last) {
+		pods_->node_removed(last);
+		foreign_->node_changed(last->meta.name, true);
+	};
 	call.on_lost = [this](std::string why) { link_.lost("nodes", why); };
 	call.on_regained = [this] { back("nodes"); };
 	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(

@@ -13,6 +13,7 @@
 
 #include "lib/base/thread.h"
 #include "lib/core/cluster_numbers.h"
+#include "lib/core/foreign_pods.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/link_state.h"
@@ -69,7 +70,9 @@ private:
 	void connect();
 	void build(const kube::ClusterAccess &access);
 	void watch_pods(const std::string &scheduler_name);
+	void watch_foreign_pods();
 	void watch_nodes();
+	void end_of_turn();
 	void back(const std::string &what);
 	ClusterNumbers numbers() const;
 	// People read the wall clock; what is measured is monotonic. Seconds since 1970.
@@ -98,7 +101,10 @@ private:
 	std::unique_ptr<LedgerFile> ledger_;
 	std::unique_ptr<PodsController> pods_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
+	std::unique_ptr<ForeignPods> foreign_;
+	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
+	bool save_planned_ = false;
 };
 
 } // namespace sk8::core

@@ -32,11 +32,19 @@ struct PodNumbers {
 	std::size_t held() const { return placed + masked(); }
 };
 
+// Pods that others placed on shared nodes.
+struct ForeignNumbers {
+	std::size_t held = 0;     // with a mask
+	std::size_t unproved = 0; // ... gone, and their kubelet has not reported since
+	std::size_t lost = 0;     // ... gone by force: a person must decide
+};
+
 // What masks keep away from Slurm's jobs.
 struct MaskNumbers {
 	std::size_t nodes = 0; // with a mask, wholly masked ones included
 	std::size_t whole_nodes = 0;
-	std::uint64_t cores = 0, memory_mb = 0; // without wholly masked nodes
+	std::uint64_t cores = 0, memory_mb = 0; // without wholly masked nodes; cores: of pods through Slurm
+	std::uint64_t foreign_milli_cpu = 0;
 };
 
 struct WatchNumbers {
@@ -50,6 +58,7 @@ struct ClusterNumbers {
 	bool connected = false; // all lists and watches are up to date
 	std::vector<WatchNumbers> watches;
 	PodNumbers pods;
+	ForeignNumbers foreign;
 	MaskNumbers masks;
 	std::size_t requests_in_flight = 0;
 	std::size_t events_waiting = 0; // of Slurm's, for the engine; known also if it was too busy

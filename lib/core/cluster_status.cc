@@ -47,6 +47,8 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	};
 	for (std::size_t i = 0; i < pod_reflectors_.size(); i++)
 		add("pods of " + settings_.scheduler_names[i], pod_reflectors_[i]->health());
+	if (foreign_reflector_)
+		add("foreign pods", foreign_reflector_->health());
 	if (node_reflector_)
 		add("nodes", node_reflector_->health());
 	out.set("watches", watches);
@@ -61,6 +63,12 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	out.set("pods", list);
 	if (more)
 		out.set("more_pods", Json::integer(static_cast<std::int64_t>(more)));
+	Json foreign = Json::array();
+	for (const ForeignReport &r : foreign_->reports(query, max_pods, more))
+		foreign.append(to_json(r));
+	out.set("foreign_summary", to_json(foreign_->numbers())).set("foreign", foreign);
+	if (more)
+		out.set("more_foreign", Json::integer(static_cast<std::int64_t>(more)));
 	return out;
 }
 
@@ -69,6 +77,11 @@ Result<std::string> ClusterEngine::release_by_hand(const PodKey &key, const std:
 	if (!pods_)
 		return Error{"cluster " + settings_.name + " is not connected yet, so nothing is known about " +
 			     pod_text(key, 0)};
+	if (auto done = foreign_->release_by_hand(key.uid, by, force)) {
+		if (auto saved = pods_->save_journal(); *done && !saved)
+			return **done + " until slurmctld starts again: " + saved.error().message;
+		return *done;
+	}
 	return pods_->release_by_hand(key.uid, by, force);
 }
 

@@ -128,7 +128,7 @@ Json Control::overview(const RuntimeState &state) const
 	if (auto snapshot = holds_.masks()) {
 		nodes = snapshot->masks.size();
 		for (std::size_t i = 0; i < std::min(nodes, max_masks); i++)
-			masks.append(to_json(snapshot->masks[i]));
+			masks.append(to_json(*snapshot->masks[i]));
 	}
 	Json out = Json::object();
 	out.set("ok", Json::boolean(true));

@@ -25,12 +25,18 @@ std::string journal_line(const Hold &h)
 	line.set("mb", Json::integer(static_cast<std::int64_t>(h.memory_mb)));
 	if (h.lost_node)
 		line.set("lost_node", Json::boolean(true));
+	if (h.foreign)
+		line.set("foreign_mcpu", Json::integer(h.milli_cpu));
 	return line.dump() + '\n';
 }
 
 std::string journal_line(const Released &r)
 {
-	return Json::object().set("gone", r.key.mark()).set("by", r.by).dump() + '\n';
+	Json line = Json::object();
+	line.set("gone", r.key.mark()).set("by", r.by);
+	if (r.foreign)
+		line.set("foreign", Json::boolean(true));
+	return line.dump() + '\n';
 }
 
 std::string journal_line(const PodKey &freed)
@@ -44,9 +50,10 @@ static std::optional<Hold> read_hold(const Json &line)
 	auto key = PodKey::from_mark(line["hold"].str());
 	h.node = line["node"].str();
 	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
+	const std::int64_t milli = line["foreign_mcpu"].integer_or(line["foreign_mcpu"].is_null() ? 0 : -1);
 	const Json cores = line["cores"];
-	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 ||
-	    !cores.is_array() || cores.size() > max_cores)
+	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 || milli < 0 ||
+	    milli > kube::max_milli_cpu || !cores.is_array() || cores.size() > max_cores)
 		return std::nullopt;
 	for (std::size_t i = 0; i < cores.size(); i++) {
 		const std::int64_t c = cores.at(i).integer_or(-1);
@@ -58,6 +65,8 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.more_cores = static_cast<std::uint32_t>(more);
 	h.memory_mb = static_cast<std::uint64_t>(mb);
 	h.lost_node = line["lost_node"].boolean_or(false);
+	h.foreign = line["foreign_mcpu"].is_integer();
+	h.milli_cpu = milli;
 	return h;
 }
 
@@ -67,7 +76,7 @@ static std::optional<Released> read_released(const Json &line)
 	const std::string by(line["by"].str());
 	if (!key || by.empty() || by.size() > Released::max_by || !is_printable(by))
 		return std::nullopt;
-	return Released{std::move(*key), by};
+	return Released{std::move(*key), by, line["foreign"].boolean_or(false)};
 }
 
 // The last line about a pod is what counts.

@@ -6,8 +6,10 @@
 //   {"v":1}                                                        first line
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
 //                    ... ,"lost_node":true}                      its object has no node any more, see Hold
+//                    ... ,"foreign_mcpu":250}                    a foreign pod
 //   {"free":"k8s:c/ns/name/uid"}
 //   {"gone":"k8s:c/ns/name/uid","by":"root (uid 0)"}               free by a person's word, see Released
+//                    ... ,"foreign":true}                        of a foreign pod
 //
 // A last line cut short by a crash is ignored: it was not acknowledged. The file is
 // written again when more than half of it is history. Owner only (0600); a file

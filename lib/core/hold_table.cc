@@ -2,7 +2,6 @@
 #include "lib/core/hold_table.h"
 
 #include <algorithm>
-#include <map>
 
 namespace sk8::core {
 
@@ -19,56 +18,44 @@ bool HoldTable::masked(const std::string &id) const
 // this mutex, so the cost must not grow with the number of holds.
 void HoldTable::changed(const std::string &id)
 {
-	const bool was = masked_.contains(id), is = masked(id);
-	if (!was && !is)
-		return;
-	if (is)
-		masked_.insert(id);
+	if (masked(id))
+		masks_.put(id, holds_.at(id));
 	else
-		masked_.erase(id);
+		masks_.drop(id);
 	publish();
 }
 
 void HoldTable::all_changed()
 {
-	masked_.clear();
-	for (const auto &[k, h] : holds_)
-		if (masked(k))
-			masked_.insert(k);
+	for (const auto &[id, h] : holds_)
+		changed(id);
 	publish();
 }
 
 void HoldTable::publish()
 {
-	generation_++;
-	snapshot_.reset(); // built when a hook asks: many changes, one build
-	any_.store(!masked_.empty() || !blocked_.empty() || !free_.empty(), std::memory_order_release);
+	any_.store(!masks_.empty(), std::memory_order_release);
 }
 
 // A mask is about to be no hold any more, or one of another node.
 void HoldTable::leave(const Hold &hold)
 {
-	if (masked_.contains(hold.key.id()))
-		free_.push_back(hold);
+	if (masks_.contains(hold.key.id()))
+		masks_.put_free(hold);
 }
 
 bool HoldTable::masks_can_go() const
 {
 	std::lock_guard lock(mutex_);
-	return !free_.empty() || !known_.empty();
+	return masks_.can_go();
 }
 
 bool HoldTable::let_masks_go()
 {
 	std::lock_guard lock(mutex_);
-	if (free_.empty() && known_.empty())
-		return false;
-	free_.clear();
-	for (const auto &cluster : known_)
-		blocked_.erase(cluster);
-	known_.clear();
+	const bool some = masks_.let_go();
 	publish();
-	return true;
+	return some;
 }
 
 void HoldTable::job_started(const PodKey &key, const Job &job)
@@ -135,6 +122,20 @@ void HoldTable::adopt(Hold hold)
 	changed(k);
 }
 
+bool HoldTable::hold_foreign(Hold hold)
+{
+	std::lock_guard lock(mutex_);
+	const std::string id = hold.key.id();
+	const auto [at, fresh] = holds_.try_emplace(id);
+	if (!fresh && at->second == hold)
+		return false;
+	if (!fresh)
+		leave(at->second);
+	at->second = std::move(hold);
+	changed(id);
+	return true;
+}
+
 HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
@@ -143,9 +144,10 @@ HoldTable::Cover HoldTable::release(const PodKey &key)
 	if (was == Cover::none)
 		return was;
 	leave(holds_.at(id));
+	masks_.drop(id); // it refers to the hold
 	holds_.erase(id);
 	lifted_.erase(id);
-	changed(id);
+	publish();
 	return was;
 }
 
@@ -191,7 +193,7 @@ HoldTable::Cover HoldTable::cover_of(const std::string &id) const
 {
 	if (!holds_.contains(id))
 		return Cover::none;
-	return masked_.contains(id) ? Cover::masked : Cover::covered;
+	return masks_.contains(id) ? Cover::masked : Cover::covered;
 }
 
 HoldTable::Cover HoldTable::cover(const PodKey &key) const
@@ -200,25 +202,22 @@ HoldTable::Cover HoldTable::cover(const PodKey &key) const
 	return cover_of(key.id());
 }
 
-// Only what is masked is looked at: hooks wait for the mutex.
-MaskNumbers HoldTable::mask_numbers(const std::string &cluster) const
+// Counted in a snapshot: hooks wait for the mutex.
+MaskNumbers HoldTable::mask_numbers(const std::string &cluster)
 {
-	std::lock_guard lock(mutex_);
 	MaskNumbers out;
-	std::unordered_set<std::string_view> nodes;
-	for (const auto &id : masked_) {
-		const Hold &h = holds_.at(id);
-		if (h.key.cluster != cluster)
+	const auto snapshot = masks();
+	if (!snapshot)
+		return out;
+	for (const auto &m : snapshot->masks) {
+		if (!m->clusters.contains(cluster))
 			continue;
-		nodes.insert(h.node);
-		out.cores += h.cores.size() + h.more_cores;
-		out.memory_mb += h.memory_mb;
+		out.nodes++;
+		out.whole_nodes += m->whole;
+		out.cores += m->cores.size() + m->more_cores;
+		out.foreign_milli_cpu += static_cast<std::uint64_t>(m->milli_cpu);
+		out.memory_mb += m->memory_mb;
 	}
-	if (auto it = blocked_.find(cluster); it != blocked_.end()) {
-		nodes.insert(it->second.begin(), it->second.end());
-		out.whole_nodes = it->second.size();
-	}
-	out.nodes = nodes.size();
 	return out;
 }
 
@@ -226,12 +225,10 @@ std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::s
 						 const std::vector<std::uint16_t> &cores) const
 {
 	std::lock_guard lock(mutex_);
-	for (const auto &id : masked_) {
-		const Hold &h = holds_.at(id);
-		if (h.node == node && h.key.uid != key.uid && std::ranges::find_first_of(cores, h.cores) != cores.end())
-			return h.key;
-	}
-	return std::nullopt;
+	const Hold *other = masks_.find(node, [&](const Hold &h) {
+		return h.key.uid != key.uid && std::ranges::find_first_of(cores, h.cores) != cores.end();
+	});
+	return other ? std::optional(other->key) : std::nullopt;
 }
 
 std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
@@ -241,7 +238,7 @@ std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
 	auto it = holds_.find(id);
 	if (it == holds_.end())
 		return std::nullopt;
-	return HeldBy{it->second, masked_.contains(id)};
+	return HeldBy{it->second, masks_.contains(id)};
 }
 
 std::vector<Hold> HoldTable::find(const std::function<bool(const Hold &)> &f) const
@@ -276,11 +273,11 @@ void HoldTable::jobs_running(const std::vector<std::pair<PodKey, JobPtr>> &runni
 void HoldTable::restore(Ledger saved)
 {
 	std::lock_guard lock(mutex_);
+	masks_.forget_holds(); // before what it refers to
 	holds_.clear();
 	released_.clear();
 	running_.clear();
 	lifted_.clear();
-	free_.clear();
 	for (auto &h : saved.holds) {
 		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);
@@ -292,22 +289,17 @@ void HoldTable::restore(Ledger saved)
 	all_changed();
 }
 
-void HoldTable::block_nodes(const std::string &cluster, std::vector<std::string> nodes)
+void HoldTable::block_nodes(const std::string &cluster, const std::vector<std::string> &nodes)
 {
 	std::lock_guard lock(mutex_);
-	known_.erase(cluster);
-	if (nodes.empty())
-		blocked_.erase(cluster);
-	else
-		blocked_[cluster] = std::move(nodes);
+	masks_.block(cluster, nodes);
 	publish();
 }
 
 void HoldTable::unblock_nodes(const std::string &cluster)
 {
 	std::lock_guard lock(mutex_);
-	if (blocked_.contains(cluster))
-		known_.insert(cluster);
+	masks_.unblock(cluster);
 }
 
 std::shared_ptr<const MaskSnapshot> HoldTable::masks()
@@ -315,37 +307,7 @@ std::shared_ptr<const MaskSnapshot> HoldTable::masks()
 	if (!any_.load(std::memory_order_acquire))
 		return nullptr;
 	std::lock_guard lock(mutex_);
-	if (!snapshot_)
-		snapshot_ = build();
-	return snapshot_->masks.empty() ? nullptr : snapshot_;
-}
-
-std::shared_ptr<const MaskSnapshot> HoldTable::build() const
-{
-	std::map<std::string, NodeMask> by_node;
-	auto add = [&](const Hold &h) {
-		NodeMask &m = by_node[h.node];
-		m.cores.insert(m.cores.end(), h.cores.begin(), h.cores.end());
-		m.more_cores += h.more_cores;
-		m.memory_mb += h.memory_mb;
-	};
-	for (const auto &k : masked_)
-		add(holds_.at(k));
-	for (const auto &h : free_)
-		add(h);
-	for (const auto &[cluster, nodes] : blocked_)
-		for (const auto &node : nodes)
-			by_node[node].whole = true;
-
-	auto out = std::make_shared<MaskSnapshot>();
-	out->generation = generation_;
-	for (auto &[node, m] : by_node) {
-		m.node = node;
-		std::sort(m.cores.begin(), m.cores.end());
-		m.cores.erase(std::unique(m.cores.begin(), m.cores.end()), m.cores.end());
-		out->masks.push_back(std::move(m));
-	}
-	return out;
+	return masks_.snapshot();
 }
 
 } // namespace sk8::core

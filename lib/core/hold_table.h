@@ -35,55 +35,14 @@
 
 #include "lib/core/cluster_numbers.h"
 #include "lib/core/job.h"
+#include "lib/core/mask_index.h"
 #include "lib/core/pod_key.h"
 
 namespace sk8::core {
 
-// What one pod holds on one node.
-struct Hold {
-	PodKey key;
-	std::string node;
-	std::vector<std::uint16_t> cores; // these cores of the node (Slurm's abstract index)
-	std::uint32_t more_cores = 0;     // and so many others: adopted pods have no cores of their own
-	std::uint64_t memory_mb = 0;
-	bool lost_node = false;           // it was bound there, and etcd from a backup does not know
-
-	bool operator==(const Hold &) const = default;
-};
-
-// A person's word that no process of this pod is left. Its object may say otherwise for
-// ever, so it counts until that object is gone, or until the pod gets a node anew.
-struct Released {
-	PodKey key;
-	static constexpr std::size_t max_by = 255;
-	std::string by; // who, for logs; printable, 1 to max_by bytes
-
-	bool operator==(const Released &) const = default;
-};
-
-// What the saved ledger knows.
-struct Ledger {
-	std::vector<Hold> holds;
-	std::vector<Released> released;
-};
-
 struct HeldBy {
 	Hold hold;
 	bool masked = false; // false: its running job covers it
-};
-
-struct NodeMask {
-	std::string node;
-	std::vector<std::uint16_t> cores; // sorted, each once
-	std::uint32_t more_cores = 0;
-	std::uint64_t memory_mb = 0;
-	bool whole = false;
-};
-
-// Immutable; what sk8_masks_get() hands out.
-struct MaskSnapshot {
-	std::uint64_t generation = 0;
-	std::vector<NodeMask> masks; // by node name
 };
 
 class HoldTable {
@@ -106,6 +65,8 @@ public:
 	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
+	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.
+	bool hold_foreign(Hold hold);
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
 	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing
@@ -117,7 +78,7 @@ public:
 	std::string node_of(const PodKey &key) const; // where it holds something, or empty
 	Ledger ledger(const std::string &cluster) const;
 	Cover cover(const PodKey &key) const;
-	MaskNumbers mask_numbers(const std::string &cluster) const;
+	MaskNumbers mask_numbers(const std::string &cluster);
 	// Another pod whose mask has one of these cores of the node.
 	std::optional<PodKey> masked_by_other(const PodKey &key, const std::string &node,
 					      const std::vector<std::uint16_t> &cores) const;
@@ -145,7 +106,7 @@ public:
 	void restore(Ledger saved);
 	// Nodes of a cluster that are not known to be free of pods: masked as a whole
 	// until its pods have been listed.
-	void block_nodes(const std::string &cluster, std::vector<std::string> nodes);
+	void block_nodes(const std::string &cluster, const std::vector<std::string> &nodes);
 	void unblock_nodes(const std::string &cluster); // at let_masks_go()
 	bool masks_can_go() const;                      // any thread: let_masks_go() has something to do
 
@@ -162,22 +123,14 @@ private:
 	void all_changed();
 	void publish();
 	void leave(const Hold &hold);
-	std::shared_ptr<const MaskSnapshot> build() const;
 
 	mutable std::mutex mutex_;
 	std::unordered_map<std::string, Hold> holds_;       // by cluster/uid
 	std::unordered_map<std::string, Released> released_; // by cluster/uid
 	std::unordered_map<std::string, Running> running_;  // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
-	// Holds that are not covered, cluster/uid: few, while holds_ may be thousands.
-	std::unordered_set<std::string> masked_;
-	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
-	// Masks of holds that are over, and clusters whose nodes are known: until let_masks_go().
-	std::vector<Hold> free_;
-	std::set<std::string> known_;
-	std::uint64_t generation_ = 0;
-	std::atomic<bool> any_{false};
-	std::shared_ptr<const MaskSnapshot> snapshot_; // null: build again
+	MaskIndex masks_; // the holds that are not covered, and what else is masked
+	std::atomic<bool> any_{false}; // masks_ is not empty
 };
 
 } // namespace sk8::core

@@ -17,6 +17,11 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_server.h \
 	lib/core/control_socket.cc \
 	lib/core/control_socket.h \
+	lib/core/foreign_pod.cc \
+	lib/core/foreign_pod.h \
+	lib/core/foreign_pods.cc \
+	lib/core/foreign_pods.h \
+	lib/core/hold.h \
 	lib/core/hold_journal.cc \
 	lib/core/hold_journal.h \
 	lib/core/hold_table.cc \
@@ -36,6 +41,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/lifecycle.h \
 	lib/core/link_state.cc \
 	lib/core/link_state.h \
+	lib/core/mask_index.cc \
+	lib/core/mask_index.h \
 	lib/core/metrics.cc \
 	lib/core/metrics.h \
 	lib/core/metrics_server.cc \

@@ -52,6 +52,17 @@ static void holds(const Scrape &from, Exposition &to)
 	}
 }
 
+static void foreign_pods(const Scrape &from, Exposition &to)
+{
+	for (const ClusterNumbers &c : from.clusters) {
+		if (!c.answered)
+			continue;
+		to.sample({c.cluster, "there"}, real(c.foreign.held - c.foreign.unproved - c.foreign.lost));
+		to.sample({c.cluster, "unproved"}, real(c.foreign.unproved));
+		to.sample({c.cluster, "lost"}, real(c.foreign.lost));
+	}
+}
+
 static void last_events(const Scrape &from, Exposition &to)
 {
 	for (const ClusterNumbers &c : from.clusters)
@@ -108,6 +119,9 @@ const std::vector<MetricRow> &metric_table()
 			 for (const auto &c : f.clusters)
 				 t.sample({c.cluster}, c.answered);
 		 }},
+		{{"slurm_k8s_foreign_pods", gauge, {"cluster", "state"},
+		  "Pods of others that are masked on shared nodes: there, unproved (gone, their kubelet has not reported since) or lost (deleted by force: a person must decide)."},
+		 foreign_pods},
 		{{"slurm_k8s_holds", gauge, {"cluster", "state"},
 		  "Pods that hold cores and memory of nodes: placed (their job runs), leaving (the job has ended, the kubelet has not reported the end of the containers yet) or lost (nobody will report: a person must decide)."},
 		 holds},
@@ -134,8 +148,11 @@ const std::vector<MetricRow> &metric_table()
 		  "Log lines left out because too many were alike."},
 		 [](From, To t) { t.sample({}, real(log_lines_suppressed())); }},
 		{{"slurm_k8s_masked_cores", gauge, {"cluster"},
-		  "Cores that masks keep away from Slurm's jobs, without those of wholly masked nodes."},
+		  "Cores that masks keep away from Slurm's jobs, without those of foreign pods and of wholly masked nodes."},
 		 [](From f, To t) { each_cluster(f, t, [](auto &c) { return c.masks.cores; }); }},
+		{{"slurm_k8s_masked_foreign_cpus", gauge, {"cluster"},
+		  "CPUs (hardware threads) that foreign pods request on shared nodes; each node hides whole cores for its own."},
+		 [](From f, To t) { each_cluster(f, t, [](auto &c) { return real(c.masks.foreign_milli_cpu) / 1000; }); }},
 		{{"slurm_k8s_masked_memory_bytes", gauge, {"cluster"},
 		  "Memory that masks keep away from Slurm's jobs, without that of wholly masked nodes."},
 		 [](From f, To t) { each_cluster(f, t, [](auto &c) { return real(c.masks.memory_mb) * mib; }); }},

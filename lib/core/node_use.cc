@@ -12,7 +12,7 @@ static bool collide(const kube::HostPort &a, const kube::HostPort &b)
 	return a.port == b.port && protocol(a) == protocol(b) && (any(a.ip) || any(b.ip) || a.ip == b.ip);
 }
 
-bool NodeUse::add(const std::string &uid, const std::string &node, const kube::Pod &pod)
+bool NodeUse::add(const std::string &uid, const std::string &node, const std::vector<kube::HostPort> &ports)
 {
 	auto known = where_.find(uid);
 	if (known != where_.end() && known->second == node)
@@ -21,9 +21,9 @@ bool NodeUse::add(const std::string &uid, const std::string &node, const kube::P
 	where_[uid] = node;
 	OfNode &n = nodes_[node];
 	n.pods.insert(uid);
-	for (const auto &p : pod.host_ports)
+	for (const auto &p : ports)
 		n.ports.emplace(p.port, std::make_pair(p, uid));
-	return n.full() || !pod.host_ports.empty();
+	return n.full() || !ports.empty();
 }
 
 bool NodeUse::remove(const std::string &uid)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What pods that we placed use of a node beside cores and memory: host ports and
+// What pods, ours and others', use of a node beside cores and memory: host ports and
 // pod slots (allocatable.pods). Slurm knows neither, the kubelet would refuse the
 // pod; so a node where they are taken is excluded. Engine thread only, no I/O.
 #ifndef SK8_CORE_NODE_USE_H
@@ -19,7 +19,7 @@ class NodeUse {
 public:
 	// The pod of that uid is on the node, with all that it uses there. true: for some
 	// pod the answer of objection() may be another now.
-	bool add(const std::string &uid, const std::string &node, const kube::Pod &pod);
+	bool add(const std::string &uid, const std::string &node, const std::vector<kube::HostPort> &ports);
 	// It is over. The same.
 	bool remove(const std::string &uid);
 	// Allocatable pods of a node; 0: not known, no limit. The same.

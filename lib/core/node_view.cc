@@ -81,6 +81,20 @@ NodeView::Kubelet NodeView::kubelet(const std::string &node) const
 	return it->second->ready ? Kubelet::ready : Kubelet::silent;
 }
 
+NodeView::Sharing NodeView::sharing(const std::string &node) const
+{
+	if (!slurm_.contains(node))
+		return Sharing::no;
+	auto it = kube_.find(node);
+	return it == kube_.end() ? Sharing::unknown : shared(*it->second) ? Sharing::yes : Sharing::no;
+}
+
+std::int64_t NodeView::heartbeat(const std::string &node) const
+{
+	auto it = kube_.find(node);
+	return it == kube_.end() ? 0 : it->second->heartbeat;
+}
+
 std::uint32_t NodeView::threads_per_core(const std::string &node) const
 {
 	auto it = slurm_.find(node);

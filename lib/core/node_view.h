@@ -44,6 +44,11 @@ public:
 	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
 
 	std::uint32_t threads_per_core(const std::string &node) const;
+	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.
+	enum class Sharing { no, yes, unknown };
+	Sharing sharing(const std::string &node) const;
+	// When its kubelet last reported, by the kubelet's clock, seconds since 1970; 0: not known.
+	std::int64_t heartbeat(const std::string &node) const;
 	// Does Kubernetes hear of this node's kubelet?
 	enum class Kubelet { ready, silent, no_node };
 	Kubelet kubelet(const std::string &node) const;

@@ -44,7 +44,7 @@ void PodsController::bind(Entry &e)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
 	if (std::string why = cores_held_by_others(e); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
-	use_changed_ |= use_.add(e.key.uid, e.job->node, *e.pod);
+	use_changed_ |= use_.add(e.key.uid, e.job->node, e.pod->host_ports);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
 		e.binding.since = ports_.timer.now();

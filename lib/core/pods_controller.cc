@@ -24,11 +24,14 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 	// if no list has them any more.
 	const Ledger known = ports_.holds.ledger(settings_.name);
 	for (const Hold &h : known.holds) {
+		if (h.foreign)
+			continue;
 		entry(h.key).binding_unsure = true;
 		entry(h.key).lost_node = h.lost_node;
 	}
 	for (const Released &r : known.released)
-		entry(r.key).declared = r.by;
+		if (!r.foreign)
+			entry(r.key).declared = r.by;
 }
 
 PodsController::Entry &PodsController::entry(const PodKey &key)
@@ -50,7 +53,21 @@ void PodsController::maybe_start()
 	started_ = true;
 	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
 	sync_all(); // whichever list came last
-	// What the lists have told is masked by now, also without a saved ledger.
+	unblock_nodes();
+}
+
+void PodsController::expect_foreign(bool listed)
+{
+	foreign_listed_ = listed;
+	if (started_)
+		unblock_nodes();
+}
+
+// What the lists have told is masked by now, also without a saved ledger.
+void PodsController::unblock_nodes()
+{
+	if (!foreign_listed_)
+		return;
 	ports_.holds.unblock_nodes(settings_.name);
 	ports_.slurm.wake_scheduler();
 }
@@ -136,7 +153,7 @@ void PodsController::sync(const std::string &uid)
 			free_hold(e);
 		use_changed_ |= use_.remove(uid);
 	} else if (e.pod && !e.bound_node.empty()) {
-		use_changed_ |= use_.add(uid, e.bound_node, *e.pod);
+		use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
 		hold_what_runs(e);
 	}
 	if (e.op != Op::none)

@@ -52,11 +52,11 @@ public:
 	void pod_changed(const kube::PodPtr &pod);
 	void pod_removed(const kube::PodPtr &last);
 	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
-	void node_changed(const kube::NodePtr &node);
+	bool node_changed(const kube::NodePtr &node); // true: placing depends on what changed
 	void node_removed(const kube::NodePtr &last);
 
 	// ---- Slurm ----
-	void slurm_nodes(std::vector<SlurmNode> nodes);
+	bool slurm_nodes(std::vector<SlurmNode> nodes); // true: any is another than before
 	// Every job of ours that Slurm knows, of any state.
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs);
 	// From a hook or a scan. seen_at: monotonic time of the hook, for latencies.
@@ -79,6 +79,16 @@ public:
 	// job, lets the object go. Refused while others know better, unless force. The
 	// sentence says what was done. by: who, for log and job; see Released.
 	Result<std::string> release_by_hand(const std::string &uid, const std::string &by, bool force);
+
+	// For what else is on these nodes.
+	const NodeView &nodes() const { return nodes_; }
+	NodeUse &use() { return use_; }
+	void use_changed() { use_changed_ = true; } // host ports or pod slots, by others
+	// Foreign pods have not been listed yet, or have been: before that no node whose state
+	// is not known takes a job. Not called: there are none.
+	void expect_foreign(bool listed);
+	// Writes the ledger; an error is logged once.
+	Result<void> save_journal();
 
 	bool started() const { return started_; } // pods, nodes and jobs have each been listed once
 	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
@@ -153,6 +163,7 @@ private:
 	void sync_unbound();
 	std::string excluded_nodes(const Entry &e);
 	void maybe_start();
+	void unblock_nodes();
 
 	// The one place where something is decided.
 	void sync(const std::string &uid);
@@ -197,7 +208,6 @@ private:
 	std::string cores_held_by_others(const Entry &e) const; // why not to bind, or empty
 	void bind(Entry &e);
 	void place_and_bind();
-	Result<void> save_journal();
 	void protect(Entry &e);
 	void protect_later(Entry &e, Millis delay);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
@@ -241,7 +251,7 @@ private:
 	std::set<std::string> lists_;                    // scheduler names listed once
 	// Not there by a GET; the watch is behind, and tells of their last days yet.
 	std::unordered_set<std::string> vanished_;
-	bool jobs_synced_ = false, started_ = false;
+	bool jobs_synced_ = false, started_ = false, foreign_listed_ = true;
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	std::string unsaved_; // why the ledger could not be saved; empty: it could
 	Millis save_at_{0};   // not tried again before

@@ -111,11 +111,13 @@ void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 		nodes_changed();
 }
 
-void PodsController::node_changed(const kube::NodePtr &node)
+bool PodsController::node_changed(const kube::NodePtr &node)
 {
 	use_changed_ |= use_.set_slots(node->meta.name, node->allocatable_pods);
-	if (nodes_.change(node))
+	const bool placing = nodes_.change(node);
+	if (placing)
 		nodes_changed();
+	return placing;
 }
 
 void PodsController::node_removed(const kube::NodePtr &last)
@@ -138,10 +140,12 @@ void PodsController::nodes_changed()
 
 // ---- Slurm ----
 
-void PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
+bool PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
 {
-	if (nodes_.set_slurm(std::move(nodes)))
+	const bool others = nodes_.set_slurm(std::move(nodes));
+	if (others)
 		nodes_changed();
+	return others;
 }
 
 void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)

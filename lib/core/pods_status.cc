@@ -127,7 +127,29 @@ Json to_json(const Hold &h, bool masked)
 Json to_json(const NodeMask &m)
 {
 	Json out = amounts(m.cores, m.more_cores, m.memory_mb);
+	out.set("foreign_milli_cpu", Json::integer(m.milli_cpu));
 	return out.set("node", m.node).set("whole", Json::boolean(m.whole));
+}
+
+Json to_json(const ForeignNumbers &n)
+{
+	Json out = Json::object();
+	out.set("held", Json::integer(static_cast<std::int64_t>(n.held)));
+	out.set("unproved", Json::integer(static_cast<std::int64_t>(n.unproved)));
+	return out.set("lost", Json::integer(static_cast<std::int64_t>(n.lost)));
+}
+
+Json to_json(const ForeignReport &r)
+{
+	Json out = Json::object();
+	out.set("namespace", r.hold.key.ns).set("name", r.hold.key.name).set("uid", r.hold.key.uid);
+	out.set("node", r.hold.node).set("milli_cpu", Json::integer(r.hold.milli_cpu));
+	out.set("memory_mb", Json::integer(static_cast<std::int64_t>(r.hold.memory_mb)));
+	if (!r.phase.empty())
+		out.set("phase", r.phase);
+	if (!r.why.empty())
+		out.set("why", r.why);
+	return out;
 }
 
 Json to_json(const PodReport &r)

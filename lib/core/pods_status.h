@@ -47,7 +47,16 @@ struct PodReport {
 	std::string why;        // of a mask: why it is still there
 };
 
+// A foreign pod that holds something.
+struct ForeignReport {
+	Hold hold;
+	std::string phase; // Kubernetes' word; empty: only the saved ledger knows of it
+	std::string why;   // it is still held although its object is gone; or empty
+};
+
 Json to_json(const PodNumbers &n);
+Json to_json(const ForeignNumbers &n);
+Json to_json(const ForeignReport &r);
 Json to_json(const PodReport &r);
 Json to_json(const Hold &h, bool masked);
 Json to_json(const NodeMask &m);

@@ -361,15 +361,6 @@ void decode_spec(const Json &spec, Pod &pod)
 	pod.has_resource_claims = spec["resourceClaims"].size() > 0;
 }
 
-bool is_true(const Json &conditions, std::string_view type)
-{
-	bool found = false;
-	conditions.each_item([&](const Json &c) {
-		found = found || (c["type"].str() == type && c["status"].str() == "True");
-	});
-	return found;
-}
-
 } // namespace
 
 std::vector<NodeTerm> decode_node_terms(const Json &terms, std::string &problem)
@@ -432,7 +423,12 @@ Result<NodePtr> decode_node(const Json &object)
 					word(t["value"], max_name, "a taint's value", problem),
 					taint_effect(word(t["effect"], 32, "a taint's effect", problem))});
 	});
-	node->ready = is_true(status["conditions"], "Ready");
+	status["conditions"].each_item([&](const Json &c) {
+		if (c["type"].str() != "Ready")
+			return;
+		node->ready = c["status"].str() == "True";
+		node->heartbeat = seconds(c["lastHeartbeatTime"]);
+	});
 	node->allocatable = decode_resources(status["allocatable"], problem);
 	if (auto pods = node->allocatable.extended.find("pods");
 	    pods != node->allocatable.extended.end()) {

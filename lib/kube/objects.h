@@ -142,6 +142,7 @@ struct Node {
 	bool unschedulable = false;
 	std::vector<Taint> taints;
 	bool ready = false;
+	std::int64_t heartbeat = 0; // of the condition Ready, seconds since 1970 by the kubelet's clock
 	Resources allocatable;
 	std::int64_t allocatable_pods = 0;
 };

@@ -25,8 +25,9 @@ struct sk8_select_hooks {
 	int (*job_test)(SK8_JOB_TEST_PARAMS);
 	/* before the stock call */
 	void (*job_fini)(job_record_t *job_ptr);
-	/* after any stock call that gives jobs other cores or takes them away */
-	void (*usage_changed)(void);
+	/* after any stock call that gives jobs other cores or takes them away, on the nodes of
+	 * this job; NULL: anywhere */
+	void (*usage_changed)(job_record_t *job_ptr);
 	/* after the stock call */
 	void (*nodeinfo_set)(job_record_t *job_ptr);
 	void (*nodeinfo_set_all)(bool renewed);	/* after the stock call */

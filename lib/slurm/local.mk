@@ -18,6 +18,8 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/jobs.c \
 	lib/slurm/layout.c \
 	lib/slurm/locks.c \
+	lib/slurm/mask_table.c \
+	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \
 	lib/slurm/module.c \
 	lib/slurm/nodes.c \

@@ -74,13 +74,14 @@ extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *messa
  * tells of it; once, until this is called again. f may be called for nothing. */
 extern void sk8_watch_shutdown(void (*f)(void));
 
-/* masks.c */
+/* masks.c, mask_table.c */
 extern bool sk8_masks_start(void *stock);
 extern bool sk8_masks_fit(void);	/* what the stock plugin keeps is as our headers say */
 extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS);
 extern void sk8_masks_show(void);
 extern void sk8_masks_nodes_changed(void);	/* node indexes may mean other nodes */
-extern void sk8_masks_usage_changed(void);	/* jobs hold other cores */
+/* jobs hold other cores, on the nodes of this job, or (NULL) anywhere */
+extern void sk8_masks_usage_changed(job_record_t *job_ptr);
 /* under the node write lock: have the masks changed since this was last asked? */
 extern bool sk8_masks_changed(void);
 

@@ -46,7 +46,7 @@ extern r name params \
 	r rc = stock_##name args; \
 \
 	if (hooks) \
-		hooks->usage_changed(); \
+		hooks->usage_changed(NULL); \
 	return rc; \
 }
 SEL_USAGE(FORWARD_USAGE)
@@ -68,7 +68,7 @@ extern int select_p_job_fini(job_record_t *job_ptr)
 		hooks->job_fini(job_ptr);
 	rc = stock_select_p_job_fini(job_ptr);
 	if (hooks)
-		hooks->usage_changed();
+		hooks->usage_changed(job_ptr);
 	return rc;
 }
 
@@ -78,7 +78,7 @@ extern int select_p_select_nodeinfo_set(job_record_t *job_ptr)
 	int rc = stock_select_p_select_nodeinfo_set(job_ptr);
 
 	if (hooks) {
-		hooks->usage_changed();
+		hooks->usage_changed(job_ptr);
 		hooks->nodeinfo_set(job_ptr);
 	}
 	return rc;

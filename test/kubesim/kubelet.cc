@@ -254,6 +254,10 @@ void Kubelet::heartbeat()
 		Reply r = call(node, "PATCH", path + "/" + name, J::make("spec", spec), "application/merge-patch+json");
 		if (r.code == 404)
 			call(node, "POST", path, J::make("metadata", J::make("name", name), "spec", spec));
+		J ready = J::array();
+		ready.append(J::make("type", "Ready", "lastHeartbeatTime", rfc3339(now_s())));
+		call(node, "PATCH", "/api/v1/nodes/" + name + "/status", J::make("status", J::make("conditions", ready)),
+		     "application/strategic-merge-patch+json");
 	}
 	loop_.after_us(10000000, [this] { heartbeat(); });
 }

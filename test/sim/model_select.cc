@@ -61,7 +61,8 @@ static std::vector<bool> hidden_cores(const core::NodeMask &mask, const std::vec
 	for (auto c : mask.cores)
 		if (c < hidden.size())
 			hidden[c] = true;
-	if (const std::uint32_t left = hide_more(hidden, &used, mask.more_cores))
+	const auto of_foreign = static_cast<std::uint32_t>((mask.milli_cpu + 999) / 1000);
+	if (const std::uint32_t left = hide_more(hidden, &used, mask.more_cores + of_foreign))
 		hide_more(hidden, nullptr, left);
 	return hidden;
 }
@@ -82,7 +83,8 @@ std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const s
 		counted -= std::min(counted, j->memory_mb);
 	}
 	if (masks) {
-		for (const auto &mask : masks->masks) {
+		for (const auto &known : masks->masks) {
+			const core::NodeMask &mask = *known;
 			if (mask.node != node)
 				continue;
 			const auto hidden = hidden_cores(mask, n.used);

@@ -281,11 +281,13 @@ std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const
 	if (!masks || (m != Mutant::mask_without_memory && m != Mutant::adoption_masks_nothing))
 		return masks;
 	auto copy = std::make_shared<core::MaskSnapshot>(*masks);
-	for (auto &mask : copy->masks) {
+	for (auto &known : copy->masks) {
+		core::NodeMask mask = *known;
 		if (m == Mutant::mask_without_memory)
 			mask.memory_mb = 0;
 		else
 			mask.more_cores = 0;
+		known = std::make_shared<core::NodeMask>(std::move(mask));
 	}
 	return copy;
 }

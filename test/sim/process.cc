@@ -328,7 +328,7 @@ void Process::turn(const std::function<void()> &f)
 
 static bool covers(const core::NodeMask &m, const core::NodeMask &was)
 {
-	return (m.whole || !was.whole) && m.more_cores >= was.more_cores && m.memory_mb >= was.memory_mb &&
+	return (m.whole || !was.whole) && m.more_cores >= was.more_cores && m.milli_cpu >= was.milli_cpu && m.memory_mb >= was.memory_mb &&
 	       std::ranges::includes(m.cores, was.cores);
 }
 
@@ -345,10 +345,10 @@ void Process::watching_masks(const std::function<void()> &f)
 	if (!before || before == after || hooks != hooks_)
 		return;
 	for (const auto &was : before->masks)
-		if (!after || std::ranges::none_of(after->masks, [&](const core::NodeMask &m) {
-			    return m.node == was.node && covers(m, was);
+		if (!after || std::ranges::none_of(after->masks, [&](const auto &m) {
+			    return m->node == was->node && covers(*m, *was);
 		    }))
-			violation = "I3: a mask of node " + was.node + " goes without slurmctld's locks";
+			violation = "I3: a mask of node " + was->node + " goes without slurmctld's locks";
 }
 
 void Process::post(std::function<void()> f)

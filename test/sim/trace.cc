@@ -193,7 +193,7 @@ private:
 		m.memory_mb = static_cast<std::uint64_t>(a.number("mem"));
 		m.whole = a.has("whole");
 		if (!m.node.empty())
-			masks_->masks.push_back(m);
+			masks_->masks.push_back(std::make_shared<core::NodeMask>(m));
 		slurm_.updated();
 	}
 	void restart()

@@ -187,12 +187,13 @@ static const char *node_name(char *name, size_t size, const struct words *a, lon
 	return name;
 }
 
-/* mask NODE [cores=0-3] [more=N] [mem=MB] [whole=1]: replaces what it had.
+/* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1]: replaces what it had.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
 	long from = number(a, "from", 0), to = number(a, "to", from);
 	struct published *p = calloc(1, sizeof(*p) + MAX_MASKS * sizeof(p->mask[0]));
+	static uint64_t version;
 	size_t n = 0;
 
 	/* only this thread publishes: no lock to read what is in force */
@@ -222,8 +223,10 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.core_count = parse_cores(value(a, "cores", NULL), cores),
 			.cores = cores,
 			.more_cores = number(a, "more", 0),
+			.milli_cpu = number(a, "milli", 0),
 			.memory_mb = number(a, "mem", 0),
 			.whole = number(a, "whole", 0),
+			.version = ++version,
 		};
 		n++;
 	}

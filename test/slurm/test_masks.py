@@ -57,6 +57,29 @@ def test_unpinned_pods_take_cores_that_no_job_holds(cluster):
 	assert not cores_of(cluster, first) & cores_of(cluster, second)
 
 
+def test_cpus_of_foreign_pods_make_whole_cores_beside_those_of_leaving_pods(cluster):
+	cluster.tell("mask", "n1", "cores=7", "milli=2001")
+	assert cluster.node("n1")["CPUAlloc"] == "4"
+	five = cluster.batch("-p", "one", "-n", "5")
+	stays_pending(cluster, five)
+	cluster.run("scancel", str(five))
+	four = cluster.batch("-p", "one", "-n", "4")
+	cluster.becomes(four, "RUNNING")
+	cluster.tell("mask", "n1", "milli=18446744073709551615")
+	assert cluster.node("n1")["CPUAlloc"] == "8"
+
+
+def test_cores_that_are_hidden_move_out_of_the_way_of_each_job_that_starts_or_ends(cluster):
+	cluster.tell("mask", "n1", "milli=2000")
+	jobs = [cluster.batch("-p", "one", "-n", "2") for _ in range(3)]
+	for job in jobs:
+		cluster.becomes(job, "RUNNING")
+	cluster.run("scancel", str(jobs[1]))
+	again = cluster.batch("-p", "one", "-n", "2")
+	cluster.becomes(again, "RUNNING")
+	stays_pending(cluster, cluster.batch("-p", "one", "-n", "1"))
+
+
 def test_more_than_the_node_has_leaves_nothing_and_breaks_nothing(cluster):
 	job = cluster.batch("-p", "one", "-n", "6")
 	cluster.becomes(job, "RUNNING")

@@ -292,6 +292,7 @@ def _kubelet_settings(authority, address, port, cgroup_root):
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 		"cgroupDriver": "cgroupfs", "cgroupRoot": cgroup_root, "failCgroupV1": False, "failSwapOn": False,
 		"nodeStatusUpdateFrequency": "2s",
+		"nodeStatusReportFrequency": "10s",  # with nothing to tell; five minutes otherwise
 		"kubeAPIQPS": 200, "kubeAPIBurst": 400, "eventRecordQPS": 0,
 		# no attach controller runs here, and no test is about a full disk
 		"enableControllerAttachDetach": False,

@@ -46,9 +46,9 @@ TEST_CASE("a hold is masked exactly while no running job covers it")
 	auto m = t.masks();
 	REQUIRE(m);
 	REQUIRE(m->masks.size() == 1);
-	CHECK(m->masks[0].node == "n1");
-	CHECK(m->masks[0].cores == std::vector<std::uint16_t>{2, 3});
-	CHECK(m->masks[0].memory_mb == 10);
+	CHECK(m->masks[0]->node == "n1");
+	CHECK(m->masks[0]->cores == std::vector<std::uint16_t>{2, 3});
+	CHECK(m->masks[0]->memory_mb == 10);
 
 	CHECK(t.release(key(1)) == HoldTable::Cover::masked);
 	t.let_masks_go();
@@ -68,26 +68,26 @@ TEST_CASE("saved holds are masks until their jobs are seen running")
 {
 	HoldTable t;
 	t.restore({.holds = {{key(1), "n1", {0}, 0, 5}, {key(2), "n1", {1}, 0, 5}}, .released = {}});
-	CHECK(t.masks()->masks[0].cores.size() == 2);
+	CHECK(t.masks()->masks[0]->cores.size() == 2);
 	t.job_started(key(1), job(7, {0}));
-	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{1});
+	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{1});
 	t.jobs_running({{key(2), share(job(8, {1}))}}); // the truth: 7 does not run
-	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{0});
+	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0});
 }
 
 TEST_CASE("an adopted pod holds amounts until its job gave it cores")
 {
 	HoldTable t;
 	t.adopt({key(1), "n1", {}, 2, 64});
-	CHECK(t.masks()->masks[0].more_cores == 2);
+	CHECK(t.masks()->masks[0]->more_cores == 2);
 	t.lift(key(1), true);
 	CHECK(t.masks() == nullptr);
 	t.job_started(key(1), job(9, {4, 5}));
 	t.lift(key(1), false);
 	CHECK(t.masks() == nullptr);
 	t.job_ended(key(1), {9, 1000});
-	CHECK(t.masks()->masks[0].more_cores == 0);
-	CHECK(t.masks()->masks[0].cores == std::vector<std::uint16_t>{4, 5});
+	CHECK(t.masks()->masks[0]->more_cores == 0);
+	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{4, 5});
 }
 
 TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
@@ -95,7 +95,7 @@ TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
 	HoldTable t;
 	t.block_nodes("c", {"n1", "n2"});
 	REQUIRE(t.masks());
-	CHECK(t.masks()->masks[1].whole);
+	CHECK(t.masks()->masks[1]->whole);
 	t.unblock_nodes("c");
 	CHECK(t.let_masks_go());
 	CHECK(t.masks() == nullptr);
@@ -127,11 +127,11 @@ TEST_CASE("a mask goes under slurmctld's locks only, however its hold came to an
 		t.unblock_nodes("c");
 	}
 	REQUIRE(t.masks());
-	CHECK(t.masks()->masks[0].node == "n1");
+	CHECK(t.masks()->masks[0]->node == "n1");
 	CHECK(t.masks_can_go());
 	CHECK(t.let_masks_go());
 	CHECK_FALSE(t.masks_can_go());
-	CHECK((!t.masks() || t.masks()->masks[0].node == "n2"));
+	CHECK((!t.masks() || t.masks()->masks[0]->node == "n2"));
 }
 
 TEST_CASE("what is free and still masked belongs to nobody")
@@ -144,6 +144,25 @@ TEST_CASE("what is free and still masked belongs to nobody")
 	CHECK(t.ledger("c").holds.empty());
 	t.restore({});
 	CHECK_FALSE(t.masks());
+}
+
+TEST_CASE("a change on one node leaves the masks of all others as they are")
+{
+	HoldTable t;
+	for (int n = 1; n <= 3; n++)
+		t.adopt({key(n), "n" + std::to_string(n), {0}, 0, 5});
+	const auto before = t.masks();
+	t.adopt({key(4), "n2", {1}, 0, 5});
+	const auto after = t.masks();
+	CHECK(after->generation != before->generation);
+	CHECK(after->masks[0] == before->masks[0]); // the very same
+	CHECK(after->masks[1]->version != before->masks[1]->version);
+	CHECK(after->masks[2] == before->masks[2]);
+	t.release(key(2));
+	CHECK(t.masks()->masks[1]->cores.size() == 2); // until let_masks_go()
+	t.let_masks_go();
+	CHECK(t.masks()->masks[1]->cores == std::vector<std::uint16_t>{1});
+	CHECK(before->masks[1]->cores == std::vector<std::uint16_t>{0});
 }
 
 // Against a plain set: random events, masks compared after each.
@@ -181,7 +200,7 @@ TEST_CASE("masks are holds minus running jobs, whatever the order of events")
 			t.let_masks_go();
 			std::set<int> masked;
 			if (auto m = t.masks())
-				for (auto c : m->masks.at(0).cores)
+				for (auto c : m->masks.at(0)->cores)
 					masked.insert(c);
 			std::set<int> expected;
 			for (int h : held)

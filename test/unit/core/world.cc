@@ -498,8 +498,8 @@ const NodeMask *World::mask(const std::string &node)
 	kept = holds->masks();
 	if (kept)
 		for (const auto &m : kept->masks)
-			if (m.node == node)
-				return &m;
+			if (m->node == node)
+				return m.get();
 	return nullptr;
 }
 

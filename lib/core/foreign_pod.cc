@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/foreign_pod.h"
+
+#include <algorithm>
+
+#include "lib/base/log_limit.h"
+#include "lib/core/lifecycle.h"
+
+namespace sk8::core {
+
+Result<ForeignPodPtr> decode_foreign_pod(const Json &object)
+{
+	auto pod = kube::decode_pod(object);
+	if (!pod)
+		return pod.error();
+	const kube::Pod &p = **pod;
+	if (!p.problem.empty()) // the API server has accepted it: what is understood of it counts
+		log_limited(LogLevel::warning, p.meta.uid, "kube: pod=%s/%s: %s", p.meta.ns.c_str(),
+			    p.meta.name.c_str(), p.problem.c_str());
+	auto out = std::make_shared<ForeignPod>();
+	out->meta.ns = p.meta.ns;
+	out->meta.name = p.meta.name;
+	out->meta.uid = p.meta.uid;
+	out->meta.resource_version = p.meta.resource_version;
+	out->meta.deleting = p.meta.deleting;
+	out->node_name = p.node_name;
+	out->milli_cpu = std::clamp<std::int64_t>(p.request.milli_cpu, 0, kube::max_milli_cpu);
+	out->memory_bytes = std::max<std::int64_t>(p.request.memory_bytes, 0);
+	out->host_ports = p.host_ports;
+	out->grace_seconds = p.meta.deleting ? p.meta.deletion_grace_seconds : p.grace_seconds;
+	out->phase = p.phase;
+	out->over = kubelet_reports_over(p);
+	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
+	return ForeignPodPtr(std::move(out));
+}
+
+} // namespace sk8::core

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A pod that somebody else placed, as far as it takes room on a node: there may be
+// a hundred times as many of them as of pods for Slurm, so little is kept of each.
+#ifndef SK8_CORE_FOREIGN_POD_H
+#define SK8_CORE_FOREIGN_POD_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+struct ForeignPod {
+	kube::Meta meta; // without labels, annotations and finalizers
+	std::string node_name;
+	// What Kubernetes counts for it there, see kube::Pod::request. 1000 = one hardware thread.
+	std::int64_t milli_cpu = 0;
+	std::int64_t memory_bytes = 0;
+	std::vector<kube::HostPort> host_ports;
+	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL
+	std::string phase;
+	bool over = false;               // kubelet_reports_over()
+	// Only the image of a static pod in the API (annotation kubernetes.io/config.mirror): the
+	// kubelet makes and removes it as it likes, whatever the static pod does.
+	bool mirror = false;
+};
+using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
+
+// Errors as decode_pod()'s. Pure, any thread.
+Result<ForeignPodPtr> decode_foreign_pod(const Json &object);
+
+} // namespace sk8::core
+
+#endif

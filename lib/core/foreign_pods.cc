@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/foreign_pods.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+// After its grace, for what the kubelet needs to notice and to clean up.
+static constexpr Millis time_to_clean_up{30'000};
+
+ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use)
+	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use)
+{
+	// Those that a former slurmctld knew: not in the first list means gone.
+	const Ledger known = ports_.holds.ledger(cluster);
+	for (const Hold &h : known.holds) {
+		if (!h.foreign)
+			continue;
+		Entry &e = entries_[h.key.uid];
+		e.key = h.key;
+		e.node = h.node;
+		e.milli_cpu = h.milli_cpu;
+		e.memory_mb = h.memory_mb;
+		by_node_[h.node].insert(h.key.uid);
+	}
+	for (const Released &r : known.released)
+		if (r.foreign) {
+			entries_[r.key.uid].key = r.key;
+			entries_[r.key.uid].declared = r.by;
+		}
+}
+
+Hold ForeignPods::hold_of(const Entry &e) const
+{
+	Hold h;
+	h.key = e.key;
+	h.node = e.node;
+	h.foreign = true;
+	h.milli_cpu = e.milli_cpu;
+	h.memory_mb = e.memory_mb;
+	return h;
+}
+
+// ---- what the watch tells ----
+
+void ForeignPods::replaced(const std::vector<ForeignPodPtr> &pods)
+{
+	std::unordered_set<std::string> listed;
+	for (const auto &pod : pods) {
+		listed.insert(pod->meta.uid);
+		apply(pod);
+	}
+	std::vector<std::string> missing; // vanish() may erase entries
+	for (const auto &[uid, e] : entries_)
+		if (e.gone == Entry::Gone::no && !listed.contains(uid))
+			missing.push_back(uid);
+	for (const auto &uid : missing)
+		vanish(entries_.at(uid), false);
+	synced_ = true;
+}
+
+void ForeignPods::changed(const ForeignPodPtr &pod)
+{
+	apply(pod);
+}
+
+void ForeignPods::removed(const ForeignPodPtr &last)
+{
+	apply(last); // perhaps with the proof
+	if (auto it = entries_.find(last->meta.uid); it != entries_.end())
+		vanish(it->second, !last->mirror);
+}
+
+void ForeignPods::apply(const ForeignPodPtr &pod)
+{
+	if (pod->node_name.empty())
+		return;
+	const auto [it, fresh] = entries_.try_emplace(pod->meta.uid);
+	Entry &e = it->second;
+	e.key = {cluster_, pod->meta.ns, pod->meta.name, pod->meta.uid};
+	e.node = pod->node_name;
+	e.milli_cpu = pod->milli_cpu;
+	// What does not fill a MiB is one: Slurm counts no less.
+	e.memory_mb = static_cast<std::uint64_t>((pod->memory_bytes + (1 << 20) - 1) >> 20);
+	e.grace_seconds = pod->grace_seconds;
+	e.phase = pod->phase;
+	e.mirror = pod->mirror;
+	e.gone = Entry::Gone::no;
+	gone_.erase(it->first);
+	if (pod->over)
+		return free(e, "it has ended");
+	by_node_[e.node].insert(it->first);
+	use_changed_ |= use_.add(it->first, e.node, pod->host_ports);
+	update(e);
+	if (!e.mirror || !fresh)
+		return;
+	std::vector<std::string> replaced; // the kubelet shows a static pod again under another uid
+	for (const auto &uid : gone_)
+		if (const Entry &old = entries_.at(uid); old.mirror && old.node == e.node && old.key.ns == e.key.ns &&
+							 old.key.name == e.key.name)
+			replaced.push_back(uid);
+	for (const auto &uid : replaced)
+		free(entries_.at(uid), "the kubelet shows it anew");
+}
+
+// Holds what it uses, or nothing: on a node that is not shared, or released by hand.
+void ForeignPods::update(Entry &e)
+{
+	if (!nodes_.synced())
+		return; // what the saved ledger says holds until then
+	const auto held = ports_.holds.held_by(e.key);
+	if (held && !held->hold.foreign)
+		return; // of a time when its scheduler was one of ours: that is the pods controller's
+	if (nodes_.sharing(e.node) == NodeView::Sharing::no || !e.declared.empty()) {
+		if (held) {
+			ports_.holds.release(e.key);
+			ports_.journal.free(e.key);
+			journal_changed_ = true;
+			ports_.slurm.wake_scheduler();
+		}
+		return;
+	}
+	const Hold hold = hold_of(e);
+	if (!ports_.holds.hold_foreign(hold))
+		return;
+	ports_.journal.hold(hold);
+	journal_changed_ = true;
+	if (held)
+		ports_.slurm.wake_scheduler(); // it may be less than before
+	log_pod(debug, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
+		static_cast<long long>(e.milli_cpu), static_cast<unsigned long long>(e.memory_mb));
+}
+
+// ---- its end ----
+
+void ForeignPods::vanish(Entry &e, bool seen)
+{
+	if (e.gone != Entry::Gone::no)
+		return;
+	if (!ports_.holds.held(e.key))
+		return forget(e.key.uid); // it takes nothing of a shared node
+	use_changed_ |= use_.remove(e.key.uid);
+	e.gone = seen ? Entry::Gone::seen : Entry::Gone::unseen;
+	e.gone_at = ports_.timer.now();
+	e.heartbeat = nodes_.heartbeat(e.node);
+	gone_.insert(e.key.uid);
+	if (seen)
+		log_pod(error, e.key, 0, "the object of this foreign pod vanished before the kubelet had reported its "
+			"containers gone; what it holds on node %s stays masked", e.node.c_str());
+	else
+		log_pod(info, e.key, 0, "this foreign pod is gone; what it holds on node %s stays masked until the kubelet "
+			"has reported again", e.node.c_str());
+}
+
+// The kubelet, alive after all that the pod had to end in.
+bool ForeignPods::proved_by_kubelet(Entry &e) const
+{
+	const Millis needed = Millis(e.grace_seconds * 1000) + time_to_clean_up;
+	const std::int64_t heartbeat = nodes_.heartbeat(e.node);
+	if (ports_.timer.now() - e.gone_at < needed) {
+		e.heartbeat = heartbeat;
+		return false;
+	}
+	return heartbeat != 0 && heartbeat != e.heartbeat && nodes_.kubelet(e.node) == NodeView::Kubelet::ready;
+}
+
+void ForeignPods::free(Entry &e, const char *why)
+{
+	const auto held = ports_.holds.held_by(e.key);
+	if (held && held->hold.foreign) {
+		ports_.holds.release(e.key);
+		ports_.journal.free(e.key);
+		journal_changed_ = true;
+		ports_.slurm.wake_scheduler();
+		log_pod(debug, e.key, 0, "foreign pod: %s; what it held on node %s is free", why, e.node.c_str());
+	}
+	forget(e.key.uid);
+}
+
+void ForeignPods::forget(const std::string &uid)
+{
+	auto it = entries_.find(uid);
+	if (it == entries_.end())
+		return;
+	use_changed_ |= use_.remove(uid);
+	if (!it->second.declared.empty()) {
+		ports_.holds.forget_release(it->second.key);
+		ports_.journal.free(it->second.key);
+		journal_changed_ = true;
+	}
+	if (auto of = by_node_.find(it->second.node); of != by_node_.end()) {
+		of->second.erase(uid);
+		if (of->second.empty())
+			by_node_.erase(of);
+	}
+	gone_.erase(uid);
+	entries_.erase(it);
+}
+
+// ---- nodes ----
+
+void ForeignPods::node_changed(const std::string &node, bool placing)
+{
+	if (placing)
+		if (auto of = by_node_.find(node); of != by_node_.end())
+			for (const auto &uid : of->second)
+				update(entries_.at(uid));
+	std::vector<std::string> over;
+	for (const auto &uid : gone_)
+		if (Entry &e = entries_.at(uid); e.node == node && e.gone == Entry::Gone::unseen && proved_by_kubelet(e))
+			over.push_back(uid);
+	for (const auto &uid : over)
+		free(entries_.at(uid), "its node's kubelet has reported since");
+}
+
+void ForeignPods::nodes_changed()
+{
+	for (auto &[uid, e] : entries_)
+		if (e.gone == Entry::Gone::no)
+			update(e);
+}
+
+// ---- slurm-k8s ----
+
+ForeignNumbers ForeignPods::numbers() const
+{
+	ForeignNumbers out;
+	for (const auto &[uid, e] : entries_) {
+		if (!ports_.holds.held(e.key))
+			continue;
+		out.held++;
+		out.unproved += e.gone == Entry::Gone::unseen;
+		out.lost += e.gone == Entry::Gone::seen;
+	}
+	return out;
+}
+
+std::string ForeignPods::why_held(const Entry &e) const
+{
+	switch (e.gone) {
+	case Entry::Gone::seen:
+		return "its object vanished before the kubelet had reported its containers gone";
+	case Entry::Gone::unseen:
+		return "it is gone, and the kubelet of node " + e.node + " has not reported since";
+	case Entry::Gone::no:
+		break;
+	}
+	return synced_ ? "" : "Kubernetes has not told yet which pods there are";
+}
+
+std::vector<ForeignReport> ForeignPods::reports(const StatusQuery &query, std::size_t max, std::size_t &more) const
+{
+	std::vector<ForeignReport> out;
+	more = 0;
+	// Without a question only those that need somebody's attention: the rest are the node's daily life.
+	const bool all = !query.node.empty() || !query.pod.empty();
+	for (const auto &[uid, e] : entries_) {
+		if (!query.wants_pod(e.key) || (!query.node.empty() && query.node != e.node) ||
+		    (!all && e.gone == Entry::Gone::no))
+			continue;
+		const auto held = ports_.holds.held_by(e.key);
+		if (!held)
+			continue;
+		if (out.size() < max)
+			out.push_back({held->hold, e.phase, why_held(e)});
+		else
+			more++;
+	}
+	std::ranges::sort(out, {}, [](const ForeignReport &r) {
+		return std::tie(r.hold.node, r.hold.key.ns, r.hold.key.name, r.hold.key.uid);
+	});
+	return out;
+}
+
+std::optional<Result<std::string>> ForeignPods::release_by_hand(const std::string &uid, const std::string &by, bool force)
+{
+	auto it = entries_.find(uid);
+	if (it == entries_.end())
+		return std::nullopt;
+	Entry &e = it->second;
+	const std::string pod = pod_text(e.key, 0);
+	if (!ports_.holds.held(e.key))
+		return Error{pod + " holds nothing"};
+	std::string why_not;
+	if (!synced_)
+		why_not = "Kubernetes has not told yet which pods there are, so it may run";
+	else if (e.gone == Entry::Gone::no && nodes_.kubelet(e.node) == NodeView::Kubelet::ready)
+		why_not = "Kubernetes has it (phase " + e.phase + ") on node " + e.node + ", whose kubelet reports; delete the pod";
+	if (!why_not.empty() && !force)
+		return Error{pod + " is not released: " + why_not + " (--force releases it all the same)"};
+	log_warning("%s: what this foreign pod holds on node %s is released by hand by %s%s%s", pod.c_str(),
+		    e.node.c_str(), by.c_str(), why_not.empty() ? "" : ", though ", why_not.c_str());
+	const std::string done = "what " + pod + " holds on node " + e.node + " is free";
+	if (e.gone != Entry::Gone::no) {
+		free(e, "released by hand");
+		return done;
+	}
+	e.declared = by;
+	const Released word{e.key, by, true};
+	update(e);
+	ports_.holds.remember_release(word);
+	ports_.journal.released(word);
+	journal_changed_ = true;
+	return done;
+}
+
+} // namespace sk8::core

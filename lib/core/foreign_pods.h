@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods on shared nodes that somebody else placed (DaemonSets, static pods, those of
+// kube-scheduler): what they request there is held in the ledger, and so masked in
+// Slurm's scheduling, from the moment the API server tells of them until their end is
+// proved. Unlike our own pods they carry no finalizer of ours, so an object can vanish:
+//
+//   last seen over              nothing of it runs any more: free
+//   vanished before our eyes    by force: nobody will report. Held until the node has
+//                               started anew, or a person says so (slurm-k8s release)
+//   vanished while we were not  most likely the kubelet removed it after its end. Free when
+//   looking (or a mirror pod)   the kubelet reports again after the pod's grace: it stops
+//                               what is not in the API any more
+//
+// Engine thread only, no I/O but through the ports.
+#ifndef SK8_CORE_FOREIGN_PODS_H
+#define SK8_CORE_FOREIGN_PODS_H
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/core/cluster_numbers.h"
+#include "lib/core/foreign_pod.h"
+#include "lib/core/hold_journal.h"
+#include "lib/core/hold_table.h"
+#include "lib/core/node_use.h"
+#include "lib/core/node_view.h"
+#include "lib/core/pods_status.h"
+#include "lib/core/slurm_port.h"
+#include "lib/core/timer_port.h"
+
+namespace sk8::core {
+
+struct ForeignPorts {
+	SlurmPort &slurm;
+	TimerPort &timer;
+	HoldTable &holds;
+	HoldJournal &journal;
+};
+
+class ForeignPods {
+public:
+	// nodes, use: of the pods controller; outlive this.
+	ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use);
+
+	// All there are with a node and of no scheduler of ours; then what becomes of them.
+	void replaced(const std::vector<ForeignPodPtr> &pods);
+	void changed(const ForeignPodPtr &pod);
+	void removed(const ForeignPodPtr &last);
+	// After the NodeView has heard of it. placing: what placing depends on is another now.
+	void node_changed(const std::string &node, bool placing);
+	void nodes_changed(); // of any
+
+	bool synced() const { return synced_; }
+	// True once after lines were written to the journal that should be saved soon; and
+	// once after host ports or pod slots of nodes have become others.
+	bool journal_changed() { return std::exchange(journal_changed_, false); }
+	bool use_changed() { return std::exchange(use_changed_, false); }
+
+	ForeignNumbers numbers() const;
+	std::vector<ForeignReport> reports(const StatusQuery &query, std::size_t max, std::size_t &more) const;
+	// As PodsController's. nullopt: it is no foreign pod that we know.
+	std::optional<Result<std::string>> release_by_hand(const std::string &uid, const std::string &by, bool force);
+
+private:
+	struct Entry {
+		PodKey key;
+		std::string node;
+		std::int64_t milli_cpu = 0;
+		std::uint64_t memory_mb = 0;
+		std::int64_t grace_seconds = 30;
+		std::string phase;
+		bool mirror = false;
+		// No object any more, and no proof of its end.
+		enum class Gone { no, unseen, seen } gone = Gone::no;
+		Millis gone_at{0};
+		std::int64_t heartbeat = 0; // of its node's kubelet, as known when it was too early
+		std::string declared;       // Released::by; empty: nobody did
+	};
+	using Entries = std::unordered_map<std::string, Entry>; // by uid
+
+	Hold hold_of(const Entry &e) const;
+	void apply(const ForeignPodPtr &pod);
+	void update(Entry &e);
+	void vanish(Entry &e, bool seen);
+	void free(Entry &e, const char *why);
+	void forget(const std::string &uid);
+	bool proved_by_kubelet(Entry &e) const;
+	std::string why_held(const Entry &e) const;
+
+	const std::string cluster_;
+	ForeignPorts ports_;
+	const NodeView &nodes_;
+	NodeUse &use_;
+	Entries entries_;
+	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
+	std::unordered_set<std::string> gone_; // uids of entries that are gone
+	bool synced_ = false, journal_changed_ = false, use_changed_ = false;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What pods hold on nodes, as plain values: in memory hold_table.h, on disk
+// hold_journal.h, for Slurm's scheduler mask_index.h.
+#ifndef SK8_CORE_HOLD_H
+#define SK8_CORE_HOLD_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/core/pod_key.h"
+
+namespace sk8::core {
+
+// What one pod holds on one node.
+struct Hold {
+	PodKey key;
+	std::string node;
+	std::vector<std::uint16_t> cores; // these cores of the node (Slurm's abstract index)
+	std::uint32_t more_cores = 0;     // and so many others: adopted pods have no cores of their own
+	std::uint64_t memory_mb = 0;
+	bool lost_node = false;           // it was bound there, and etcd from a backup does not know
+	// Somebody else placed it: no job of ours ever covers it. It has no cores of its own but
+	// milli_cpu (1000 = one hardware thread), of which whole cores are made for all foreign
+	// pods of a node together.
+	bool foreign = false;
+	std::int64_t milli_cpu = 0;
+
+	bool operator==(const Hold &) const = default;
+};
+
+// A person's word that no process of this pod is left. Its object may say otherwise for
+// ever, so it counts until that object is gone, or until the pod gets a node anew.
+struct Released {
+	PodKey key;
+	static constexpr std::size_t max_by = 255;
+	std::string by; // who, for logs; printable, 1 to max_by bytes
+	bool foreign = false;
+
+	bool operator==(const Released &) const = default;
+};
+
+// What the saved ledger knows.
+struct Ledger {
+	std::vector<Hold> holds;
+	std::vector<Released> released;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/mask_index.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sk8::core {
+
+MaskIndex::OfNode &MaskIndex::touch(const std::string &node)
+{
+	snapshot_.reset(); // built when a hook asks: many changes, one build
+	OfNode &of = nodes_[node];
+	of.built.reset();
+	return of;
+}
+
+// Something of this node went.
+void MaskIndex::left(const std::string &node)
+{
+	if (touch(node).none())
+		nodes_.erase(node);
+}
+
+void MaskIndex::put(const std::string &id, const Hold &hold)
+{
+	auto [at, fresh] = where_.try_emplace(id, hold.node);
+	if (!fresh && at->second != hold.node) {
+		drop(id);
+		where_[id] = hold.node;
+	}
+	touch(hold.node).holds[id] = &hold;
+}
+
+void MaskIndex::drop(const std::string &id)
+{
+	auto at = where_.find(id);
+	if (at == where_.end())
+		return;
+	const std::string node = std::move(at->second);
+	where_.erase(at);
+	nodes_.at(node).holds.erase(id);
+	left(node);
+}
+
+void MaskIndex::put_free(const Hold &hold)
+{
+	touch(hold.node).free.push_back(hold);
+	with_free_.insert(hold.node);
+}
+
+void MaskIndex::block(const std::string &cluster, const std::vector<std::string> &nodes)
+{
+	known_.erase(cluster);
+	for (const auto &node : std::exchange(blocked_[cluster], nodes)) {
+		nodes_.at(node).blocked_by.erase(cluster);
+		left(node);
+	}
+	for (const auto &node : nodes)
+		touch(node).blocked_by.insert(cluster);
+	if (nodes.empty())
+		blocked_.erase(cluster);
+}
+
+void MaskIndex::unblock(const std::string &cluster)
+{
+	if (blocked_.contains(cluster))
+		known_.insert(cluster);
+}
+
+bool MaskIndex::let_go()
+{
+	if (!can_go())
+		return false;
+	for (const auto &node : std::exchange(with_free_, {})) {
+		nodes_.at(node).free.clear();
+		left(node);
+	}
+	for (const auto &cluster : std::exchange(known_, {}))
+		block(cluster, {});
+	return true;
+}
+
+void MaskIndex::forget_holds()
+{
+	where_.clear();
+	with_free_.clear();
+	for (auto n = nodes_.begin(); n != nodes_.end();) {
+		const std::string node = n++->first; // left() may erase it
+		nodes_.at(node).holds.clear();
+		nodes_.at(node).free.clear();
+		left(node);
+	}
+}
+
+std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const OfNode &of)
+{
+	auto m = std::make_shared<NodeMask>();
+	auto add = [&m](const Hold &h) {
+		m->cores.insert(m->cores.end(), h.cores.begin(), h.cores.end());
+		m->more_cores += h.more_cores;
+		m->milli_cpu += h.milli_cpu;
+		m->memory_mb += h.memory_mb;
+		m->clusters.insert(h.key.cluster);
+	};
+	for (const auto &[id, hold] : of.holds)
+		add(*hold);
+	for (const Hold &hold : of.free)
+		add(hold);
+	m->node = node;
+	m->whole = !of.blocked_by.empty();
+	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());
+	m->version = ++version_;
+	std::ranges::sort(m->cores);
+	m->cores.erase(std::ranges::unique(m->cores).begin(), m->cores.end());
+	return m;
+}
+
+std::shared_ptr<const MaskSnapshot> MaskIndex::snapshot()
+{
+	if (snapshot_ || nodes_.empty())
+		return snapshot_;
+	auto out = std::make_shared<MaskSnapshot>();
+	out->generation = ++generation_;
+	out->masks.reserve(nodes_.size());
+	for (auto &[node, of] : nodes_) {
+		if (!of.built)
+			of.built = build(node, of);
+		out->masks.push_back(of.built);
+	}
+	return snapshot_ = std::move(out);
+}
+
+} // namespace sk8::core

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Which holds are masks, node by node, and the immutable snapshot of them that hooks
+// read. A change costs what is on its node, not what there is on all: the masks of the
+// other nodes are shared with the snapshot before.
+//
+// Not thread safe: HoldTable's mutex.
+#ifndef SK8_CORE_MASK_INDEX_H
+#define SK8_CORE_MASK_INDEX_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/core/hold.h"
+
+namespace sk8::core {
+
+// What Slurm's jobs are kept away from on one node.
+struct NodeMask {
+	std::string node;
+	std::vector<std::uint16_t> cores; // sorted, each once
+	std::uint32_t more_cores = 0;
+	std::int64_t milli_cpu = 0;       // of foreign pods, together; 1000 = one hardware thread
+	std::uint64_t memory_mb = 0;
+	bool whole = false;
+	std::set<std::string> clusters;   // whose pods these are; normally one
+	std::uint64_t version = 0;        // another number = another content; never used twice
+};
+
+// Immutable; what sk8_masks_get() hands out.
+struct MaskSnapshot {
+	std::uint64_t generation = 0;
+	std::vector<std::shared_ptr<const NodeMask>> masks; // by node name
+};
+
+class MaskIndex {
+public:
+	// This hold is a mask, or has changed. It must stay where it is until drop().
+	void put(const std::string &id, const Hold &hold);
+	void drop(const std::string &id);
+	bool contains(const std::string &id) const { return where_.contains(id); }
+
+	// A mask of a hold that is over: until let_go().
+	void put_free(const Hold &hold);
+	// Masks as a whole; replaces what this cluster had.
+	void block(const std::string &cluster, const std::vector<std::string> &nodes);
+	// At let_go().
+	void unblock(const std::string &cluster);
+	bool can_go() const { return !with_free_.empty() || !known_.empty(); }
+	bool let_go(); // true if there were any
+
+	bool empty() const { return nodes_.empty(); }
+	// All masks of a node that f wants; f(id, hold) returns false to go on.
+	template <class F>
+	const Hold *find(const std::string &node, F f) const
+	{
+		auto n = nodes_.find(node);
+		if (n != nodes_.end())
+			for (const auto &[id, hold] : n->second.holds)
+				if (f(*hold))
+					return hold;
+		return nullptr;
+	}
+	std::shared_ptr<const MaskSnapshot> snapshot(); // null if empty
+	void forget_holds(); // all but block()
+
+private:
+	struct OfNode {
+		std::unordered_map<std::string, const Hold *> holds; // by cluster/uid
+		std::vector<Hold> free;
+		std::set<std::string> blocked_by; // clusters
+		std::shared_ptr<const NodeMask> built; // null: to be built
+		bool none() const { return holds.empty() && free.empty() && blocked_by.empty(); }
+	};
+	OfNode &touch(const std::string &node);
+	void left(const std::string &node);
+	std::shared_ptr<const NodeMask> build(const std::string &node, const OfNode &of);
+
+	std::map<std::string, OfNode> nodes_; // those with a mask
+	std::unordered_map<std::string, std::string> where_; // cluster/uid -> node
+	std::set<std::string> with_free_;                     // nodes
+	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
+	std::set<std::string> known_; // clusters to be unblocked at let_go()
+	std::uint64_t version_ = 0, generation_ = 0;
+	std::shared_ptr<const MaskSnapshot> snapshot_; // null: to be built
+};
+
+} // namespace sk8::core
+
+#endif

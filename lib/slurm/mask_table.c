@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* mask_table.c - see there */
+#include <dlfcn.h>
+#include "lib/slurm/mask_table.h"
+#include "lib/slurm/sizes.h"
+
+static part_res_record_t **part_usage;	/* &select_part_record of the stock plugin */
+static void (*rebuild_rows)(part_res_record_t *parts);
+
+static struct {
+	const struct sk8_masks *masks;	/* ours to put */
+	struct sk8_masked *entries;	/* as many */
+	bool stale;			/* node indexes may mean other nodes */
+	uint64_t shown;			/* generation of the last sk8_masks_changed() */
+	bool shown_any;
+} table;
+
+/* Another number: jobs hold other cores there. Of all nodes together, and of each. */
+static struct {
+	uint64_t all;
+	uint64_t *node;
+	int nodes;
+} usage;
+
+extern bool sk8_mask_table_start(void *stock)
+{
+	part_usage = dlsym(stock, "select_part_record");
+	rebuild_rows = SK8_REBUILD_ROWS(stock);
+	return part_usage && rebuild_rows;
+}
+
+extern bool sk8_mask_table_fits(void)
+{
+	return !*part_usage || sk8_is_sized(*part_usage, sizeof(**part_usage));
+}
+
+/* ---- what has changed --------------------------------------------------------- */
+
+extern void sk8_masks_nodes_changed(void)
+{
+	table.stale = true;
+	usage.all++;
+	xfree(usage.node);
+	usage.nodes = 0;
+}
+
+extern void sk8_masks_usage_changed(job_record_t *job_ptr)
+{
+	bitstr_t *held;
+
+	if (!usage.node) {
+		usage.node = xcalloc(node_record_count + 1, sizeof(*usage.node));
+		usage.nodes = node_record_count;
+	}
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !job_ptr->job_resrcs ||
+	    !(held = job_ptr->job_resrcs->node_bitmap) || (bit_size(held) > usage.nodes)) {
+		usage.all++;
+		return;
+	}
+	for (int k = bit_ffs(held), last = bit_fls(held); (k >= 0) && (k <= last); k++)
+		if (bit_test(held, k))
+			usage.node[k]++;
+}
+
+static uint64_t epoch(int node_inx)
+{
+	return usage.all + ((node_inx < usage.nodes) ? usage.node[node_inx] : 0);
+}
+
+extern bool sk8_masks_changed(void)
+{
+	const struct sk8_masks *masks = sk8_masks_get();
+	bool any = masks, changed;
+	uint64_t generation = any ? masks->generation : 0;
+
+	if (masks)
+		sk8_masks_put(masks);
+	changed = (any != table.shown_any) || (generation != table.shown);
+	table.shown_any = any;
+	table.shown = generation;
+	return changed;
+}
+
+/* ---- the table ------------------------------------------------------------------ */
+
+static void forget_entries(struct sk8_masked *entries, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		FREE_NULL_BITMAP(entries[k].cores);
+	xfree(entries);
+}
+
+/* What was known of each mask that is still the same. Both are sorted by name. */
+static void take_over(struct sk8_masked *entries, const struct sk8_masks *masks)
+{
+	size_t old = 0;
+
+	for (size_t k = 0; table.masks && !table.stale && (k < masks->count); k++) {
+		const struct sk8_mask *mask = &masks->mask[k];
+		int order = -1;
+
+		while ((old < table.masks->count) &&
+		       ((order = strcmp(table.masks->mask[old].node, mask->node)) < 0))
+			old++;
+		if (order || (old == table.masks->count))
+			continue;
+		entries[k].node_inx = table.entries[old].node_inx;
+		if (table.masks->mask[old].version == mask->version) {
+			entries[k].cores = table.entries[old].cores;
+			entries[k].cores_epoch = table.entries[old].cores_epoch;
+			table.entries[old].cores = NULL;
+		}
+	}
+}
+
+extern struct sk8_masked *sk8_masks_table(size_t *count)
+{
+	const int unknown = -2;
+	const struct sk8_masks *masks = sk8_masks_get();
+	struct sk8_masked *entries = NULL;
+
+	*count = masks ? masks->count : 0;
+	if (masks && table.masks && !table.stale &&
+	    (table.masks->generation == masks->generation)) {
+		sk8_masks_put(masks);
+		return table.entries;
+	}
+	if (masks) {
+		entries = xcalloc(masks->count + 1, sizeof(*entries));
+		for (size_t k = 0; k < masks->count; k++)
+			entries[k].node_inx = unknown;
+		take_over(entries, masks);
+		for (size_t k = 0; k < masks->count; k++) {
+			node_record_t *node_ptr;
+
+			entries[k].mask = &masks->mask[k];
+			if (entries[k].node_inx != unknown)
+				continue;
+			node_ptr = find_node_record((char *) masks->mask[k].node);
+			entries[k].node_inx = node_ptr ? (int) node_ptr->index : -1;
+		}
+	}
+	if (table.masks) {
+		forget_entries(table.entries, table.masks->count);
+		sk8_masks_put(table.masks);
+	}
+	table.masks = masks;
+	table.entries = entries;
+	table.stale = false;
+	return entries;
+}
+
+/* ---- which cores ------------------------------------------------------------------ */
+
+extern void sk8_add_used_cores(bitstr_t *cores, int node_inx)
+{
+	rebuild_rows(*part_usage);
+	for (part_res_record_t *part = *part_usage; part; part = part->next)
+		for (int r = 0; part->row && (r < part->num_rows); r++)
+			if (part->row[r].row_bitmap && part->row[r].row_bitmap[node_inx])
+				bit_or(cores, part->row[r].row_bitmap[node_inx]);
+}
+
+/* Hide so many more of the cores that are not in avoid, from the last one down:
+ * Slurm takes the first ones first, so the choice moves as little as can be. */
+static uint32_t hide_more(bitstr_t *cores, const bitstr_t *avoid, uint32_t more)
+{
+	for (int k = bit_size(cores) - 1; more && (k >= 0); k--) {
+		if (bit_test(cores, k) || (avoid && bit_test((bitstr_t *) avoid, k)))
+			continue;
+		bit_set(cores, k);
+		more--;
+	}
+	return more;
+}
+
+/* Cores that this mask hides besides those that it names. Foreign pods' CPUs make whole
+ * cores together: 1 CPU of Kubernetes is one hardware thread. */
+static uint32_t unnamed_cores(const struct sk8_mask *mask, const node_record_t *node_ptr)
+{
+	const uint64_t milli_per_core = 1000 * (uint64_t) MAX(node_ptr->tpc, 1);
+	const uint64_t of_foreign = mask->milli_cpu / milli_per_core +
+		!!(mask->milli_cpu % milli_per_core);
+
+	return MIN(mask->more_cores + of_foreign, node_ptr->tot_cores);
+}
+
+static bitstr_t *choose_cores(const struct sk8_masked *entry)
+{
+	const struct sk8_mask *mask = entry->mask;
+	node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
+	uint32_t more = unnamed_cores(mask, node_ptr), left;
+	bitstr_t *cores = bit_alloc(node_ptr->tot_cores), *used;
+
+	if (mask->whole) {
+		bit_set_all(cores);
+		return cores;
+	}
+	for (uint32_t k = 0; k < mask->core_count; k++)
+		if (mask->cores[k] < node_ptr->tot_cores)
+			bit_set(cores, mask->cores[k]);
+	if (!more)
+		return cores;
+	used = bit_alloc(node_ptr->tot_cores);
+	/* a specialised core is nobody's: it cannot stand for a pod's */
+	if (node_ptr->node_spec_bitmap) {
+		bit_or_not(used, node_ptr->node_spec_bitmap);
+	}
+	sk8_add_used_cores(used, entry->node_inx);
+	/* overcommitted: hide cores in use too, so that none becomes free too early */
+	if ((left = hide_more(cores, used, more)))
+		(void) hide_more(cores, NULL, left);
+	bit_free(used);
+	return cores;
+}
+
+extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
+{
+	const struct sk8_mask *mask = entry->mask;
+	const bool moves = (mask->more_cores || mask->milli_cpu) && !mask->whole;
+	const uint64_t now = epoch(entry->node_inx);
+
+	if (moves && (entry->cores_epoch != now))
+		FREE_NULL_BITMAP(entry->cores);
+	if (!entry->cores) {
+		entry->cores = choose_cores(entry);
+		entry->cores_epoch = now;
+	}
+	return entry->cores;
+}
+
+extern uint64_t sk8_hidden_memory(const struct sk8_masked *entry, uint64_t counted)
+{
+	node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
+	uint64_t all = node_ptr->real_memory - node_ptr->mem_spec_limit;
+
+	if (all <= counted)
+		return 0;
+	if (entry->mask->whole)
+		return all - counted;
+	return MIN(entry->mask->memory_mb, all - counted);
+}

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Foreign pods: what others placed on a shared node is kept away from Slurm's jobs, until its last process is gone."""
+import pytest
+from command import status, tool
+from stands.waiting import wait_for
+
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
+GRACE = 4
+
+
+def foreign(stand, name, command=POLITE, cpu="1", memory="16Mi", node="n1", **more):
+	"""A pod that no scheduler of ours sees: it has its node from the beginning, as those of a DaemonSet have soon."""
+	return stand.pod(name, command, cpu=cpu, memory=memory, schedulerName="default-scheduler", nodeName=node, **more)
+
+
+def masked(stand, node="n1"):
+	"""What `slurm-k8s status --node` tells of its foreign pods, by name."""
+	return {pod["name"]: pod for pod in status(stand, "--node", node)["clusters"][0]["foreign"]}
+
+
+def wait_masked(stand, *names, node="n1"):
+	return wait_for(f"masks of {names}", lambda: set(masked(stand, node)) == set(names) and masked(stand, node), 30)
+
+
+def allocated(stand, node="n1"):
+	text = stand.scontrol("-o", "show", "node", node)
+	return tuple(int(text.split(f" {key}=")[1].split()[0]) for key in ("CPUAlloc", "AllocMem"))
+
+
+def test_foreign_pod_keeps_cores_and_memory_from_slurms_jobs_until_it_has_ended(stand):
+	pod = foreign(stand, "monitor", "sleep 8; exit 3", cpu="2500m", memory="6Gi")
+	wait_masked(stand, "monitor")
+	beside = stand.batch(5)  # three of the eight cores are the pod's
+	beside.wait("RUNNING")
+	wide = stand.batch(6, options=("-t", "60"))
+	big = stand.batch(1, options=("--mem", "12000"))
+	whole = stand.batch(1, options=("--exclusive",))
+	stand.scheduled()
+	assert [job.state for job in (wide, big, whole)] == ["PENDING"] * 3
+	assert allocated(stand) == (8, 100 + 6 * 1024)
+	beside.cancel()
+	pod.wait_phase("Failed")
+	stopped = pod.runs()[0].stop
+	wide.wait("RUNNING")
+	assert wide.wait_started() > stopped
+	big.wait("RUNNING")
+
+
+def test_foreign_pods_of_a_node_make_whole_cores_together(stand):
+	for number in range(5):
+		foreign(stand, f"agent{number}", cpu="150m")
+	wait_masked(stand, *(f"agent{number}" for number in range(5)))
+	seven = stand.batch(7)
+	seven.wait("RUNNING")
+	assert allocated(stand)[0] == 8
+
+
+def test_deleted_foreign_pod_gives_nothing_back_before_its_container_is_gone(stand):
+	pod = foreign(stand, "stubborn", STUBBORN, cpu="8", grace=GRACE)
+	pod.wait_running()
+	wait_masked(stand, "stubborn")
+	rival = stand.batch(8)
+	stand.scheduled()
+	assert rival.state == "PENDING"
+	pod.delete()
+	pod.wait_gone()
+	rival.wait("RUNNING")
+	assert rival.wait_started() > pod.runs()[0].stop
+	assert not masked(stand)
+
+
+def test_foreign_pod_deleted_by_force_holds_on_until_a_person_says_that_it_is_gone(stand):
+	pod = foreign(stand, "forced", STUBBORN, cpu="8", grace=GRACE)
+	pod.wait_running()
+	wait_masked(stand, "forced")
+	pod.delete(now=True)
+	pod.wait_gone()
+	told = wait_for("the reason", lambda: masked(stand)["forced"].get("why"), 30)
+	assert "vanished before the kubelet had reported" in told
+	rival = stand.batch(8)
+	stand.scheduled()
+	assert rival.state == "PENDING"
+	assert "is free" in tool(stand, "release", "default/forced")
+	rival.wait("RUNNING")
+
+
+def test_pod_for_slurm_waits_for_a_foreign_pod(stand):
+	first = foreign(stand, "first", "sleep 6", cpu="7")
+	wait_masked(stand, "first")
+	pod = stand.pod("second", cpu="2", node="n1")
+	pod.wait_job("PENDING")
+	stand.scheduled()
+	assert pod.job()["JobState"] == "PENDING"
+	pod.wait_phase("Succeeded")
+	assert pod.runs()[0].start > first.runs()[0].stop
+
+
+def test_foreign_pods_stay_masked_when_slurmctld_dies_and_the_api_server_is_away(stand):
+	pod = foreign(stand, "steady", cpu="8")
+	pod.wait_running()
+	wait_masked(stand, "steady")
+
+	def saved():
+		with open(f"{stand.folder}/slurm/state/slurm-k8s.stand.ledger", encoding="utf-8") as file:
+			return pod.uid in file.read()
+	wait_for("the saved ledger", saved, 10)
+	with stand.paused("apiserver"):
+		stand.restart_slurmctld()
+		rival = stand.batch(8)
+		stand.scheduled()
+		assert rival.state == "PENDING"
+		assert allocated(stand)[0] == 8
+	stand.scheduled()
+	assert rival.state == "PENDING"
+	pod.delete()
+	rival.wait("RUNNING")
+	assert rival.wait_started() > pod.runs()[0].stop
+
+
+@pytest.mark.slow
+def test_foreign_pod_that_ended_while_slurmctld_was_down_is_free_once_its_kubelet_has_reported(stand):
+	pod = foreign(stand, "gone", cpu="8", grace=1)
+	pod.wait_running()
+	wait_masked(stand, "gone")
+	stand.cluster("stop", "slurmctld")
+	pod.delete()
+	pod.wait_gone()
+	stand.cluster("start", "slurmctld")
+	wait_for("the reason", lambda: "has not reported since" in masked(stand)["gone"].get("why", ""), 30)
+	rival = stand.batch(8)
+	stand.scheduled()
+	assert rival.state == "PENDING"
+	rival.wait("RUNNING", seconds=150)  # kubelets of stands report every ten seconds
+
+
+def test_foreign_pods_on_a_node_that_is_not_shared_are_no_business_of_slurm(stand):
+	path = "/api/v1/nodes/n2"
+	foreign(stand, "elsewhere", cpu="8", node="n2").wait_running()
+	wait_masked(stand, "elsewhere", node="n2")
+	stand.api.patch(path, {"metadata": {"labels": {"slurm-k8s.io/shared": "false"}}})
+	try:
+		wait_for("no mask", lambda: allocated(stand, "n2")[0] == 0, 30)
+	finally:
+		stand.api.patch(path, {"metadata": {"labels": {"slurm-k8s.io/shared": "true"}}})
+	wait_for("a mask", lambda: allocated(stand, "n2")[0] == 8, 30)
