@@ -45,8 +45,8 @@ def words(line):
 
 
 class Cluster:
-	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None):
-		"""other: a folder with plugins that take the place of those that were built."""
+	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None, env=None):
+		"""other: a folder with plugins that take the place of those that were built. env: more of it, for slurmctld."""
 		self.folder = tempfile.mkdtemp(prefix="sk8slurm-", dir="/tmp")
 		os.rmdir(self.folder)
 		stand.prepare_folder(self.folder)
@@ -58,12 +58,12 @@ class Cluster:
 		# 26.05 asks no select plugin to save its state when it ends
 		self.tells_shutdown = not has_external(self.release)
 		try:
-			self.start(scripted, plugin, conf, other)
+			self.start(scripted, plugin, conf, other, env or {})
 		except BaseException:
 			self.down()
 			raise
 
-	def start(self, scripted, plugin, conf, other):
+	def start(self, scripted, plugin, conf, other, env):
 		self.slurm.munge()
 		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, backup=False, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[conf]))
@@ -75,7 +75,7 @@ class Cluster:
 			shutil.copy(double, os.path.join(self.folder, "inst", "libsk8core.so.0"))
 		if other:
 			shutil.copytree(other, os.path.join(self.folder, "inst"), dirs_exist_ok=True)
-		self.slurm.controller({"SLURM_K8S_TEST_SOCKET": self.socket})
+		self.slurm.controller({"SLURM_K8S_TEST_SOCKET": self.socket, **env})
 		for name in self.nodes:
 			self.slurm.daemon(f"slurmd-{name}").start(["slurmd", "-D", "-N", name], self.slurm.env)
 		self.slurm.wait_nodes(self.nodes)

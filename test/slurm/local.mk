@@ -25,6 +25,8 @@ EXTRA_DIST += \
 	test/slurm/conftest.py \
 	test/slurm/test_adoption.py \
 	test/slurm/release \
+	test/slurm/job_test_clock.c \
+	test/slurm/test_cost.py \
 	test/slurm/test_external.py \
 	test/slurm/test_guard.py \
 	test/slurm/test_hooks.py \

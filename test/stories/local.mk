@@ -20,6 +20,7 @@ EXTRA_DIST += \
 	test/stories/test_check.py \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
+	test/stories/test_foreign.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
 	test/stories/test_nodes.py \

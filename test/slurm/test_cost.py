@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What masks cost Slurm's scheduler, with a thousand nodes of which half are masked."""
+import os
+import statistics
+import subprocess
+
+import pytest
+from conftest import Cluster
+from stands.waiting import wait_for
+
+NODES, ROUNDS, JOBS = 1000, 4, 40
+MOST = {"22.05": 1.25, "24.11": 1.25, "26.05": 1.5}  # times what stock Slurm takes
+CONF = f"""PartitionName=wide Nodes=c[1-{NODES}] Default=NO
+SuspendProgram=/bin/true
+ResumeProgram=/bin/true
+SuspendTime=1000000
+ResumeTimeout=3600
+"""
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@pytest.fixture(name="wide", scope="module")
+def wide_cluster(tmp_path_factory):
+	"""Nodes that are in the cloud: Slurm gives them to jobs although no slurmd is there yet."""
+	folder = tmp_path_factory.mktemp("clock")
+	library, times = str(folder / "job_test_clock.so"), str(folder / "times")
+	subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "job_test_clock.c")], check=True)
+	nodes = f"NodeName=c[1-{NODES}] State=CLOUD\n"
+	cluster = Cluster(nodes=["n1"], conf=nodes + CONF, env={"LD_PRELOAD": library, "SK8_JOB_TEST_CLOCK": times})
+	cluster.times = times
+	try:
+		yield cluster
+	finally:
+		cluster.down()
+
+
+def measured(cluster):
+	"""Microseconds of each RUN_NOW call while jobs start: whole calls of our plugin, and of Slurm's own in them."""
+	if os.path.exists(cluster.times):
+		os.unlink(cluster.times)
+	jobs = [cluster.batch("-p", "wide", "-n", "2", "--mem=100") for _ in range(JOBS)]
+	wait_for("all jobs to start", lambda: all(cluster.show(job)["JobState"] in ("CONFIGURING", "RUNNING") for job in jobs), 60)
+	with open(cluster.times, encoding="utf-8") as file:
+		lines = [line.split() for line in file]
+	return {whose: [int(took) / 1000 for name, mode, took in lines if name == whose and mode == "0"] for whose in ("ours", "stock")}
+
+
+def test_masks_of_half_of_a_thousand_nodes_cost_a_quarter_of_a_job_test_at_most(wide):
+	free, masked = [], []
+	measured(wide)  # the first calls fill caches
+	for _ in range(ROUNDS):
+		wide.tell("unmask")
+		free += measured(wide)["stock"]
+		wide.tell("mask", "c", "from=1", f"to={NODES // 2}", "milli=2500", "mem=1000")
+		masked += measured(wide)["ours"]
+	assert min(len(free), len(masked)) >= ROUNDS * JOBS
+	ratio = statistics.median(masked) / statistics.median(free)
+	most = MOST[wide.release[:5]]
+	print(f"job_test, {NODES} nodes, {NODES // 2} masked, {len(masked)} calls: {statistics.median(masked):.0f} us, stock without masks "
+		f"{statistics.median(free):.0f} us, ratio {ratio:.2f} (at most {most}); p99 {statistics.quantiles(masked, n=100)[98]:.0f} and "
+		f"{statistics.quantiles(free, n=100)[98]:.0f} us")
+	assert ratio <= most
