@@ -5,6 +5,7 @@ There is no init in it: packages start nothing (policy-rc.d), what systemd would
 network with this host.
 """
 import os
+import platform
 import subprocess
 
 from stands.build import TOP
@@ -38,9 +39,21 @@ PartitionName=batch Nodes={node} Default=YES DefMemPerCPU=100
 PID_FILES = {"slurmctld": "/run/slurmctld.pid", "slurmd": "/run/slurmd.pid", "munged": "/run/munge/munged.pid"}
 
 
+SCRIPT = os.path.join(TOP, "script/debian-root")
+
+
+def releases():
+	"""Of Debian, oldest first."""
+	return [line.split()[0] for line in subprocess.run([SCRIPT, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+
+
+def is_host(release):
+	return platform.freedesktop_os_release().get("VERSION_ID") == release
+
+
 class Machine:
 	def __init__(self, release):
-		self.process = subprocess.Popen([os.path.join(TOP, "script/debian-root"), "--bare", release, "sh", "-c",
+		self.process = subprocess.Popen([SCRIPT, "--bare", release, "sh", "-c",
 			"mount -t tmpfs tmpfs /run && mkdir -p /run/lock && printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d &&"
 			" chmod +x /usr/sbin/policy-rc.d && echo up && exec sleep infinity"],
 			stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """An administrator's day: Debian's own Slurm, our packages beside it, a pod, an upgrade, and a Slurm as before.
 
-In a bare Debian (machine.py), against kubesim on this host. As root: /usr/bin/python3 -m pytest test/packages
+In a bare Debian of each release (machine.py), against kubesim on this host. As root: /usr/bin/python3 -m pytest test/packages
 """
 import os
 import shutil
@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 from bench.load import PODS, pod
-from machine import Machine
+from machine import SCRIPT, Machine, is_host, releases
+from made import packages
 from stands import reserve
 from stands.api import Api
 from stands.build import TOP
@@ -57,9 +58,20 @@ def fixture_cluster(tmp_path, build):
 	subprocess.run([os.path.join(TOP, "test/kubesim/down"), str(tmp_path / "kubesim")], check=False)
 
 
+@pytest.fixture(name="release", params=releases(), ids=lambda release: f"debian-{release}")
+def fixture_release(request):
+	return request.param
+
+
+@pytest.fixture(name="debs")
+def fixture_debs(release):
+	"""For the Slurm of that Debian, built in it."""
+	return packages("deb", () if is_host(release) else (SCRIPT, release))
+
+
 @pytest.fixture(name="machine")
-def fixture_machine(tmp_path):
-	machine = Machine("12")
+def fixture_machine(tmp_path, release):
+	machine = Machine(release)
 	machine.configure_ports = reserve.ports(str(tmp_path), 2)
 	yield machine
 	machine.close()
