@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -42,6 +43,15 @@ STORY = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def own_tmp(monkeypatch):
+	"""Demos of other runs make their folders elsewhere. Names of sockets are in it: it must be short."""
+	with tempfile.TemporaryDirectory(prefix="sk8-", dir="/tmp") as folder:
+		os.chmod(folder, 0o755)  # jobs' users
+		monkeypatch.setenv("TMPDIR", folder)
+		yield
+
+
 def start(*options):
 	"""script/demo in a process group of its own; standard output is a pipe."""
 	return subprocess.Popen([DEMO, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1,
@@ -60,9 +70,8 @@ def processes_of(folder):
 	return found
 
 
-def folder_of_next_stand():
-	"""Call it before and after; the difference is the demo's."""
-	return set(glob.glob(os.path.join(os.environ.get("TMPDIR", "/tmp"), "slurm-k8s.*")))
+def stands_left():
+	return set(glob.glob(os.path.join(os.environ["TMPDIR"], "slurm-k8s.*")))
 
 
 def check_story(text):
@@ -73,16 +82,14 @@ def check_story(text):
 
 @pytest.mark.parametrize("options", [[], ["--real"]], ids=["kubesim", "real"])
 def test_newcomer_sees_the_pod_wait_start_and_end_in_slurm_and_nothing_is_left(options):
-	before = folder_of_next_stand()
 	demo = start(*options)
 	text = demo.communicate(timeout=900)[0]
 	assert demo.returncode == 0, text
 	check_story(text)
-	assert folder_of_next_stand() - before == set()
+	assert stands_left() == set()
 
 
 def test_ctrl_c_in_the_middle_stops_everything():
-	before = folder_of_next_stand()
 	demo = start()
 	told = []
 	for line in demo.stdout:
@@ -90,13 +97,13 @@ def test_ctrl_c_in_the_middle_stops_everything():
 		if "pod/hello created" in line:
 			break
 	assert demo.poll() is None, "".join(told)
-	stands = folder_of_next_stand() - before
+	stands = stands_left()
 	running = [folder for folder in stands if processes_of(folder)]
 	assert running
 	os.killpg(demo.pid, signal.SIGINT)
 	demo.communicate(timeout=120)
 	assert demo.returncode == 130
-	assert folder_of_next_stand() - before == set()
+	assert stands_left() == set()
 	assert [p for folder in stands for p in processes_of(folder)] == []
 
 

@@ -24,7 +24,6 @@ other-plugins: lib/core/libsk8core.la
 EXTRA_DIST += \
 	test/slurm/conftest.py \
 	test/slurm/test_adoption.py \
-	test/slurm/release \
 	test/slurm/job_test_clock.c \
 	test/slurm/test_cost.py \
 	test/slurm/test_external.py \

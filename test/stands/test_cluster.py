@@ -17,6 +17,8 @@ from stands.process import Daemon, processes_of
 from stands.waiting import wait_for
 
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Seconds that nobody else on this host sleeps, another run of this suite included.
+FOREVER = str(10 ** 7 + os.getpid())
 CLUSTER = os.path.join(TEST, "cluster")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a stand needs root")
@@ -82,8 +84,8 @@ def test_down_leaves_nothing_of_running_jobs_and_pods(folders):
 	api = Api(env["KUBECONFIG"])
 	marker = os.path.join(folder, "marker")
 	slurm(env, "sbatch", "-D", "/", "-o", "/dev/null", "-w", "n1", "--wrap",
-		f"trap '' TERM; setsid sleep 98765 & touch {marker}; sleep 98765")
-	api.post("/api/v1/namespaces/default/pods", pod("stubborn", "trap '' TERM; while :; do sleep 98765; done", "n1"))
+		f"trap '' TERM; setsid sleep {FOREVER} & touch {marker}; sleep {FOREVER}")
+	api.post("/api/v1/namespaces/default/pods", pod("stubborn", f"trap '' TERM; while :; do sleep {FOREVER}; done", "n1"))
 	phase_of(api, "stubborn", "Running")
 	wait_for("the job", lambda: os.path.exists(marker), 20)
 	assert processes_of(folder)
@@ -91,9 +93,9 @@ def test_down_leaves_nothing_of_running_jobs_and_pods(folders):
 	cluster("down", folder)
 
 	assert processes_of(folder) == []
-	sleeping = [path for path in glob.glob("/proc/[0-9]*/cmdline") if _reads(path, b"sleep\0" b"98765")]
+	sleeping = [path for path in glob.glob("/proc/[0-9]*/cmdline") if _reads(path, b"sleep\0" + FOREVER.encode())]
 	assert sleeping == []
-	assert {m for m in host_mounts() - mounts if "sk8" in m or folder in m} == set()
+	assert {m for m in host_mounts() - mounts if reserve.stand_id(folder) in m or folder in m} == set()
 	assert {link for link in set(os.listdir("/sys/class/net")) - links
 		if reserve.stand_id(folder) in link} == set()
 	assert cgroup.left("sk8-" + reserve.stand_id(folder)) == []
