@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/foreign_pods.h"
 
+#include <deque>
+#include <random>
+
 #include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
@@ -277,4 +280,200 @@ TEST_CASE("foreign pods take pod slots and host ports from pods for Slurm")
 	CHECK(s.use.objection("mine", {}, "n1") == "all 1 pod slots are taken");
 	s.foreign->changed(s.ended("a"));
 	CHECK(s.use.objection("mine", {}, "n1").empty());
+}
+
+namespace {
+
+// What really runs, what the API server has, and what the engine has been told; all of it at random.
+struct Chance {
+	struct Real {
+		ForeignPodPtr object;     // null: there is none any more
+		std::string node;
+		std::int64_t milli = 0;
+		bool runs = true;
+		Millis ends_at{-1};       // what is deleted by force: its kubelet stops it within its grace
+		bool told = false;        // this engine, or the ledger that it read, knows of it
+		bool saved = false;       // the ledger on disk knows
+	};
+	struct News {
+		ForeignPodPtr pod;
+		bool removed;
+	};
+
+	explicit Chance(unsigned seed) : random(seed) { s.foreign->replaced({}); }
+
+	int below(int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
+	void publish(const std::string &uid, bool removed)
+	{
+		if (connected)
+			late.push_back({pods.at(uid).object, removed});
+	}
+	void create()
+	{
+		const std::string uid = "u" + std::to_string(next++);
+		Real &p = pods[uid];
+		p.node = below(2) ? "n1" : "n2";
+		p.milli = 100 * (1 + below(20));
+		p.object = s.pod(uid, p.milli, 10, p.node);
+		publish(uid, false);
+	}
+	// Its process ends, its kubelet says so, and takes the object away if somebody deleted it.
+	void end(const std::string &uid, bool deleted)
+	{
+		Real &p = pods.at(uid);
+		if (!p.object)
+			return;
+		p.runs = false;
+		auto last = std::make_shared<ForeignPod>(*p.object);
+		last->phase = "Succeeded";
+		last->over = true;
+		p.object = last;
+		publish(uid, false);
+		if (!deleted)
+			return;
+		publish(uid, true);
+		p.object.reset();
+	}
+	void force(const std::string &uid)
+	{
+		Real &p = pods.at(uid);
+		if (!p.object)
+			return;
+		publish(uid, true);
+		p.object.reset();
+		if (p.runs)
+			p.ends_at = s.timer.now() + Millis(1000 * below(45));
+	}
+	void deliver()
+	{
+		if (late.empty())
+			return;
+		const News news = late.front();
+		late.pop_front();
+		if (news.removed)
+			s.foreign->removed(news.pod);
+		else
+			s.foreign->changed(news.pod);
+		pods.at(news.pod->meta.uid).told = true;
+	}
+	void list()
+	{
+		late.clear();
+		connected = true;
+		std::vector<ForeignPodPtr> all;
+		for (auto &[uid, p] : pods)
+			if (p.object) {
+				all.push_back(p.object);
+				p.told = true;
+			}
+		s.foreign->replaced(all);
+	}
+	void save()
+	{
+		(void) s.journal.flush();
+		for (auto &[uid, p] : pods)
+			p.saved = p.told;
+	}
+	void crash()
+	{
+		s.journal.pending.clear(); // what was not on disk
+		late.clear();
+		connected = false;
+		s.restart();
+		for (auto &[uid, p] : pods)
+			p.told = p.saved;
+	}
+	void pass(Millis time)
+	{
+		s.timer.advance(time);
+		for (auto &[uid, p] : pods)
+			if (p.ends_at >= Millis(0) && p.ends_at <= s.timer.now())
+				p.runs = false;
+	}
+	void kubelets_report()
+	{
+		s.heartbeat += 10;
+		for (const char *name : {"n1", "n2"})
+			s.foreign->node_changed(name, s.nodes->change(s.node(name, "true")));
+	}
+	void step()
+	{
+		auto any = pods.begin();
+		if (!pods.empty())
+			std::advance(any, below(static_cast<int>(pods.size())));
+		switch (below(12)) {
+		case 0:
+		case 1:
+			return create();
+		case 2:
+			return pods.empty() ? create() : end(any->first, false);
+		case 3:
+			return pods.empty() ? create() : end(any->first, true);
+		case 4:
+			return pods.empty() ? create() : force(any->first);
+		case 5:
+			return save();
+		case 6:
+			return below(4) ? save() : crash();
+		case 7:
+			connected = connected && below(3) != 0;
+			return connected ? deliver() : list();
+		case 8:
+			pass(Millis(1000 * below(40)));
+			return kubelets_report();
+		default:
+			return deliver();
+		}
+	}
+	// Whatever runs and is known is masked.
+	std::string broken()
+	{
+		std::map<std::string, std::int64_t> needed;
+		for (const auto &[uid, p] : pods)
+			if (p.runs && p.told)
+				needed[p.node] += p.milli;
+		for (const auto &[node, milli] : needed) {
+			const NodeMask *m = s.mask(node);
+			if (!m || m->milli_cpu < milli)
+				return node + " has " + std::to_string(m ? m->milli_cpu : 0) + " mCPU masked, " + std::to_string(milli) + " run";
+		}
+		return "";
+	}
+
+	std::mt19937 random;
+	Site s;
+	std::map<std::string, Real> pods;
+	std::deque<News> late;
+	bool connected = true;
+	int next = 0;
+};
+
+} // namespace
+
+TEST_CASE("what runs of foreign pods is masked whatever happens, and in the end only what a person must tell")
+{
+	std::size_t lost = 0;
+	for (unsigned seed = 1; seed <= 300; seed++) {
+		Chance c(seed);
+		CAPTURE(seed);
+		for (int step = 0; step < 200; step++) {
+			c.step();
+			CAPTURE(step);
+			REQUIRE(c.broken() == "");
+		}
+		for (const auto &[uid, p] : c.pods)
+			c.end(uid, true);
+		while (!c.late.empty())
+			c.deliver();
+		c.list();
+		c.kubelets_report();
+		c.pass(Millis(120'000));
+		c.kubelets_report();
+		const ForeignNumbers left = c.s.foreign->numbers();
+		CHECK(left.held == left.lost);
+		lost += left.lost;
+		c.save();
+		CHECK(c.s.journal.saved().holds.size() == left.lost);
+	}
+	CHECK(lost > 0); // deletions by force that were seen
 }
