@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_3
+#define SK8_BORDER sk8_border_4
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -93,6 +93,26 @@ struct sk8_node {
 	uint32_t cpus, cores, threads_per_core;
 	uint64_t memory_mb;
 	bool usable;              /* not DOWN, DRAIN, FAIL, FUTURE, not answering */
+	bool drain, down, fail;   /* why Slurm gives it no job: any of these, ... */
+	bool maint;               /* ... or a reservation for maintenance */
+	const char *reason;       /* Slurm's, "" = none */
+	uint32_t reason_uid;      /* who gave it, or SK8_NO_UID */
+	uint32_t job_count;       /* jobs that run or end there, of everybody */
+};
+
+enum sk8_node_action {
+	SK8_NODE_DRAIN,           /* no new jobs; those that run go on */
+	SK8_NODE_DOWN,            /* drain, and they are ended or requeued as on any node that is DOWN */
+	SK8_NODE_RESUME           /* takes back one of the above */
+};
+
+/* What becomes of a node; nothing unless it is as the caller believes. */
+struct sk8_node_change {
+	const char *node;
+	enum sk8_node_action action;
+	const char *reason;       /* drain, down: why, for people */
+	const char *expected;     /* the reason that SlurmUser gave it, and that it has now; "" = nobody
+				   * keeps jobs away from it (resume always expects one) */
 };
 
 /* What to make a placeholder job from. Empty string or 0: leave to Slurm's default. */
@@ -173,6 +193,10 @@ struct sk8_slurm_ops {
 	/* every job that carries our mark, any state */
 	void (*each_job)(void (*f)(void *arg, const struct sk8_job *job), void *arg); /* read */
 	void (*each_node)(void (*f)(void *arg, const struct sk8_node *node), void *arg); /* read */
+	/* false: no such node. Pointers in *node are valid until unlock(). */
+	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
+	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
+	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */
 };
 
 /* What the process that hosts us gives. Pointers must stay valid for ever. */

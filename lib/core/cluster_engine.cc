@@ -5,6 +5,7 @@
 #include "lib/base/log_limit.h"
 #include "lib/core/kube_link.h"
 #include "lib/core/metrics.h"
+#include "lib/core/node_link.h"
 
 namespace sk8::core {
 
@@ -116,8 +117,11 @@ void ClusterEngine::listed(const char *resource, bool first)
 
 void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 {
-	if (pods_ && pods_->slurm_nodes(std::move(nodes)))
+	if (!pods_)
+		return;
+	if (pods_->slurm_nodes(nodes))
 		foreign_->nodes_changed();
+	nodes_->slurm_nodes(nodes);
 }
 
 void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
@@ -177,6 +181,7 @@ void ClusterEngine::run()
 	foreign_reflector_.reset();
 	node_reflector_.reset();
 	foreign_.reset();
+	nodes_.reset();
 	pods_.reset();
 	client_.reset();
 }
@@ -233,6 +238,10 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	foreign_ = std::make_unique<ForeignPods>(settings_.name, ForeignPorts{*slurm_, *this, holds_, *ledger_},
 						 pods_->nodes(), pods_->use());
 	pods_->expect_foreign(false);
+	node_kube_ = std::make_unique<NodeLink>(*client_);
+	node_slurm_ = worker_->node_port(settings_.name);
+	nodes_ = std::make_unique<NodesController>(
+		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid});
 	worker_->attach(settings_.name, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
@@ -317,17 +326,26 @@ void ClusterEngine::watch_nodes()
 		back("nodes");
 		pods_->nodes_replaced(nodes);
 		foreign_->nodes_changed();
+		nodes_->nodes_replaced(nodes);
 	};
 	call.on_upsert = [this](kube::NodePtr node) {
 		const bool placing = pods_->node_changed(node);
 		foreign_->node_changed(node->meta.name, placing);
+		nodes_->node_changed(node);
 	};
 	call.on_delete = [this](kube::NodePtr last) {
 		pods_->node_removed(last);
 		foreign_->node_changed(last->meta.name, true);
+		nodes_->node_removed(last);
 	};
-	call.on_lost = [this](std::string why) { link_.lost("nodes", why); };
-	call.on_regained = [this] { back("nodes"); };
+	call.on_lost = [this](std::string why) {
+		link_.lost("nodes", why);
+		nodes_->lost();
+	};
+	call.on_regained = [this] {
+		back("nodes");
+		nodes_->back();
+	};
 	node_reflector_ = std::make_unique<kube::Reflector<kube::Node>>(
 		*client_, options, kube::decode_node, call, [this] { return random(); });
 	node_reflector_->start();

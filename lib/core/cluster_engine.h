@@ -17,6 +17,7 @@
 #include "lib/core/hold_table.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/link_state.h"
+#include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
@@ -100,6 +101,9 @@ private:
 	std::unique_ptr<SlurmPort> slurm_;
 	std::unique_ptr<LedgerFile> ledger_;
 	std::unique_ptr<PodsController> pods_;
+	std::unique_ptr<NodeKubePort> node_kube_;
+	std::unique_ptr<SlurmNodePort> node_slurm_;
+	std::unique_ptr<NodesController> nodes_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;

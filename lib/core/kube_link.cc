@@ -22,7 +22,7 @@ static std::string pod_path(const PodKey &key, std::string_view subresource = {}
 	return resource_path(kube::pods_resource, key.ns, key.name, subresource);
 }
 
-static KubeReply convert(const Reply &r)
+KubeReply kube_reply(const Reply &r)
 {
 	KubeReply out;
 	out.status = r.ok() || r.status >= 300 ? r.status : 0; // an incomplete 2xx is no answer
@@ -34,13 +34,13 @@ static KubeReply convert(const Reply &r)
 
 static kube::Client::Done answer(KubePort::Done done)
 {
-	return [done = std::move(done)](Reply r) { done(convert(r)); };
+	return [done = std::move(done)](Reply r) { done(kube_reply(r)); };
 }
 
 void KubeLink::get_pod(const PodKey &key, Done done)
 {
 	client_.get(pod_path(key), [done = std::move(done)](Reply r) {
-		KubeReply out = convert(r);
+		KubeReply out = kube_reply(r);
 		if (r.ok()) {
 			auto pod = kube::decode_pod(r.body);
 			if (pod)

@@ -9,6 +9,9 @@
 
 namespace sk8::core {
 
+// An answer as the engine reads it, but for its object.
+KubeReply kube_reply(const kube::Reply &r);
+
 class KubeLink final : public KubePort {
 public:
 	explicit KubeLink(kube::Client &client) : client_(client) {}

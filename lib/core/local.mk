@@ -50,10 +50,17 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/metrics_table.cc \
 	lib/core/metrics_table.h \
 	lib/core/names.h \
+	lib/core/node_kube_port.h \
+	lib/core/node_link.cc \
+	lib/core/node_link.h \
+	lib/core/node_state.cc \
+	lib/core/node_state.h \
 	lib/core/node_use.cc \
 	lib/core/node_use.h \
 	lib/core/node_view.cc \
 	lib/core/node_view.h \
+	lib/core/nodes_controller.cc \
+	lib/core/nodes_controller.h \
 	lib/core/placement.cc \
 	lib/core/placement.h \
 	lib/core/pod_end.cc \
@@ -80,7 +87,11 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/runtime.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
+	lib/core/shared_nodes.h \
 	lib/core/slurm_commands.cc \
+	lib/core/slurm_lock.h \
+	lib/core/slurm_node.h \
+	lib/core/slurm_nodes.cc \
 	lib/core/slurm_port.h \
 	lib/core/slurm_worker.cc \
 	lib/core/slurm_worker.h \

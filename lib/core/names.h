@@ -20,6 +20,24 @@ inline constexpr std::string_view job_submit_time = "slurm-k8s.io/job-submit-tim
 inline constexpr std::string_view job_node = "slurm-k8s.io/node";
 inline constexpr std::string_view job_cores = "slurm-k8s.io/cores";
 
+// On a node. drain-owner: slurm says that spec.unschedulable is set for as long as Slurm
+// gives the node no jobs; the others why and by whom. kubernetes: an administrator has
+// taken that cordon away, so what is done from then on is his, for as long as that reason holds.
+inline constexpr std::string_view drain_owner = "slurm-k8s.io/drain-owner";
+inline constexpr std::string_view drain_owner_slurm = "slurm";
+inline constexpr std::string_view drain_owner_kubernetes = "kubernetes";
+inline constexpr std::string_view drain_reason = "slurm-k8s.io/drain-reason";
+inline constexpr std::string_view drain_by = "slurm-k8s.io/drain-by";
+// Why Slurm would drain the node, and an administrator of Slurm has resumed it: words, comma list.
+inline constexpr std::string_view resumed_in_slurm = "slurm-k8s.io/resumed-in-slurm";
+// Read, not written: what people want to read in Slurm's reason for a cordon.
+inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
+// The node's condition: True as soon as no job of Slurm is left.
+inline constexpr std::string_view drained_condition = "SlurmDrained";
+
+// What the reason of a node that we drained in Slurm begins with.
+inline constexpr std::string_view slurm_mark = "k8s: ";
+
 // Reasons of the PodScheduled condition. Never "Unschedulable": autoscalers react to it.
 inline constexpr std::string_view pending_reason = "SlurmPending";
 inline constexpr std::string_view refused_reason = "SlurmRefused";

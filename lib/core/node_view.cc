@@ -10,13 +10,9 @@ namespace sk8::core {
 
 static constexpr std::size_t max_cache = 10'000;
 
-NodeView::NodeView(const std::string &selector)
+NodeView::NodeView(const std::string &selector) : shared_(selector)
 {
-	auto parsed = parse_selector(selector);
-	selector_ok_ = parsed.ok();
-	if (parsed)
-		selector_ = std::move(*parsed);
-	else
+	if (auto parsed = parse_selector(selector); !parsed)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
@@ -53,24 +49,17 @@ bool NodeView::remove(const std::string &name)
 	return kube_.erase(name) > 0;
 }
 
-bool NodeView::set_slurm(std::vector<SlurmNode> nodes)
+bool NodeView::set_slurm(const std::vector<SlurmNode> &nodes)
 {
-	std::map<std::string, SlurmNode> by_name;
-	for (auto &n : nodes)
-		by_name[n.name] = n;
+	std::map<std::string, std::uint32_t> by_name;
+	for (const auto &n : nodes)
+		by_name[n.name] = n.threads_per_core;
 	const bool same = slurm_synced_ && by_name == slurm_;
 	slurm_ = std::move(by_name);
 	slurm_synced_ = true;
 	if (!same)
 		cache_.clear();
 	return !same;
-}
-
-bool NodeView::shared(const kube::Node &node) const
-{
-	if (!selector_ok_)
-		return false;
-	return selector_.empty() || matches(selector_, node);
 }
 
 NodeView::Kubelet NodeView::kubelet(const std::string &node) const
@@ -86,7 +75,7 @@ NodeView::Sharing NodeView::sharing(const std::string &node) const
 	if (!slurm_.contains(node))
 		return Sharing::no;
 	auto it = kube_.find(node);
-	return it == kube_.end() ? Sharing::unknown : shared(*it->second) ? Sharing::yes : Sharing::no;
+	return it == kube_.end() ? Sharing::unknown : shared_.has(*it->second) ? Sharing::yes : Sharing::no;
 }
 
 std::int64_t NodeView::heartbeat(const std::string &node) const
@@ -98,7 +87,7 @@ std::int64_t NodeView::heartbeat(const std::string &node) const
 std::uint32_t NodeView::threads_per_core(const std::string &node) const
 {
 	auto it = slurm_.find(node);
-	return it == slurm_.end() ? 1 : std::max(1u, it->second.threads_per_core);
+	return it == slurm_.end() ? 1 : std::max(1u, it->second);
 }
 
 static void add(std::string &out, const kube::NodeTerm &term)
@@ -149,9 +138,9 @@ NodeView::Choice NodeView::compute(const kube::Pod &pod,
 	Choice out;
 	std::map<std::string, int> reasons;
 	std::size_t fit = 0;
-	for (const auto &[name, slurm] : slurm_) {
+	for (const auto &[name, threads] : slurm_) {
 		std::string why = "not a shared node of this cluster";
-		if (auto it = kube_.find(name); it != kube_.end() && shared(*it->second))
+		if (auto it = kube_.find(name); it != kube_.end() && shared_.has(*it->second))
 			why = objection(pod, volumes, *it->second);
 		if (why.empty()) {
 			fit++;

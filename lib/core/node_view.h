@@ -12,16 +12,11 @@
 #include <vector>
 
 #include "lib/core/settings.h"
+#include "lib/core/shared_nodes.h"
+#include "lib/core/slurm_node.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
-
-struct SlurmNode {
-	std::string name;
-	std::uint32_t threads_per_core = 1;
-
-	bool operator==(const SlurmNode &) const = default;
-};
 
 class NodeView {
 public:
@@ -32,7 +27,7 @@ public:
 	bool replace(const std::vector<kube::NodePtr> &nodes);
 	bool change(const kube::NodePtr &node);
 	bool remove(const std::string &name);
-	bool set_slurm(std::vector<SlurmNode> nodes);
+	bool set_slurm(const std::vector<SlurmNode> &nodes);
 
 	bool synced() const { return kube_synced_ && slurm_synced_; }
 
@@ -54,13 +49,11 @@ public:
 	Kubelet kubelet(const std::string &node) const;
 
 private:
-	bool shared(const kube::Node &node) const;
 	Choice compute(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
 
-	kube::NodeTerm selector_;
-	bool selector_ok_ = true;
+	SharedNodes shared_;
 	std::unordered_map<std::string, kube::NodePtr> kube_; // by name
-	std::map<std::string, SlurmNode> slurm_;              // by name
+	std::map<std::string, std::uint32_t> slurm_;          // name -> threads per core
 	std::unordered_map<std::string, Choice> cache_;
 	bool kube_synced_ = false, slurm_synced_ = false;
 };

@@ -56,7 +56,7 @@ public:
 	void node_removed(const kube::NodePtr &last);
 
 	// ---- Slurm ----
-	bool slurm_nodes(std::vector<SlurmNode> nodes); // true: any is another than before
+	bool slurm_nodes(const std::vector<SlurmNode> &nodes); // true: any is another than before
 	// Every job of ours that Slurm knows, of any state.
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs);
 	// From a hook or a scan. seen_at: monotonic time of the hook, for latencies.

@@ -140,9 +140,9 @@ void PodsController::nodes_changed()
 
 // ---- Slurm ----
 
-bool PodsController::slurm_nodes(std::vector<SlurmNode> nodes)
+bool PodsController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 {
-	const bool others = nodes_.set_slurm(std::move(nodes));
+	const bool others = nodes_.set_slurm(nodes);
 	if (others)
 		nodes_changed();
 	return others;

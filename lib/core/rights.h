@@ -27,6 +27,8 @@ inline constexpr Right needed_rights[] = {
 	{"", "pods/binding", "create", "no pod is bound"},
 	{"", "nodes", "list", "nothing starts"},
 	{"", "nodes", "watch", "nothing starts"},
+	{"", "nodes", "patch", "nodes that Slurm drains are not cordoned"},
+	{"", "nodes/status", "patch", "nodes do not say whether Slurm has drained them"},
 	{"", "events", "create", "kubectl describe shows no events of slurm-k8s"},
 	{"", "persistentvolumeclaims", "get", "pods with volumes wait for ever"},
 	{"", "persistentvolumes", "get", "pods with volumes wait for ever"},

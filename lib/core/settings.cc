@@ -83,6 +83,41 @@ static const Schema<PodSettings> &pod_schema()
 	return *schema;
 }
 
+static const Schema<NotReadySettings> &not_ready_schema()
+{
+	using N = NotReadySettings;
+	static const auto *schema = new Schema<N>{
+		field("after", &N::after, "How long the node's condition Ready may be False or Unknown before. Kubernetes itself waits about as long before it says Unknown.")
+			.range(std::chrono::seconds(1), std::chrono::hours(24)),
+		one_of("action", &N::action, {{"drain", N::Action::drain}, {"down", N::Action::down}, {"ignore", N::Action::ignore}},
+		       "drain: Slurm starts no more jobs there, and those that run go on; slurmd may be well. down: Slurm ends or requeues them, as of a node that is DOWN."),
+	};
+	return *schema;
+}
+
+static std::string bad_conditions(const std::vector<std::string> &types)
+{
+	for (const auto &type : types)
+		if (type.empty() || type == "Ready" || type.find_first_of(" \t:,") != type.npos)
+			return "\"" + one_line(type, 64) + "\" is no such type, use for example DiskPressure; for Ready there is notReady";
+	return "";
+}
+
+static const Schema<StateSettings> &state_schema()
+{
+	using S = StateSettings;
+	static const auto *schema = new Schema<S>{
+		one_of("cordon", &S::cordon, {{"drain", S::OnCordon::drain}, {"ignore", S::OnCordon::ignore}},
+		       "What Slurm does with a node that is cordoned in Kubernetes (kubectl cordon, kubectl drain). drain: it is drained until it is uncordoned."),
+		object("notReady", &S::not_ready, not_ready_schema(), "What Slurm does with a node whose kubelet is not well."),
+		field("conditions", &S::conditions, "Types of node conditions that drain the node in Slurm while they are True, as DiskPressure or those of node-problem-detector.")
+			.check(bad_conditions),
+		one_of("slurm", &S::slurm, {{"cordon", S::OnSlurm::cordon}, {"ignore", S::OnSlurm::ignore}},
+		       "What Kubernetes does with a node that Slurm gives no jobs: DRAIN, DOWN or FAIL, by whomever but us, or a reservation for maintenance. cordon: it is cordoned until Slurm uses it again."),
+	};
+	return *schema;
+}
+
 static const Schema<ApiSettings> &api_schema()
 {
 	using A = ApiSettings;
@@ -117,6 +152,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
+		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),
 	};
 	return *schema;

@@ -54,6 +54,26 @@ struct PodSettings {
 	bool operator==(const PodSettings &) const = default;
 };
 
+// What becomes of one side's node when the other's takes no more work.
+struct NotReadySettings {
+	enum class Action { drain, down, ignore };
+	Millis after{40'000};
+	Action action = Action::drain;
+
+	bool operator==(const NotReadySettings &) const = default;
+};
+
+struct StateSettings {
+	enum class OnCordon { drain, ignore };
+	enum class OnSlurm { cordon, ignore };
+	OnCordon cordon = OnCordon::drain;
+	NotReadySettings not_ready;
+	std::vector<std::string> conditions; // types
+	OnSlurm slurm = OnSlurm::cordon;
+
+	bool operator==(const StateSettings &) const = default;
+};
+
 // How much the engine may ask of the API server; see kube::RequestLimits.
 struct ApiSettings {
 	std::int64_t in_flight = 32;
@@ -70,6 +90,7 @@ struct ClusterSettings {
 	std::vector<NamespaceSettings> namespaces;
 	NodeSettings nodes;
 	PodSettings pods;
+	StateSettings state;
 	ApiSettings api;
 
 	bool operator==(const ClusterSettings &) const = default;

@@ -45,7 +45,7 @@ private:
 	bool wanted_;
 };
 
-static void copy_outcome(const sk8_outcome &out, SlurmReply &reply)
+void copy_outcome(const sk8_outcome &out, SlurmReply &reply)
 {
 	reply.ok = out.rc == 0;
 	reply.fatal = out.fatal;

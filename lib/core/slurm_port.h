@@ -7,11 +7,13 @@
 #define SK8_CORE_SLURM_PORT_H
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "lib/core/job.h"
 #include "lib/core/job_request.h"
 #include "lib/core/pod_end.h"
+#include "lib/core/slurm_node.h"
 
 namespace sk8::core {
 
@@ -20,6 +22,7 @@ struct SlurmReply {
 	bool fatal = false;  // the same again would fail again
 	std::string text;    // Slurm's words
 	JobPtr job;          // submit: as it is now; null unless ok
+	std::optional<SlurmNode> node; // change_node: as it is now; nothing: there is no such node
 };
 
 class SlurmPort {
@@ -37,6 +40,16 @@ public:
 	virtual void exclude(const PodKey &key, const Job &job, std::string nodes, Done done) = 0;
 	// What is free is no mask from then on, and the scheduler looks again.
 	virtual void wake_scheduler() = 0;
+};
+
+// What is done to nodes; the same thread, the same answers.
+class SlurmNodePort {
+public:
+	virtual ~SlurmNodePort() = default;
+	using Done = SlurmPort::Done;
+
+	// Not ok: it was not as expected (reply.node tells how it is), or Slurm refuses.
+	virtual void change_node(NodeChange change, Done done) = 0;
 };
 
 } // namespace sk8::core

@@ -4,44 +4,13 @@
 #include <algorithm>
 
 #include "lib/base/guard.h"
-#include "lib/core/metrics.h"
+#include "lib/core/slurm_lock.h"
 
 namespace sk8::core {
 
 static constexpr std::size_t max_batch = 50;
-static constexpr Millis max_hold{10}; // then others get slurmctld's locks
 static constexpr Millis scan_interval{250};
 static constexpr std::size_t scan_chunk = 1000; // jobs per lock
-
-// slurmctld's locks for a scope; counts how long others had to wait for us.
-class SlurmLock {
-public:
-	SlurmLock(const sk8_slurm_ops &ops, const Clock &clock, bool write)
-		: ops_(ops), clock_(clock), write_(write)
-	{
-		ops_.lock(write_);
-		since_ = clock_.monotonic_us();
-	}
-	~SlurmLock()
-	{
-		const auto held = clock_.monotonic_us() - since_;
-		ops_.unlock(write_, changed);
-		auto &histogram = write_ ? metrics().write_lock_held_us : metrics().read_lock_held_us;
-		histogram.record(static_cast<std::uint64_t>(held));
-	}
-	SlurmLock(const SlurmLock &) = delete;
-	SlurmLock &operator=(const SlurmLock &) = delete;
-
-	// Also when slurmctld ends: who holds its locks then keeps it from saving its state.
-	bool used_up() const { return !ops_.active() || clock_.monotonic_us() - since_ > max_hold.count() * 1000; }
-	bool changed = false;
-
-private:
-	const sk8_slurm_ops &ops_;
-	const Clock &clock_;
-	bool write_;
-	std::int64_t since_;
-};
 
 // ---- the engines' side ----
 
@@ -309,13 +278,6 @@ void SlurmWorker::read_all()
 		l->post([to = l.get(), jobs] { to->jobs_replaced(jobs); });
 }
 
-// Slurm's stamp has a resolution of a second: it is news until it is older than the
-// last look. Nothing can be told if the clock was set back since then.
-static bool news(std::int64_t stamp, std::int64_t seen, std::int64_t now)
-{
-	return stamp >= seen || now < seen;
-}
-
 void SlurmWorker::scan_jobs()
 {
 	const std::int64_t now = clock_.wall_seconds();
@@ -356,29 +318,6 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 	const JobPtr job = share(std::move(now));
 	remember(key, job);
 	posts[key.cluster].push_back([key, job](SlurmListener &l) { l.job_changed(key, job); });
-}
-
-void SlurmWorker::scan_nodes(Posts &posts)
-{
-	const std::int64_t now = clock_.wall_seconds();
-	if (!news(ops_.last_node_update(), nodes_seen_, now))
-		return;
-	nodes_seen_ = now;
-	std::vector<SlurmNode> nodes;
-	{
-		SlurmLock lock(ops_, clock_, false);
-		ops_.each_node(
-			[](void *arg, const sk8_node *n) {
-				guard("node list", [&] {
-					static_cast<std::vector<SlurmNode> *>(arg)->push_back(
-						{n->name, n->threads_per_core});
-				});
-			},
-			&nodes);
-	}
-	std::lock_guard lock(mutex_);
-	for (const auto &[cluster, l] : listeners_)
-		posts[cluster].push_back([nodes](SlurmListener &listener) { listener.slurm_nodes(nodes); });
 }
 
 std::shared_ptr<SlurmListener> SlurmWorker::listener(const std::string &cluster)

@@ -51,6 +51,7 @@ public:
 	void detach(const std::string &cluster);
 	// The engine's port; valid as long as the worker.
 	std::unique_ptr<SlurmPort> port(const std::string &cluster);
+	std::unique_ptr<SlurmNodePort> node_port(const std::string &cluster);
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
@@ -88,7 +89,7 @@ private:
 	};
 	struct Command {
 		std::string cluster;
-		std::variant<Submit, End, Exclude, Spare> what;
+		std::variant<Submit, End, Exclude, Spare, NodeChange> what;
 		SlurmPort::Done done;
 	};
 	struct Known {
@@ -96,6 +97,7 @@ private:
 		JobPtr job;
 	};
 	class Port;
+	class NodePort;
 	using Posts = std::unordered_map<std::string, std::vector<std::function<void(SlurmListener &)>>>;
 
 	void enqueue(Command c);
@@ -112,6 +114,7 @@ private:
 	void run(const End &e, SlurmReply &reply);
 	void run(const Exclude &e, SlurmReply &reply);
 	void run(const Spare &s, SlurmReply &reply);
+	void run(const NodeChange &c, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
@@ -127,7 +130,7 @@ private:
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
 	std::vector<std::function<void()>> posted_;
-	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early
+	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early; node states too
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	bool stop_ = false, reread_ = false, round_wanted_ = false;
@@ -139,6 +142,9 @@ private:
 	std::string full_text_;
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
 };
+
+// What Slurm said to a command, but for its job or node.
+void copy_outcome(const sk8_outcome &out, SlurmReply &reply);
 
 // True while this thread is inside sk8_slurm_ops.submit.
 bool submitting_now();

@@ -423,12 +423,17 @@ Result<NodePtr> decode_node(const Json &object)
 					word(t["value"], max_name, "a taint's value", problem),
 					taint_effect(word(t["effect"], 32, "a taint's effect", problem))});
 	});
-	status["conditions"].each_item([&](const Json &c) {
-		if (c["type"].str() != "Ready")
-			return;
-		node->ready = c["status"].str() == "True";
-		node->heartbeat = seconds(c["lastHeartbeatTime"]);
-	});
+	if (countable(status["conditions"], max_conditions, "conditions", problem))
+		status["conditions"].each_item([&](const Json &c) {
+			node->conditions.push_back({word(c["type"], max_key, "a condition's type", problem),
+						    word(c["status"], 32, "a condition's status", problem),
+						    word(c["reason"], 1024, "a condition's reason", problem),
+						    shown(c["message"])});
+			if (node->conditions.back().type != "Ready")
+				return;
+			node->ready = node->conditions.back().status == "True";
+			node->heartbeat = seconds(c["lastHeartbeatTime"]);
+		});
 	node->allocatable = decode_resources(status["allocatable"], problem);
 	if (auto pods = node->allocatable.extended.find("pods");
 	    pods != node->allocatable.extended.end()) {

@@ -137,12 +137,20 @@ struct Pod {
 };
 using PodPtr = std::shared_ptr<const Pod>;
 
+// Of a node. status: True, False, Unknown.
+struct NodeCondition {
+	std::string type, status, reason, message; // message: for people, cut when it is long
+
+	bool operator==(const NodeCondition &) const = default;
+};
+
 struct Node {
 	Meta meta;
 	bool unschedulable = false;
 	std::vector<Taint> taints;
 	bool ready = false;
 	std::int64_t heartbeat = 0; // of the condition Ready, seconds since 1970 by the kubelet's clock
+	std::vector<NodeCondition> conditions;
 	Resources allocatable;
 	std::int64_t allocatable_pods = 0;
 };
@@ -160,6 +168,7 @@ inline constexpr std::size_t max_name = 253;
 inline constexpr std::size_t max_label_value = 63;
 inline constexpr std::size_t max_terms = 256;
 inline constexpr std::size_t max_containers = 512;
+inline constexpr std::size_t max_conditions = 256;
 inline constexpr std::size_t max_annotation_bytes = 256 * 1024;
 inline constexpr std::int64_t max_milli_cpu = 1'000'000'000; // a million CPUs
 

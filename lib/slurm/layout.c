@@ -85,6 +85,8 @@ extern bool sk8_layout_fits_daemon(void)
 		return refuse("slurm_conf_t");
 	if (!sk8_symbol_is_sized(&slurmctld_config, sizeof(slurmctld_config)))
 		return refuse("slurmctld_config_t");
+	if (!sk8_node_update_fits())
+		return refuse("update_node_msg_t");
 	return sk8_desc_fits() || refuse("job_desc_msg_t");
 }
 

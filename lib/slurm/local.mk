@@ -22,6 +22,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \
 	lib/slurm/module.c \
+	lib/slurm/node_state.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \
 	lib/slurm/preemptors.c \

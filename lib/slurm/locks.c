@@ -19,11 +19,15 @@ extern void sk8_lock(bool write)
 
 extern void sk8_unlock(bool write, bool changed)
 {
+	const bool nodes = write && sk8_nodes_changed();
+
 	/* else clients are told that nothing changed and keep old numbers */
 	if (write && changed && sk8_masks_changed())
 		last_node_update = time(NULL);
 	unlock_slurmctld(write ? write_locks : read_locks);
 
+	if (nodes)
+		sk8_save_nodes();
 	/*
 	 * A job's end wakes the scheduler when its last epilog is done, but a
 	 * mask that went away wakes nobody, and what the mask held is free now.

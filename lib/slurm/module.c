@@ -91,6 +91,8 @@ static const struct sk8_slurm_ops ops = {
 	.find = sk8_find,
 	.each_job = sk8_each_job,
 	.each_node = sk8_each_node,
+	.find_node = sk8_find_node,
+	.change_node = sk8_change_node,
 };
 
 static void write_log(enum sk8_log_level level, const char *text)

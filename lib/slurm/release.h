@@ -399,6 +399,13 @@ static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_p
 #endif
 }
 
+/* After a node was drained or resumed; takes slurmctld's locks */
+#ifdef SK8_SLURM_2605
+# define SK8_VALIDATE_ALL_RESERVATIONS() validate_all_reservations(false, false)
+#else
+# define SK8_VALIDATE_ALL_RESERVATIONS() validate_all_reservations(false)
+#endif
+
 /* ---- job_submit -------------------------------------------------------------------- */
 
 #ifdef SK8_SLURM_2205

@@ -26,16 +26,43 @@ extern bool sk8_conf_fits(void)
 	return sk8_symbol_is_sized(&slurm_conf, sizeof(slurm_conf));
 }
 
-extern bool sk8_desc_fits(void)
+/* How much of room, which has twice as much, does the function that clears it clear? */
+static size_t cleared(unsigned char *room, size_t size, void (*clear)(void *p))
 {
 	const unsigned char untouched = 0xa5;
-	size_t size = 2 * sizeof(job_desc_msg_t);
-	unsigned char *room = xmalloc(size);
 
 	memset(room, untouched, size);
-	slurm_init_job_desc_msg((job_desc_msg_t *) room);
+	clear(room);
 	while (size && (room[size - 1] == untouched))
 		size--;
+	return size;
+}
+
+static void clear_desc(void *p)
+{
+	slurm_init_job_desc_msg(p);
+}
+
+static void clear_node_update(void *p)
+{
+	slurm_init_update_node_msg(p);
+}
+
+static bool is_cleared(size_t size, void (*clear)(void *p))
+{
+	unsigned char *room = xmalloc(2 * size);
+	const size_t found = cleared(room, 2 * size, clear);
+
 	xfree(room);
-	return size == sizeof(job_desc_msg_t);
+	return found == size;
+}
+
+extern bool sk8_desc_fits(void)
+{
+	return is_cleared(sizeof(job_desc_msg_t), clear_desc);
+}
+
+extern bool sk8_node_update_fits(void)
+{
+	return is_cleared(sizeof(update_node_msg_t), clear_node_update);
 }

@@ -24,4 +24,7 @@ extern bool sk8_conf_fits(void);
 /* job_desc_msg_t: asked of the function that clears one */
 extern bool sk8_desc_fits(void);
 
+/* update_node_msg_t: the same */
+extern bool sk8_node_update_fits(void);
+
 #endif

@@ -62,10 +62,17 @@ extern void sk8_spare(uint32_t job_id, int64_t submit_time, const char *mark,
 /* preemptors.c: sk8_masks_job_test(), with no further victims while those of before leave */
 extern int sk8_preemptors_job_test(SK8_JOB_TEST_PARAMS);
 
+/* node_state.c */
+extern void sk8_change_node(const struct sk8_node_change *c, struct sk8_outcome *out);
+/* under the node write lock: was a node changed since this was last asked? */
+extern bool sk8_nodes_changed(void);
+extern void sk8_save_nodes(void);	/* after that, without locks */
+
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
+extern bool sk8_find_node(const char *name, struct sk8_node *node);
 
 /* errors.c: rc and Slurm's message (may be NULL) as outcome */
 extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);

@@ -45,6 +45,20 @@ void ModelSlurmctld::shutdown()
 	sk8_on_shutdown();
 }
 
+sk8_node ModelSlurmctld::view(const std::string &node)
+{
+	sk8_node n{};
+	n.name = node.c_str();
+	n.cpus = n.cores = static_cast<std::uint32_t>(cores_);
+	n.threads_per_core = 1;
+	n.memory_mb = 1 << 20;
+	n.usable = true;
+	n.reason = drained_[node].c_str();
+	n.reason_uid = *n.reason ? 0 : SK8_NO_UID; // SlurmUser is root here
+	n.drain = *n.reason;
+	return n;
+}
+
 sk8_job ModelSlurmctld::view(const ModelJob &job) const
 {
 	sk8_job v{};
@@ -248,10 +262,23 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 		},
 		.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
 			for (const auto &name : the->nodes_) {
-				const auto cores = static_cast<std::uint32_t>(the->cores_);
-				const sk8_node n{name.c_str(), cores, cores, 1, 1 << 20, true};
+				const sk8_node n = the->view(name);
 				f(arg, &n);
 			}
+		},
+		.find_node = [](const char *name, sk8_node *node) {
+			const auto it = std::ranges::find(the->nodes_, name);
+			if (it == the->nodes_.end())
+				return false;
+			*node = the->view(*it);
+			return true;
+		},
+		.change_node = [](const sk8_node_change *c, sk8_outcome *out) {
+			*out = {};
+			out->rc = the->drained_[c->node] != c->expected;
+			if (!out->rc)
+				the->drained_[c->node] = c->action == SK8_NODE_RESUME ? "" : c->reason;
+			the->updated_ = time(nullptr);
 		},
 	};
 	return table;

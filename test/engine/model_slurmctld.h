@@ -48,6 +48,7 @@ private:
 		bool by_us = false;
 	};
 	sk8_job view(const ModelJob &job) const;
+	sk8_node view(const std::string &node);
 	void schedule();
 	bool try_start(ModelJob &job, const std::string &node);
 	void finish(ModelJob &job, sk8_job_state state);
@@ -62,6 +63,7 @@ private:
 	int cores_;
 	std::map<std::uint32_t, ModelJob> jobs_;
 	std::map<std::string, std::vector<bool>> used_; // node -> core
+	std::map<std::string, std::string> drained_;    // node -> why, by SlurmUser
 	std::uint32_t next_ = 1;
 	std::atomic<std::int64_t> updated_{0};
 	std::atomic<bool> active_{false};

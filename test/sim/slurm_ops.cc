@@ -200,7 +200,14 @@ const sk8_slurm_ops Ops::table = {
 	.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
 		for (const auto &[name, n] : the->select_.nodes) {
 			const auto cores = static_cast<std::uint32_t>(the->select_.cores);
-			const sk8_node node{name.c_str(), cores, cores, 1, the->select_.memory, n.usable};
+			sk8_node node{};
+			node.name = name.c_str();
+			node.cpus = node.cores = cores;
+			node.threads_per_core = 1;
+			node.memory_mb = the->select_.memory;
+			node.usable = n.usable;
+			node.reason = "";
+			node.reason_uid = SK8_NO_UID;
 			f(arg, &node);
 		}
 	},

@@ -367,8 +367,29 @@ static void print_job(void *arg, const struct sk8_job *j)
 
 static void print_node(void *arg, const struct sk8_node *n)
 {
-	fprintf(arg, "node=%s cpus=%u cores=%u tpc=%u mem=%lu usable=%d;", n->name, n->cpus,
-		n->cores, n->threads_per_core, (unsigned long) n->memory_mb, n->usable);
+	fprintf(arg, "node=%s cpus=%u cores=%u tpc=%u mem=%lu usable=%d drain=%d down=%d fail=%d maint=%d uid=%d jobs=%u reason=%s;",
+		n->name, n->cpus, n->cores, n->threads_per_core, (unsigned long) n->memory_mb, n->usable,
+		n->drain, n->down, n->fail, n->maint, (int) n->reason_uid, n->job_count, n->reason);
+}
+
+/* node NAME drain|down|resume [reason=] [expected=]: as it is afterwards */
+static void cmd_node(FILE *io, const struct words *a)
+{
+	struct sk8_node_change c = {
+		.node = a->w[1], .reason = value(a, "reason", ""), .expected = value(a, "expected", ""),
+		.action = !strcmp(a->w[2], "down") ? SK8_NODE_DOWN :
+			  !strcmp(a->w[2], "resume") ? SK8_NODE_RESUME : SK8_NODE_DRAIN,
+	};
+	struct sk8_outcome o;
+	struct sk8_node n;
+
+	host->ops->lock(true);
+	host->ops->change_node(&c, &o);
+	fprintf(io, "rc=%d ", o.rc);
+	if (host->ops->find_node(c.node, &n))
+		print_node(io, &n);
+	host->ops->unlock(true, true);
+	fputc('\n', io);
 }
 
 static void cmd_find(FILE *io, const struct words *a)
@@ -418,6 +439,8 @@ static void command(FILE *io, char *line)
 		cmd_start(io, &a);
 	else if (!strcmp(a.w[0], "exclude") && (a.n > 1))
 		cmd_exclude(io, &a);
+	else if (!strcmp(a.w[0], "node") && (a.n > 2))
+		cmd_node(io, &a);
 	else if (!strcmp(a.w[0], "find") && (a.n > 1))
 		cmd_find(io, &a);
 	else if (!strcmp(a.w[0], "jobs") || !strcmp(a.w[0], "nodes"))

@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_slurm_faults.py \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
+	test/stories/node.py \
 	test/stories/outage.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
@@ -23,6 +24,7 @@ EXTRA_DIST += \
 	test/stories/test_foreign.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
+	test/stories/test_node_state.py \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \
 	test/stories/test_time.py \

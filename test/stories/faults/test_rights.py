@@ -8,6 +8,7 @@ import time
 
 import pytest
 import yaml
+from node import Node
 from stands.api import Api
 from stands.kubernetes import RBAC
 from stands.waiting import wait_for
@@ -79,7 +80,7 @@ def wait_refused(stand, resource, verb, since):
 			assert 2 / max(third - first, 1e-9) <= MOST_PER_SECOND, times
 
 
-# -- what needs each right; each returns the pod that must get what it wants in the end, and a check for meanwhile
+# -- what needs each right; each returns the pod (or node) that must get what it wants in the end, and a check for meanwhile
 
 def new_pod(stand):
 	"""A pod that is to be bound."""
@@ -150,6 +151,20 @@ def pod_with_class(stand):
 	return pod, lambda: pod.jobs() == []
 
 
+def drained_node(stand):
+	"""A node that is to be cordoned, as Slurm drains it."""
+	node = Node(stand)
+	node.drain()
+	stand.after = node.settle
+	return node, lambda: not node.cordoned and node.drained
+
+
+def drained_node_to_wait_for(stand):
+	"""... and whose condition is to say when its last job is gone."""
+	node, _ = drained_node(stand)
+	return node, lambda: node.drained and (node.condition() or ["False"])[0] == "False"
+
+
 def after_a_restart(stand):
 	"""A pod while slurmctld, which must list and watch anew, comes back."""
 	keeper = stand.pod("keeper", "sleep 600", cpu="2", node="n1", grace=1).wait_running()
@@ -178,6 +193,8 @@ STORIES = {
 	("pods", "watch"): (after_a_restart, lambda pod: pod.wait_phase("Succeeded", seconds=90)),
 	("nodes", "list"): (after_a_restart, lambda pod: pod.wait_phase("Succeeded", seconds=90)),
 	("nodes", "watch"): (after_a_restart, lambda pod: pod.wait_phase("Succeeded", seconds=90)),
+	("nodes", "patch"): (drained_node, lambda node: node.wait("cordoned", lambda: node.cordoned, 60)),
+	("nodes/status", "patch"): (drained_node_to_wait_for, lambda node: node.wait_condition("True", "bad disk", 60)),
 	("pods", "get"): (looked_at_pod, lambda pod: pod.wait_running()),
 	("pods", "patch"): (protected_pod, protected),
 	("pods", "delete"): (cancelled_pod, lambda pod: pod.wait_gone()),

@@ -15,6 +15,9 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/link_state_test.cc \
 	test/unit/core/metrics_server_test.cc \
 	test/unit/core/metrics_table_test.cc \
+	test/unit/core/node_state_test.cc \
+	test/unit/core/node_world.h \
+	test/unit/core/nodes_controller_test.cc \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/refusals_test.cc \

@@ -35,6 +35,7 @@ struct FakeSlurm {
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
 	bool cannot_start = false;
 	std::string started_on, end_node;
+	std::string reason; // why n1 is drained; empty: it is not
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
 	HoldTable *holds = nullptr;
@@ -138,6 +139,18 @@ void unlock(bool, bool changed)
 	fake.wakes += changed;
 }
 
+sk8_node a_node()
+{
+	sk8_node n{};
+	n.name = "n1";
+	n.threads_per_core = 2;
+	n.drain = !fake.reason.empty();
+	n.reason = fake.reason.c_str();
+	n.reason_uid = 7;
+	n.job_count = 3;
+	return n;
+}
+
 const sk8_slurm_ops ops = {
 	.active = [] { return fake.active; },
 	.last_job_update = [] { return fake.job_update; },
@@ -172,8 +185,21 @@ const sk8_slurm_ops ops = {
 	.each_node =
 		[](void (*f)(void *, const sk8_node *), void *arg) {
 			need_lock(false);
-			const sk8_node n{"n1", 8, 4, 2, 1000, true};
+			const sk8_node n = a_node();
 			f(arg, &n);
+		},
+	.find_node =
+		[](const char *name, sk8_node *node) {
+			*node = a_node();
+			return std::string(name) == "n1";
+		},
+	.change_node =
+		[](const sk8_node_change *c, sk8_outcome *out) {
+			need_lock(true);
+			*out = {};
+			out->rc = fake.reason == c->expected ? 0 : 1;
+			if (!out->rc)
+				fake.reason = c->reason;
 		},
 };
 
@@ -241,6 +267,23 @@ TEST_CASE("a new engine hears of every job and node once, also without news")
 	CHECK(s.listener->listed == 1);
 	REQUIRE(s.listener->nodes.size() == 1);
 	CHECK(s.listener->nodes[0].threads_per_core == 2);
+	CHECK(s.listener->nodes[0].jobs == 3);
+}
+
+TEST_CASE("a node is changed under the write lock, and the answer has it as it is then, changed or not")
+{
+	Stand s;
+	s.worker.round();
+	auto port = s.worker.node_port("c");
+	SlurmReply reply;
+	for (bool first : {true, false}) {
+		port->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, [&](const SlurmReply &r) { reply = r; });
+		s.worker.round();
+		CHECK(reply.ok == first);
+		REQUIRE(reply.node);
+		CHECK(reply.node->drain);
+		CHECK(reply.node->reason == "k8s: cordoned");
+	}
 }
 
 TEST_CASE("one live job per pod, also when the submit is repeated")

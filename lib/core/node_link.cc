@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/node_link.h"
+
+#include "lib/base/text.h"
+#include "lib/core/kube_link.h"
+
+namespace sk8::core {
+
+using kube::resource_path;
+
+void NodeLink::send(const std::string &path, kube::PatchType type, const kube::Meta &node, Json patch, Done done)
+{
+	Json meta = patch["metadata"].is_object() ? patch["metadata"] : Json::object();
+	meta.set("uid", node.uid).set("resourceVersion", node.resource_version);
+	patch.set("metadata", meta);
+	client_.patch(path, type, patch, [done = std::move(done)](kube::Reply r) {
+		NodeKubeReply out;
+		static_cast<KubeReply &>(out) = kube_reply(r);
+		if (r.ok())
+			if (auto now = kube::decode_node(r.body); now)
+				out.node = std::move(*now);
+		done(out);
+	});
+}
+
+void NodeLink::patch_node(const kube::Meta &node, const NodePatch &patch, Done done)
+{
+	Json body = Json::object();
+	if (!patch.annotations.empty()) {
+		Json notes = Json::object();
+		for (const auto &[name, value] : patch.annotations)
+			notes.set(name, value ? Json::string(*value) : Json::null());
+		body.set("metadata", Json::object().set("annotations", notes));
+	}
+	if (patch.unschedulable)
+		body.set("spec", Json::object().set("unschedulable", *patch.unschedulable ? Json::boolean(true) : Json::null()));
+	send(resource_path(kube::nodes_resource, {}, node.name), kube::PatchType::merge, node, body, std::move(done));
+}
+
+// Strategic merge: conditions are joined by their type there, so those of others stay.
+void NodeLink::set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
+				  std::optional<std::int64_t> transition, Done done)
+{
+	Json c = Json::object();
+	c.set("type", condition.type).set("status", condition.status);
+	c.set("reason", condition.reason).set("message", condition.message);
+	if (transition)
+		c.set("lastTransitionTime", format_rfc3339(*transition));
+	Json list = Json::array();
+	list.append(c);
+	Json body = Json::object();
+	body.set("status", Json::object().set("conditions", list));
+	send(resource_path(kube::nodes_resource, {}, node.name, "status"), kube::PatchType::strategic, node, body,
+	     std::move(done));
+}
+
+} // namespace sk8::core

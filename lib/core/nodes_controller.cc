@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/nodes_controller.h"
+
+#include <unordered_set>
+
+#include "lib/base/log_limit.h"
+#include "lib/core/names.h"
+#include "lib/kube/resource_version.h"
+
+namespace sk8::core {
+
+static constexpr Millis first_delay{500}, longest_delay{60'000};
+static constexpr std::size_t max_users = 1000;
+
+#define log_node(level, name, format, ...) \
+	log_limited(::sk8::LogLevel::level, name, "node %s/%s: " format, settings_.name.c_str(), \
+		    (name).c_str() __VA_OPT__(, ) __VA_ARGS__)
+
+NodesController::NodesController(const ClusterSettings &settings, NodesPorts ports)
+	: settings_(settings), ports_(std::move(ports)), shared_(settings.nodes.selector)
+{
+}
+
+// ---- news ----
+
+void NodesController::set_kube(Entry &e, const kube::NodePtr &node)
+{
+	// An answer to a write of ours may have been faster than the watch.
+	if (e.kube && node && e.kube->meta.uid == node->meta.uid &&
+	    kube::is_older(node->meta.resource_version, e.kube->meta.resource_version))
+		return;
+	if (e.kube && shared_.has(*e.kube))
+		e.was_shared = true;
+	e.kube = node;
+	if (!node || annotation(*node, names::drain_owner) != names::drain_owner_slurm)
+		e.taken_over_for.reset();
+	else if (auto reason = taken_over_for(*node))
+		e.taken_over_for = std::move(reason);
+}
+
+void NodesController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
+{
+	std::unordered_set<std::string> listed;
+	for (const auto &node : nodes) {
+		listed.insert(node->meta.name);
+		set_kube(entries_[node->meta.name], node);
+	}
+	for (auto &[name, e] : entries_)
+		if (!listed.contains(name))
+			set_kube(e, nullptr);
+	kube_synced_ = true;
+	back();
+}
+
+void NodesController::node_changed(const kube::NodePtr &node)
+{
+	Entry &e = entries_[node->meta.name];
+	set_kube(e, node);
+	if (e.failures == 1) // somebody else's write was faster: this is it
+		e.retry_at = Millis(0);
+	sync(node->meta.name);
+}
+
+void NodesController::node_removed(const kube::NodePtr &last)
+{
+	auto it = entries_.find(last->meta.name);
+	if (it == entries_.end())
+		return;
+	set_kube(it->second, nullptr);
+	sync(last->meta.name);
+}
+
+void NodesController::lost()
+{
+	connected_ = false;
+}
+
+void NodesController::back()
+{
+	if (!kube_synced_)
+		return;
+	if (!connected_)
+		for (auto &[name, e] : entries_)
+			e.not_ready_since.reset(); // begins anew
+	connected_ = true;
+	sync_all();
+}
+
+void NodesController::slurm_nodes(const std::vector<SlurmNode> &nodes)
+{
+	std::unordered_set<std::string> listed;
+	std::vector<std::string> changed;
+	for (const auto &node : nodes) {
+		listed.insert(node.name);
+		Entry &e = entries_[node.name];
+		if (slurm_synced_ && e.slurm == node)
+			continue;
+		e.slurm = node;
+		changed.push_back(node.name);
+	}
+	for (auto &[name, e] : entries_)
+		if (!listed.contains(name))
+			e.slurm.reset();
+	if (!std::exchange(slurm_synced_, true))
+		return sync_all();
+	for (const auto &name : changed)
+		sync(name);
+}
+
+// ---- facts ----
+
+// How long it has been not ready; and asks again when it is long enough.
+void NodesController::watch_ready(const std::string &name, Entry &e, const NodeFacts &f)
+{
+	if (!e.kube || e.kube->ready) {
+		e.not_ready_since.reset();
+		e.not_ready = false;
+		return;
+	}
+	if (e.not_ready || !connected_)
+		return;
+	const Millis now = ports_.timer.now(), after = settings_.state.not_ready.after;
+	if (!e.not_ready_since) {
+		e.not_ready_since = now;
+		later(name, after);
+	}
+	e.not_ready = now - *e.not_ready_since >= after || was_not_ready(f);
+}
+
+// NSS may be slow, and a few people drain all nodes.
+const std::string &NodesController::user(std::uint32_t uid)
+{
+	if (users_.size() > max_users)
+		users_.clear();
+	auto [it, fresh] = users_.try_emplace(uid);
+	if (fresh)
+		it->second = ports_.user(uid);
+	return it->second;
+}
+
+NodeFacts NodesController::facts(const std::string &name, Entry &e)
+{
+	NodeFacts f;
+	f.shared = e.kube ? shared_.has(*e.kube) : e.was_shared;
+	// Another cluster may have a node of this name, too, and be the one that shares it.
+	if (e.slurm && (f.shared || e.was_shared))
+		look_at(*e.slurm, ports_.slurm_uid, f);
+	if (f.own_drain && e.slurm->reason_uid != SK8_NO_UID)
+		f.own_by = user(e.slurm->reason_uid);
+	if (e.kube)
+		look_at(*e.kube, e.taken_over_for == annotation(*e.kube, names::drain_reason), f);
+	watch_ready(name, e, f);
+	if (e.kube)
+		f.causes = causes_of(*e.kube, settings_.state, e.not_ready, f.ours_cordon);
+	else if (f.shared)
+		f.causes = {deleted_cause()};
+	remember_resumed(e, f);
+	return f;
+}
+
+// Our drain is gone, not by us, and its cause is not: an administrator of Slurm has decided.
+void NodesController::remember_resumed(Entry &e, NodeFacts &f) const
+{
+	e.resumed.insert(f.resumed_noted.begin(), f.resumed_noted.end());
+	if (!f.ours && f.known && !f.own_drain && !e.slurm_busy && !e.drained_for.empty())
+		e.resumed.insert(std::exchange(e.drained_for, {}));
+	if (f.ours)
+		e.drained_for = cause_word(f.our_reason);
+	std::set<std::string> words;
+	for (const Cause &c : f.causes)
+		if (e.resumed.contains(c.word))
+			words.insert(c.word);
+	e.resumed = words;
+	f.resumed = std::move(words);
+}
+
+// ---- decisions ----
+
+void NodesController::sync_all()
+{
+	std::vector<std::string> names;
+	for (const auto &[name, e] : entries_)
+		names.push_back(name);
+	for (const auto &name : names)
+		sync(name);
+}
+
+void NodesController::sync(const std::string &name)
+{
+	if (!kube_synced_ || !slurm_synced_)
+		return;
+	const auto it = entries_.find(name);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	if (!e.kube && !e.slurm) {
+		if (!e.slurm_busy && !e.kube_busy)
+			entries_.erase(it);
+		return;
+	}
+	const NodeFacts f = facts(name, e);
+	if (e.kube && !f.shared && !f.ours)
+		e.was_shared = false;
+	if (ports_.timer.now() < e.retry_at)
+		return;
+	const NodePlan plan = decide(f, settings_.state);
+	if (plan.slurm && !e.slurm_busy)
+		tell_slurm(name, e, *plan.slurm);
+	if (e.kube && !e.kube_busy)
+		tell_kubernetes(name, e, plan);
+}
+
+void NodesController::tell_slurm(const std::string &name, Entry &e, NodeChange change)
+{
+	change.node = name;
+	e.slurm_busy = true;
+	ports_.slurm.change_node(change, [this, name, change](const SlurmReply &r) { slurm_answered(name, change, r); });
+}
+
+void NodesController::tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan)
+{
+	if (!plan.kube.empty()) {
+		const char *what = !plan.kube.unschedulable ? "is annotated"
+				   : *plan.kube.unschedulable ? "is cordoned, because Slurm gives it no jobs"
+							      : "is uncordoned, because Slurm gives it jobs again";
+		e.kube_busy = true;
+		return ports_.kube.patch_node(e.kube->meta, plan.kube, [this, name, what](const NodeKubeReply &r) {
+			kube_answered(name, what, r);
+		});
+	}
+	if (!plan.condition)
+		return;
+	const auto *now = find_condition(*e.kube, plan.condition->type);
+	if (now && *now == *plan.condition)
+		return;
+	const bool turns = !now || now->status != plan.condition->status;
+	e.kube_busy = true;
+	ports_.kube.set_node_condition(e.kube->meta, *plan.condition,
+				       turns ? std::optional(ports_.timer.wall_seconds()) : std::nullopt,
+				       [this, name](const NodeKubeReply &r) {
+					       kube_answered(name, "has another condition SlurmDrained", r);
+				       });
+}
+
+// ---- answers ----
+
+void NodesController::slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r)
+{
+	auto it = entries_.find(name);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	e.slurm_busy = false;
+	if (r.node)
+		e.slurm = *r.node;
+	if (r.ok) {
+		e.failures = 0;
+		if (change.action == SK8_NODE_RESUME) {
+			e.drained_for.clear();
+			log_node(info, name, "resumed in Slurm; it was %s", change.expected.c_str());
+		} else {
+			log_node(info, name, "%s in Slurm: %s",
+				 change.action == SK8_NODE_DOWN ? "set down" : "drained", change.reason.c_str());
+		}
+	} else {
+		failed(name, e, "a change in Slurm", r.text);
+	}
+	sync(name);
+}
+
+void NodesController::kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r)
+{
+	auto it = entries_.find(name);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	e.kube_busy = false;
+	if (r.node && e.kube)
+		set_kube(e, r.node);
+	if (r.ok()) {
+		e.failures = 0;
+		log_node(verbose, name, "%s", what.c_str());
+	} else {
+		failed(name, e, what, r.error);
+	}
+	sync(name);
+}
+
+// Somebody was faster (the news of it is on its way), or it is refused, or unanswered.
+void NodesController::failed(const std::string &name, Entry &e, const std::string &what, const std::string &why)
+{
+	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(e.failures++, 10)));
+	e.retry_at = ports_.timer.now() + delay;
+	if (e.failures > 3)
+		log_node(warning, name, "%s: %s; tried again", what.c_str(), why.c_str());
+	else
+		log_node(verbose, name, "%s: %s; tried again", what.c_str(), why.c_str());
+	later(name, delay);
+}
+
+void NodesController::later(const std::string &name, Millis delay)
+{
+	ports_.timer.after(delay, [this, name] { sync(name); });
+}
+
+} // namespace sk8::core

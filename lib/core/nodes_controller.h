@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The state of shared nodes, both ways: joins a node's two sides by its name and does
+// what the table in node_state.cc says. Whatever arrives changes one node's facts and
+// leads to sync(); there is no other control flow.
+//
+// Engine thread only. All I/O goes through the ports. Nothing is done before the nodes of
+// both sides have been listed completely once.
+#ifndef SK8_CORE_NODES_CONTROLLER_H
+#define SK8_CORE_NODES_CONTROLLER_H
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/core/node_kube_port.h"
+#include "lib/core/node_state.h"
+#include "lib/core/settings.h"
+#include "lib/core/shared_nodes.h"
+#include "lib/core/slurm_port.h"
+#include "lib/core/timer_port.h"
+
+namespace sk8::core {
+
+struct NodesPorts {
+	SlurmNodePort &slurm;
+	NodeKubePort &kube;
+	TimerPort &timer;
+	std::function<std::string(std::uint32_t uid)> user; // "alice (uid 1001)"; may ask NSS
+	std::uint32_t slurm_uid;                            // SlurmUser: who we are in Slurm
+};
+
+class NodesController {
+public:
+	NodesController(const ClusterSettings &settings, NodesPorts ports);
+
+	// ---- Kubernetes ----
+	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
+	void node_changed(const kube::NodePtr &node);
+	void node_removed(const kube::NodePtr &last);
+	// There is no news of nodes, or there is again: time without news is no node's fault.
+	void lost();
+	void back();
+
+	// ---- Slurm ----
+	void slurm_nodes(const std::vector<SlurmNode> &nodes);
+
+private:
+	struct Entry {
+		kube::NodePtr kube;             // null: there is no such object
+		std::optional<SlurmNode> slurm;
+		std::optional<std::string> taken_over_for; // see node_state.h
+		bool was_shared = false;        // by an object that is gone, or not shared any more
+		std::optional<Millis> not_ready_since;
+		bool not_ready = false;         // for long enough
+		std::string drained_for;        // the cause's word of our drain that Slurm has, or had until
+						// an administrator took it back
+		std::set<std::string> resumed;  // see NodeFacts
+		bool slurm_busy = false, kube_busy = false; // an answer is awaited
+		int failures = 0;
+		Millis retry_at{0};
+	};
+
+	void set_kube(Entry &e, const kube::NodePtr &node);
+	void watch_ready(const std::string &name, Entry &e, const NodeFacts &f);
+	void sync(const std::string &name);
+	void sync_all();
+	NodeFacts facts(const std::string &name, Entry &e);
+	const std::string &user(std::uint32_t uid);
+	void remember_resumed(Entry &e, NodeFacts &f) const;
+	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
+	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
+	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
+	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
+	void failed(const std::string &name, Entry &e, const std::string &what, const std::string &why);
+	void later(const std::string &name, Millis delay);
+
+	const ClusterSettings settings_;
+	NodesPorts ports_;
+	SharedNodes shared_;
+	std::unordered_map<std::string, Entry> entries_; // by name
+	std::unordered_map<std::uint32_t, std::string> users_;
+	bool kube_synced_ = false, slurm_synced_ = false, connected_ = false;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A node as Slurm has it, and what may be changed of it.
+#ifndef SK8_CORE_SLURM_NODE_H
+#define SK8_CORE_SLURM_NODE_H
+
+#include <cstdint>
+#include <string>
+
+#include "lib/sk8_abi.h"
+
+namespace sk8::core {
+
+struct SlurmNode {
+	std::string name;
+	std::uint32_t threads_per_core = 1;
+	// Why Slurm gives it no job; see struct sk8_node.
+	bool drain = false, down = false, fail = false, maint = false;
+	std::string reason;
+	std::uint32_t reason_uid = SK8_NO_UID;
+	std::uint32_t jobs = 0; // that run or end there
+
+	bool operator==(const SlurmNode &) const = default;
+};
+
+// See struct sk8_node_change.
+struct NodeChange {
+	std::string node;
+	sk8_node_action action = SK8_NODE_DRAIN;
+	std::string reason, expected;
+};
+
+} // namespace sk8::core
+
+#endif

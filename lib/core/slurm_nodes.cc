@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The Slurm thread's part for nodes: they are looked at when Slurm says that some have
+// changed, and drained and resumed one at a time.
+#include "lib/base/guard.h"
+#include "lib/core/slurm_lock.h"
+#include "lib/core/slurm_worker.h"
+
+namespace sk8::core {
+
+class SlurmWorker::NodePort final : public SlurmNodePort {
+public:
+	NodePort(SlurmWorker &worker, std::string cluster) : worker_(worker), cluster_(std::move(cluster)) {}
+
+	void change_node(NodeChange change, Done done) override
+	{
+		worker_.enqueue({cluster_, std::move(change), std::move(done)});
+	}
+
+private:
+	SlurmWorker &worker_;
+	std::string cluster_;
+};
+
+std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const std::string &cluster)
+{
+	return std::make_unique<NodePort>(*this, cluster);
+}
+
+static SlurmNode node_from_abi(const sk8_node &n)
+{
+	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.reason, n.reason_uid, n.job_count};
+}
+
+void SlurmWorker::run(const NodeChange &c, SlurmReply &reply)
+{
+	const sk8_node_change change{c.node.c_str(), c.action, c.reason.c_str(), c.expected.c_str()};
+	sk8_outcome out{};
+	ops_.change_node(&change, &out);
+	copy_outcome(out, reply);
+	sk8_node now{};
+	if (ops_.find_node(c.node.c_str(), &now))
+		reply.node = node_from_abi(now);
+}
+
+void SlurmWorker::scan_nodes(Posts &posts)
+{
+	const std::int64_t now = clock_.wall_seconds();
+	if (!news(ops_.last_node_update(), nodes_seen_, now))
+		return;
+	nodes_seen_ = now;
+	std::vector<SlurmNode> nodes;
+	{
+		SlurmLock lock(ops_, clock_, false);
+		ops_.each_node(
+			[](void *arg, const sk8_node *n) {
+				guard("node list",
+				      [&] { static_cast<std::vector<SlurmNode> *>(arg)->push_back(node_from_abi(*n)); });
+			},
+			&nodes);
+	}
+	std::lock_guard lock(mutex_);
+	for (const auto &[cluster, l] : listeners_)
+		posts[cluster].push_back([nodes](SlurmListener &listener) { listener.slurm_nodes(nodes); });
+}
+
+} // namespace sk8::core

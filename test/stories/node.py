@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A node on both sides, as its two administrators see it."""
+import time
+
+from stands.waiting import StandError, wait_for
+from world import fields
+
+OWNER, REASON, BY = (f"slurm-k8s.io/drain-{word}" for word in ("owner", "reason", "by"))
+RESUMED = "slurm-k8s.io/resumed-in-slurm"
+PROMPT = 10  # seconds, with all that runs beside; how long it really takes is measured in test/bench
+
+
+class Node:
+	"""n1, unless another is named."""
+
+	def __init__(self, stand, name="n1"):
+		self.stand, self.name = stand, name
+
+	def cordon(self, why=None):
+		note = {"metadata": {"annotations": {"slurm-k8s.io/cordon-reason": why}}} if why else {}
+		self.stand.api.patch(f"/api/v1/nodes/{self.name}", {"spec": {"unschedulable": True}, **note})
+
+	def uncordon(self):
+		self.stand.patch_node(self.name, {"unschedulable": None})
+
+	def drain(self, reason="bad disk", state="drain"):
+		self.stand.scontrol("update", f"NodeName={self.name}", f"State={state}", f"Reason={reason}")
+
+	def resume(self):
+		self.stand.scontrol("update", f"NodeName={self.name}", "State=resume")
+
+	# -- what is seen
+
+	def slurm(self):
+		return fields(self.stand.run("scontrol", "-o", "show", "node", self.name))
+
+	@property
+	def drained(self):
+		return "DRAIN" in self.slurm()["State"]
+
+	@property
+	def reason(self):
+		"""Slurm's, without who and when."""
+		return self.slurm().get("Reason", "").rsplit(" [", 1)[0]
+
+	@property
+	def cordoned(self):
+		return self.stand.node(self.name)["spec"].get("unschedulable", False)
+
+	def note(self, name):
+		return self.stand.node(self.name)["metadata"].get("annotations", {}).get(name)
+
+	def condition(self):
+		"""SlurmDrained as (status, reason, message)."""
+		for found in self.stand.node(self.name)["status"]["conditions"]:
+			if found["type"] == "SlurmDrained":
+				return tuple(found[key] for key in ("status", "reason", "message"))
+		return None
+
+	def about(self):
+		found = self.stand.node(self.name)
+		return f"{self.slurm()}\n{found['spec']} {found['metadata'].get('annotations')}\n{self.condition()}"
+
+	def wait(self, what, condition, seconds=PROMPT):
+		return wait_for(f"node {self.name}: {what}", condition, seconds, self.about)
+
+	def wait_drained(self, reason):
+		self.wait(f"drained: {reason}", lambda: self.drained and self.reason.startswith(reason))
+
+	def wait_in_use(self):
+		"""slurmd has registered again, too."""
+		self.wait("in use", lambda: self.slurm()["State"] in ("IDLE", "MIXED", "ALLOCATED"), 60)
+
+	def wait_condition(self, status, part, seconds=PROMPT):
+		def there():
+			found = self.condition()
+			return found and found[0] == status and part in found[2]
+		self.wait(f"SlurmDrained {status} {part}", there, seconds)
+
+	def stays(self, what, condition, seconds=2.5):
+		"""For several looks of the Slurm thread, and longer than any answer of the API server takes here."""
+		end = time.monotonic() + seconds
+		while time.monotonic() < end:
+			assert condition(), f"{what}\n{self.about()}"
+			time.sleep(0.1)
+
+	def settle(self):
+		self.stand.api.patch(f"/api/v1/nodes/{self.name}", {"metadata": {"annotations": {
+			name: None for name in (OWNER, REASON, BY, RESUMED, "slurm-k8s.io/cordon-reason")}}, "spec": {"unschedulable": None}})
+		try:
+			self.resume()
+		except StandError:
+			pass  # it is in use
+		self.wait_in_use()
+		self.wait("no cordon", lambda: not self.cordoned)

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/nodes_controller.h"
+
+#include <algorithm>
+#include <random>
+
+#include "test/unit/catch.h"
+#include "test/unit/core/node_world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+static const std::string cordoned = "k8s: cordoned";
+
+TEST_CASE("nodes: a cordon drains, an uncordon resumes, and neither comes back as our own")
+{
+	NodeWorld w;
+	w.run();
+	w.cordon(true);
+	w.run();
+	CHECK(w.drained() == cordoned);
+	CHECK(w.owner().empty());
+	CHECK(w.condition_text() == "True Drained");
+	w.cordon(false);
+	w.run();
+	CHECK(w.drained().empty());
+	CHECK(w.condition_text() == "False InService");
+	CHECK(w.slurm_writes == 2);
+}
+
+TEST_CASE("nodes: a drain cordons with who and why, its condition follows the jobs, and a resume uncordons")
+{
+	NodeWorld w;
+	w.slurm.jobs = 2;
+	w.run();
+	w.drain("bad disk");
+	w.run();
+	CHECK(w.kube.unschedulable);
+	CHECK(w.note(names::drain_reason) == "bad disk");
+	CHECK(w.note(names::drain_by) == "user 0");
+	CHECK(w.condition_text() == "False Draining");
+	w.jobs(0);
+	w.run();
+	CHECK(w.condition_text() == "True Drained");
+	w.resume();
+	w.run();
+	CHECK_FALSE(w.kube.unschedulable);
+	CHECK(w.kube.meta.annotations.empty());
+	CHECK(w.slurm_writes == 0);
+}
+
+TEST_CASE("nodes: an administrator's drain is neither renamed nor undone by any cordon")
+{
+	NodeWorld w;
+	w.run();
+	w.cordon(true);
+	w.run();
+	w.drain("mine");
+	w.cordon(false);
+	w.run(Millis(60'000));
+	CHECK(w.drained() == "mine");
+	CHECK(w.slurm_writes == 1);
+}
+
+TEST_CASE("nodes: who resumes in Slurm what is cordoned has decided, also across a restart")
+{
+	NodeWorld w;
+	w.run();
+	w.cordon(true);
+	w.run();
+	w.resume();
+	w.run();
+	CHECK(w.drained().empty());
+	CHECK(w.note(names::resumed_in_slurm) == "cordoned");
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.drained().empty());
+	w.cordon(false);
+	w.run();
+	CHECK(w.note(names::resumed_in_slurm).empty());
+	w.cordon(true);
+	w.run();
+	CHECK(w.drained() == cordoned);
+}
+
+TEST_CASE("nodes: what happened while slurmctld was away is made up for")
+{
+	NodeWorld w;
+	w.run();
+	SECTION("cordoned")
+	{
+		w.cordon(true);
+		w.restart();
+		w.run();
+		CHECK(w.drained() == cordoned);
+	}
+	SECTION("uncordoned")
+	{
+		w.cordon(true);
+		w.run();
+		w.cordon(false);
+		w.restart();
+		w.run();
+		CHECK(w.drained().empty());
+	}
+	SECTION("resumed")
+	{
+		w.drain();
+		w.run();
+		w.resume();
+		w.restart();
+		w.run();
+		CHECK_FALSE(w.kube.unschedulable);
+		CHECK(w.owner().empty());
+	}
+	SECTION("our drain was forgotten by Slurm, which saves its state late")
+	{
+		w.cordon(true);
+		w.run();
+		w.resume();
+		w.restart();
+		w.run();
+		CHECK(w.drained() == cordoned);
+	}
+}
+
+TEST_CASE("nodes: NotReady drains when it lasts, and Ready gives the node back at once")
+{
+	NodeWorld w;
+	w.run();
+	w.ready(false);
+	w.run(Millis(39'000));
+	CHECK(w.drained().empty());
+	w.run(Millis(2'000));
+	CHECK(w.drained() == "k8s: NotReady");
+	w.ready(true);
+	w.run();
+	CHECK(w.drained().empty());
+	w.ready(false);
+	w.run(Millis(30'000));
+	w.ready(true);
+	w.run();
+	w.ready(false);
+	w.run(Millis(30'000));
+	CHECK(w.drained().empty()); // each time is counted anew
+}
+
+TEST_CASE("nodes: time without news of Kubernetes is no node's fault")
+{
+	NodeWorld w;
+	w.run();
+	w.ready(false);
+	w.run(Millis(10'000));
+	w.controller->lost();
+	w.run(Millis(600'000));
+	CHECK(w.drained().empty());
+	w.controller->back();
+	w.run(Millis(39'000));
+	CHECK(w.drained().empty());
+	w.run(Millis(2'000));
+	CHECK(w.drained() == "k8s: NotReady");
+	// and what was decided stays
+	w.controller->lost();
+	w.run(Millis(60'000));
+	CHECK(w.drained() == "k8s: NotReady");
+}
+
+TEST_CASE("nodes: a deleted node is drained until another of its name is there")
+{
+	NodeWorld w;
+	w.run();
+	w.delete_node();
+	w.run();
+	CHECK(w.drained() == "k8s: deleted: Kubernetes has no such node");
+	w.create_node();
+	w.run();
+	CHECK(w.drained().empty());
+}
+
+TEST_CASE("nodes: a node that is not shared any more is given back, one that never was is left alone")
+{
+	NodeWorld w;
+	w.settings.nodes.selector = "shared=true";
+	w.restart();
+	w.cordon(true);
+	w.drain("k8s: cordoned");
+	w.slurm.reason_uid = NodeWorld::slurm_uid; // another cluster's engine
+	w.run();
+	CHECK(w.slurm_writes + w.kube_writes == 0);
+	w.resume();
+	w.kube.meta.labels["shared"] = "true";
+	w.annotate("a", "b");
+	w.run();
+	CHECK(w.drained() == cordoned);
+	w.kube.meta.labels.clear();
+	w.annotate("a", "c");
+	w.run();
+	CHECK(w.drained().empty());
+}
+
+TEST_CASE("nodes: a refused write is tried again with growing pauses, and done when it is allowed")
+{
+	NodeWorld w;
+	w.run();
+	w.fail_kube = 403;
+	w.drain();
+	w.run(Millis(300'000));
+	CHECK(w.refused > 5);
+	CHECK(w.refused < 20);
+	CHECK_FALSE(w.kube.unschedulable);
+	w.fail_kube = 0;
+	w.run(Millis(60'000));
+	CHECK(w.kube.unschedulable);
+}
+
+// ---- both administrators at once ----
+
+namespace {
+
+struct Action {
+	const char *name;
+	void (*act)(NodeWorld &);
+};
+
+const Action actions[] = {
+	{"cordon", [](NodeWorld &w) { w.cordon(true); }},
+	{"uncordon", [](NodeWorld &w) { w.cordon(false); }},
+	{"drain", [](NodeWorld &w) { w.drain(); }},
+	{"resume", [](NodeWorld &w) { w.resume(); }},
+	{"NotReady", [](NodeWorld &w) { w.ready(false); }},
+	{"Ready", [](NodeWorld &w) { w.ready(true); }},
+};
+
+// What must be true once all is said, whoever said it when.
+void judge(const NodeWorld &w)
+{
+	const bool own = w.slurm.drain && !w.ours(), cause = w.admin_cordoned || !w.kube.ready;
+	// nobody was run over
+	if (own)
+		CHECK(w.drained() == "bad disk");
+	if (w.admin_cordoned)
+		CHECK((w.kube.unschedulable && w.owner() != "slurm"));
+	// nothing of ours is left over
+	if (!cause)
+		CHECK_FALSE(w.ours());
+	if (!own) {
+		CHECK(w.owner().empty());
+		CHECK(w.kube.unschedulable == w.admin_cordoned);
+	}
+	// each side knows of the other, unless somebody has decided otherwise there
+	if (own && !w.kube.unschedulable)
+		CHECK(w.owner() == "kubernetes");
+	if (cause && w.drained().empty())
+		CHECK_FALSE(w.note(names::resumed_in_slurm).empty());
+	const bool away = !w.drained().empty();
+	CHECK(w.condition_text() == (away ? "True Drained"
+					  : w.condition_text() == "none" ? "none" : "False InService"));
+}
+
+// After each action so much of what is on its way arrives as the dice say.
+void play(const std::vector<int> &order, std::mt19937 &dice)
+{
+	NodeWorld w;
+	w.run();
+	std::string story;
+	for (int i : order) {
+		actions[i].act(w);
+		story += std::string(actions[i].name) + " ";
+		const int mode = static_cast<int>(dice() % 4);
+		const int steps = mode == 0 ? 0 : mode == 1 ? 1 + static_cast<int>(dice() % 3) : 100;
+		for (int s = 0; s < steps && w.step(dice() % 2); s++)
+			story += ".";
+		if (mode == 3) {
+			w.run(Millis(45'000));
+			story += "(45 s) ";
+		}
+	}
+	CAPTURE(story);
+	w.run(Millis(45'000));
+	judge(w);
+	// it has come to rest: nothing is written any more
+	const int written = w.slurm_writes + w.kube_writes, refused = w.refused;
+	w.run(Millis(120'000));
+	CHECK(w.slurm_writes + w.kube_writes == written);
+	CHECK(w.refused == refused);
+	// no flapping: per action at most a change on each side, its condition, and what its undoing costs
+	CHECK(written <= 4 * static_cast<int>(order.size()));
+	// a restart finds nothing to do
+	w.restart();
+	w.run(Millis(45'000));
+	judge(w);
+	CHECK(w.slurm_writes + w.kube_writes == written);
+}
+
+} // namespace
+
+TEST_CASE("nodes: two administrators at once, in every order and however late each hears of it, come to rest")
+{
+	std::vector<int> order{0, 1, 2, 3, 4, 5};
+	std::mt19937 dice(6);
+	do {
+		for (int i = 0; i < 6; i++)
+			play(order, dice);
+	} while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("nodes: two administrators who never stop come to rest when they do")
+{
+	std::mt19937 dice(17);
+	for (int i = 0; i < 1000; i++) {
+		std::vector<int> order;
+		for (int n = 0; n < 20; n++)
+			order.push_back(static_cast<int>(dice() % std::size(actions)));
+		play(order, dice);
+	}
+}
