@@ -224,7 +224,8 @@ SK8_API void sk8_runtime_release(void);
 SK8_API void sk8_on_node_init(void);   /* loads the saved ledger (the one read from disk in a hook) */
 SK8_API void sk8_on_reconfigure(void); /* this controller is active: reads the configuration, (re)starts the threads */
 SK8_API void sk8_on_shutdown(void);    /* state_save with shutdown under way: stop writing, wait <= 1 s */
-/* nodeinfo_set of a job with our mark, after the stock call; also the replay for running jobs at start */
+/* nodeinfo_set of a job with our mark, after the stock call; also the replay for running jobs at start.
+ * And before a running one is suspended, after one is resumed: its state says which. */
 SK8_API void sk8_on_job_start(const struct sk8_job *job);
 /* job_fini of a job with our mark, BEFORE the stock call: what the pod holds is masked when this returns */
 SK8_API void sk8_on_job_fini(const struct sk8_job *job);

@@ -2,6 +2,7 @@
 #include "tools/check.h"
 
 #include <algorithm>
+#include <cstring>
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -110,6 +111,15 @@ static void read_nodes(const SlurmConf &conf, const Runner &run, SlurmSide &side
 	out.ok("nodes", "slurm.conf has " + std::to_string(side.nodes.size()) + " (slurmctld does not answer)");
 }
 
+// Gang scheduling suspends jobs for others.
+static void check_preemption(const SlurmConf &conf, Findings &out)
+{
+	const ConfValue *mode = conf.find("PreemptMode");
+	if (mode && strcasestr(mode->value.c_str(), "gang"))
+		out.warning("PreemptMode", mode->place() + ": a pod goes on when its job is suspended, so nobody gets its cores this way; "
+							   "give partitions or QOS of pods PreemptMode=CANCEL");
+}
+
 void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out)
 {
 	auto user = core::lookup_user(conf.slurm_user());
@@ -117,6 +127,7 @@ void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Find
 		return out.problem("SlurmUser", "there is no user " + conf.slurm_user() + " on this host; is this the controller?");
 	side.slurm_uid = user->uid;
 	check_plugins(conf, run, out);
+	check_preemption(conf, out);
 	check_state_dir(conf, side, out);
 	read_nodes(conf, run, side, out);
 }

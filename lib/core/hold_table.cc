@@ -11,17 +11,44 @@ bool HoldTable::masked(const std::string &id) const
 	if (h == holds_.end() || lifted_.contains(id))
 		return false;
 	auto r = running_.find(id);
-	return r == running_.end() || r->second.node != h->second.node;
+	return r == running_.end() || r->second.node != h->second.node || r->second.suspended;
+}
+
+// Its job's cores; the memory stays the job's.
+Hold HoldTable::freed_by_suspension(const std::string &id) const
+{
+	Hold out = holds_.at(id);
+	out.cores = running_.at(id).cores;
+	out.more_cores = 0;
+	out.memory_mb = 0;
+	return out;
+}
+
+bool HoldTable::suspended(const std::string &id) const
+{
+	auto h = holds_.find(id);
+	auto r = running_.find(id);
+	return h != holds_.end() && r != running_.end() && r->second.suspended && r->second.node == h->second.node;
+}
+
+HoldTable::Running HoldTable::running_of(const Job &job)
+{
+	return {job.ref, job.node, job.cores, job.memory_mb, job.state == SK8_JOB_SUSPENDED};
 }
 
 // After a change of what is known of one pod; mutex_ is held. Hooks wait for
 // this mutex, so the cost must not grow with the number of holds.
 void HoldTable::changed(const std::string &id)
 {
-	if (masked(id))
-		masks_.put(id, holds_.at(id));
-	else
+	const bool suspended = this->suspended(id);
+	if (!masked(id))
 		masks_.drop(id);
+	else if (suspended)
+		masks_.put(id, suspended_[id] = freed_by_suspension(id));
+	else
+		masks_.put(id, holds_.at(id));
+	if (!suspended)
+		suspended_.erase(id);
 	publish();
 }
 
@@ -61,7 +88,7 @@ bool HoldTable::let_masks_go()
 void HoldTable::job_started(const PodKey &key, const Job &job)
 {
 	std::lock_guard lock(mutex_);
-	running_[key.id()] = {job.ref, job.node, job.cores, job.memory_mb};
+	running_[key.id()] = running_of(job);
 	lifted_.erase(key.id());
 	changed(key.id());
 }
@@ -266,7 +293,7 @@ void HoldTable::jobs_running(const std::vector<std::pair<PodKey, JobPtr>> &runni
 	std::lock_guard lock(mutex_);
 	running_.clear();
 	for (const auto &[key, job] : running)
-		running_[key.id()] = {job->ref, job->node, job->cores, job->memory_mb};
+		running_[key.id()] = running_of(*job);
 	all_changed();
 }
 
@@ -278,6 +305,7 @@ void HoldTable::restore(Ledger saved)
 	released_.clear();
 	running_.clear();
 	lifted_.clear();
+	suspended_.clear();
 	for (auto &h : saved.holds) {
 		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);

@@ -5,7 +5,7 @@
 //
 //   hold     a pod may have processes on a node (from just before its Binding
 //            until its last process is proven gone)
-//   covered  its job runs there: Slurm itself counts the resources
+//   covered  its job runs there, and is not suspended: Slurm itself counts the resources
 //   mask     hold and not covered
 //
 // So there is no gap: the job_fini hook turns "covered" off before Slurm frees
@@ -49,7 +49,8 @@ class HoldTable {
 public:
 	// ---- hooks, under slurmctld's locks ----
 
-	// A job of ours runs (also the replay at start).
+	// A job of ours runs (also the replay at start), or is suspended: then Slurm gives its
+	// cores to others, which its pod goes on using.
 	void job_started(const PodKey &key, const Job &job);
 	// It is about to give its resources back: what its pod holds is masked now.
 	void job_ended(const PodKey &key, JobRef ref);
@@ -116,7 +117,11 @@ private:
 		std::string node;
 		std::vector<std::uint16_t> cores;
 		std::uint64_t memory_mb = 0;
+		bool suspended = false;
 	};
+	static Running running_of(const Job &job);
+	bool suspended(const std::string &id) const;
+	Hold freed_by_suspension(const std::string &id) const;
 	bool masked(const std::string &id) const;
 	Cover cover_of(const std::string &id) const;
 	void changed(const std::string &id);
@@ -129,6 +134,7 @@ private:
 	std::unordered_map<std::string, Released> released_; // by cluster/uid
 	std::unordered_map<std::string, Running> running_;  // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
+	std::unordered_map<std::string, Hold> suspended_;   // by cluster/uid: what masks_ has for these
 	MaskIndex masks_; // the holds that are not covered, and what else is masked
 	std::atomic<bool> any_{false}; // masks_ is not empty
 };

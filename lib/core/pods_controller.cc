@@ -128,7 +128,8 @@ PodNumbers PodsController::numbers() const
 		out.pods[static_cast<std::size_t>(pod)]++;
 		out.jobs[static_cast<std::size_t>(job)]++;
 		const HoldTable::Cover cover = ports_.holds.cover(e.key);
-		if (cover == HoldTable::Cover::covered)
+		const bool suspended = e.job && e.job->state == SK8_JOB_SUSPENDED;
+		if (cover == HoldTable::Cover::covered || (cover == HoldTable::Cover::masked && suspended))
 			out.placed++;
 		else if (cover == HoldTable::Cover::masked)
 			(pod == PodState::lost ? out.lost : out.leaving)++;

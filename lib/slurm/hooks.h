@@ -34,6 +34,8 @@ struct sk8_select_hooks {
 	void (*node_init)(void);
 	void (*reconfigure)(void);
 	void (*state_save)(void);
+	/* true: before the stock call for a job that is suspended; false: it runs again, or has never stopped */
+	void (*job_suspend)(job_record_t *job_ptr, bool suspended);
 };
 
 #define SK8_SELECT_HOOKS "sk8_select_hooks"	/* for dlsym */

@@ -33,6 +33,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/slurmctld.h \
 	lib/slurm/start.c \
 	lib/slurm/submit.c \
+	lib/slurm/suspension.c \
 	lib/slurm/tres.c \
 	lib/slurm/tres.h \
 	lib/slurm/view.c

@@ -3,7 +3,6 @@
  * module.c - sk8_slurmctld.so's entry: hosts the engine in slurmctld and tells it
  * what the select hooks see.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include "lib/slurm/hooks.h"
@@ -179,18 +178,7 @@ static void stop(void)
 
 static int on_job_test(SK8_JOB_TEST_PARAMS)
 {
-	return sk8_preemptors_job_test(SK8_JOB_TEST_ARGS);
-}
-
-static void tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))
-{
-	struct sk8_view view = { .cores = NULL };
-	int saved_errno = errno;
-
-	sk8_view_fill(&view, job_ptr);
-	what(&view.job);
-	xfree(view.cores);
-	errno = saved_errno;
+	return sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
 }
 
 static void on_job_fini(job_record_t *job_ptr)
@@ -198,7 +186,7 @@ static void on_job_fini(job_record_t *job_ptr)
 	if (!sk8_layout_fits_job(job_ptr))
 		return;
 	if (sk8_is_ours(job_ptr))
-		tell(job_ptr, sk8_on_job_fini);
+		sk8_tell(job_ptr, sk8_on_job_fini);
 }
 
 /* At start and takeover this is also called for each running job: a replay. */
@@ -207,7 +195,7 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 	if (!sk8_layout_fits_job(job_ptr))
 		return;
 	if (IS_JOB_RUNNING(job_ptr) && sk8_is_ours(job_ptr))
-		tell(job_ptr, sk8_on_job_start);
+		sk8_tell(job_ptr, sk8_on_job_start);
 }
 
 static void on_node_init(void)
@@ -252,4 +240,5 @@ __attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_
 	.node_init = on_node_init,
 	.reconfigure = on_reconfigure,
 	.state_save = end_if_shut_down,
+	.job_suspend = sk8_on_suspension,
 };

@@ -35,6 +35,8 @@ struct sk8_view {
 extern const char *sk8_reason(const job_record_t *job_ptr);
 extern bool sk8_is_ours(const job_record_t *job_ptr);
 extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr);
+/* calls what with it, from a hook: errno stays */
+extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job));
 /* the job of this id if submit_time and mark are its too, else NULL */
 extern job_record_t *sk8_find_ours(uint32_t job_id, int64_t submit_time, const char *mark);
 
@@ -67,6 +69,10 @@ extern void sk8_change_node(const struct sk8_node_change *c, struct sk8_outcome 
 /* under the node write lock: was a node changed since this was last asked? */
 extern bool sk8_nodes_changed(void);
 extern void sk8_save_nodes(void);	/* after that, without locks */
+
+/* suspension.c: sk8_preemptors_job_test(), without cores of pods whose jobs would be suspended */
+extern int sk8_suspension_job_test(SK8_JOB_TEST_PARAMS);
+extern void sk8_on_suspension(job_record_t *job_ptr, bool suspended);
 
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);

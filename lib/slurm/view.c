@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* view.c - Slurm's job_record_t as struct sk8_job */
+#include <errno.h>
 #include <string.h>
 #include "lib/slurm/slurmctld.h"
 
@@ -91,6 +92,17 @@ extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 		if (job_ptr->job_resrcs->memory_allocated)
 			job->memory_mb = job_ptr->job_resrcs->memory_allocated[0];
 	}
+}
+
+extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))
+{
+	struct sk8_view view = { .cores = NULL };
+	int saved_errno = errno;
+
+	sk8_view_fill(&view, job_ptr);
+	what(&view.job);
+	xfree(view.cores);
+	errno = saved_errno;
 }
 
 extern job_record_t *sk8_find_ours(uint32_t job_id, int64_t submit_time, const char *mark)

@@ -72,6 +72,32 @@ extern int select_p_job_fini(job_record_t *job_ptr)
 	return rc;
 }
 
+/* What its pod goes on using is masked before others may have it, and until it is the job's again. */
+extern int select_p_job_suspend(job_record_t *job_ptr, bool indf_susp)
+{
+	int rc;
+
+	if (hooks)
+		hooks->job_suspend(job_ptr, true);
+	rc = stock_select_p_job_suspend(job_ptr, indf_susp);
+	if (hooks && rc)
+		hooks->job_suspend(job_ptr, false);
+	if (hooks)
+		hooks->usage_changed(job_ptr);
+	return rc;
+}
+
+extern int select_p_job_resume(job_record_t *job_ptr, bool indf_susp)
+{
+	int rc = stock_select_p_job_resume(job_ptr, indf_susp);
+
+	if (hooks && !rc)
+		hooks->job_suspend(job_ptr, false);
+	if (hooks)
+		hooks->usage_changed(job_ptr);
+	return rc;
+}
+
 /* Slurm commits cores, memory and GRES of a starting job in here. */
 extern int select_p_select_nodeinfo_set(job_record_t *job_ptr)
 {

@@ -126,11 +126,29 @@ def need_slurmdbd():
 		pytest.skip("this Slurm was built without MySQL: it has no accounting_storage_mysql.so for slurmdbd")
 
 
+def with_conf(*lines):
+	"""Words for a stand with these lines in slurm.conf."""
+	return tuple(word for line in lines for word in ("--slurm-conf", line))
+
+
 @pytest.fixture
 def preempting(request, session_stands, api):
 	"""Partitions of a higher tier preempt those of a lower one."""
-	conf = ("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1")
-	yield from lent(request, session_stands, api, *(word for line in conf for word in ("--slurm-conf", line)))
+	yield from lent(request, session_stands, api,
+		*with_conf("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1"))
+
+
+@pytest.fixture
+def preempting_qos(request, session_stands):
+	"""QOS high preempts normal."""
+	need_slurmdbd()
+	yield from lent(request, session_stands, "sim", "--accounting", *with_conf("PreemptType=preempt/qos", "PreemptMode=CANCEL"))
+
+
+@pytest.fixture
+def suspending(request, session_stands, api):
+	"""They suspend them."""
+	yield from lent(request, session_stands, api, *with_conf("PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG"))
 
 
 @pytest.fixture

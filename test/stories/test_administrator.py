@@ -96,8 +96,12 @@ def test_suspended_job_keeps_its_pod_and_its_cores(stand):
 	pod = stand.pod("kept", "sleep 600", cpu="8", node="n1", grace=1).wait_running()
 	job = pod.job_id
 	stand.scontrol("suspend", str(job))
+	batch = stand.batch(1)  # Slurm gives a suspended job's cores to others, but the pod goes on using them
+	stand.batch(1, seconds=1, node="n2").wait_started()  # whoever came before it has been looked at
+	assert batch.state == "PENDING"
 	settled(stand)
-	assert pod.phase == "Running" and pod.job()["JobState"] == "SUSPENDED"
+	assert pod.phase == "Running" and pod.job()["JobState"] == "SUSPENDED" and batch.state == "PENDING"
+	batch.cancel()
 	stand.scontrol("resume", str(job))
 	settled(stand)
 	assert pod.phase == "Running" and pod.job()["JobState"] == "RUNNING"

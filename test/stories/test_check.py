@@ -60,6 +60,15 @@ def test_check_finds_a_wrong_order_in_plugindir(stand, tmp_path):
 	assert "must stand before" in problem
 
 
+def test_check_warns_of_preemption_by_suspension(stand, tmp_path):
+	conf = slurm_conf(stand, tmp_path)
+	with open(conf, "a", encoding="utf-8") as file:
+		file.write("PreemptMode=suspend,gang\n")
+	words = ["--slurm-conf", conf, "--config", without_broken(stand, tmp_path)]
+	warning, = (line for line in findings(stand, *words, problem=False)["warning"] if "PreemptMode" in line)
+	assert "a pod goes on when its job is suspended" in warning and "PreemptMode=CANCEL" in warning
+
+
 def test_check_on_a_node_finds_the_folder_without_which_slurm_refuses_its_configuration(stand, tmp_path):
 	ours = tmp_path / "plugins"
 	conf = slurm_conf(stand, tmp_path, PluginDir=f"{ours}:{plugin_dir(stand).split(':')[-1]}")

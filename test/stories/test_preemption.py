@@ -139,3 +139,16 @@ def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, who
 		victims = [pod for pod in pods if pod.job()["JobState"] != "RUNNING"]
 		assert [pod.job()["JobState"] for pod in victims] == ["PREEMPTED"], [pod.about() for pod in victims]
 		assert deletion(victims[0]).when + 23 < stop_of(victims[0]) < started
+
+
+def test_pod_cannot_be_suspended_so_nobody_gets_its_cores_by_gang_scheduling(suspending):
+	pod = suspending.pod("goes-on", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
+	job = suspending.batch(8, node="n2", options=("-p", "low"))
+	job.wait_started()
+	over_pod, over_job = suspending.batch(8, seconds=1), suspending.batch(8, seconds=1, node="n2")
+	over_job.wait_started()  # as without us: the job was suspended for it
+	assert job.state == "SUSPENDED"
+	suspending.scheduled()
+	assert over_pod.state == "PENDING" and pod.phase == "Running" and pod.job()["JobState"] == "RUNNING"
+	pod.delete()
+	assert over_pod.wait_started() > stop_of(pod)

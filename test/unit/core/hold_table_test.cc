@@ -30,6 +30,50 @@ Job job(std::uint32_t id, std::vector<std::uint16_t> cores, const std::string &n
 
 } // namespace
 
+TEST_CASE("a suspended job's cores are masked, but not its memory, which stays its own")
+{
+	HoldTable t;
+	const PodKey key{"c", "ns", "p", "u"};
+	Job job;
+	job.ref = {7, 1};
+	job.state = SK8_JOB_RUNNING;
+	job.node = "n1";
+	job.cores = {2, 3};
+	job.memory_mb = 100;
+	const auto masks_of_suspended = [&] {
+		const auto snapshot = t.masks();
+		REQUIRE(snapshot);
+		REQUIRE(snapshot->masks.size() == 1);
+		CHECK(snapshot->masks[0]->cores == std::vector<std::uint16_t>{2, 3});
+		CHECK(snapshot->masks[0]->memory_mb == 0);
+		CHECK(snapshot->masks[0]->more_cores == 0);
+	};
+	SECTION("it is bound by us")
+	{
+		t.job_started(key, job);
+		REQUIRE(t.place(key, job.ref));
+	}
+	SECTION("it was found running")
+	{
+		t.adopt({key, "n1", {}, 2, 100});
+		t.job_started(key, job);
+	}
+	REQUIRE_FALSE(t.masks());
+	job.state = SK8_JOB_SUSPENDED;
+	t.job_started(key, job);
+	masks_of_suspended();
+	t.jobs_running({{key, share(job)}}); // slurmctld started anew
+	masks_of_suspended();
+	job.state = SK8_JOB_RUNNING;
+	t.job_started(key, job);
+	CHECK_FALSE(t.masks());
+	job.state = SK8_JOB_SUSPENDED;
+	t.job_started(key, job);
+	t.job_ended(key, job.ref); // Slurm gives its memory back now
+	REQUIRE(t.masks());
+	CHECK(t.masks()->masks[0]->memory_mb == 100);
+}
+
 TEST_CASE("a hold is masked exactly while no running job covers it")
 {
 	HoldTable t;
