@@ -126,6 +126,20 @@ def test_pods_preempt_jobs_and_pods(preempting):
 		victim.wait_job("PREEMPTED")
 
 
+def test_qos_preempts_as_partitions_do_and_accounting_has_it(preempting_qos):
+	stand = preempting_qos
+	stand.run("sacctmgr", "-i", "modify", "qos", "high", "set", "preempt=normal")
+	stand.run("sacctmgr", "-i", "modify", "qos", "normal", "set", f"gracetime={GRACE}")
+	pod = stand.pod("victim", STUBBORN, cpu="8", node="n1").wait_running()
+	wins = stand.pod("wins", POLITE, cpu="8", node="n1", annotations={"slurm-k8s.io/qos": "high"})
+	assert GRACE - 1 <= deletion(pod).grace <= GRACE
+	wins.wait_running()
+	assert wins.runs()[0].start > stop_of(pod)
+	job = pod.wait_job("PREEMPTED")
+	wait_for("sacct", lambda: stand.run("sacct", "-n", "-X", "-j", job["JobId"], "-o", "State").strip() == "PREEMPTED", 60)
+
+
+@pytest.mark.apis("sim")
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["Slurm's", "the pod's"])
 def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, whose):
@@ -141,6 +155,7 @@ def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, who
 		assert deletion(victims[0]).when + 23 < stop_of(victims[0]) < started
 
 
+@pytest.mark.apis("sim")
 def test_pod_cannot_be_suspended_so_nobody_gets_its_cores_by_gang_scheduling(suspending):
 	pod = suspending.pod("goes-on", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
 	job = suspending.batch(8, node="n2", options=("-p", "low"))
