@@ -13,7 +13,7 @@ from stands.api import ApiError
 from stands.waiting import StandError, wait_for
 from world import Stand
 
-# The last node is drained: what may only run there waits.
+# The last node is reserved for root: what may only run there waits.
 NODES, CORES = 4, 16
 CLOSED = f"f{NODES}"
 EXIT_CODE = "kubesim.slurm-k8s.io/exit-code"
@@ -51,7 +51,8 @@ class Day:
 			self.port, = reserve.ports(self.stand.folder, 1)
 			with open(self.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
 				self.config = file.read()
-			self.stand.scontrol("update", f"NodeName={CLOSED}", "State=drain", "Reason=closed")
+			self.stand.scontrol("create", "reservation", "ReservationName=closed", "StartTime=now", "Duration=UNLIMITED", f"Nodes={CLOSED}",
+				"Users=root")
 		except BaseException:
 			self.close()
 			raise
@@ -79,16 +80,26 @@ class Day:
 	# -- what administrators do
 
 	def configure(self):
-		"""A mistake, then other settings, which restart the engine."""
-		self.reconfigure(self.config + "nonsense: [\n")
+		"""A mistake, then other settings, which restart the engine. But once where slurmctld itself would start anew,
+		without memcheck."""
+		if self.stand.starts_again:
+			if self.rounds == 1:
+				self.write_settings()
+				self.stand.cluster("restart", "slurmctld")
+			return
+		self.write(self.config + "nonsense: [\n")
+		self.stand.scontrol("reconfigure")
+		self.write_settings()
+		self.stand.scontrol("reconfigure")
+
+	def write_settings(self):
 		seconds = 5 + self.rounds % 2
-		self.reconfigure(self.config.replace("killGrace: 8s}", f"killGrace: {seconds}s}}\n    api: {{inFlight: {IN_FLIGHT}}}") +
+		self.write(self.config.replace("killGrace: 8s}", f"killGrace: {seconds}s}}\n    api: {{inFlight: {IN_FLIGHT}}}") +
 			f"metrics: {{listen: \"127.0.0.1:{self.port}\"}}\n")
 
-	def reconfigure(self, text):
+	def write(self, text):
 		with open(self.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
 			file.write(text)
-		self.stand.scontrol("reconfigure")
 
 	def administrate(self):
 		for words in (["status"], ["status", "--json"], ["status", "--node", "f1"], ["status", "--pod", "default/none"],

@@ -7,6 +7,7 @@ import subprocess
 from collections import namedtuple
 
 from stands.build import TOP
+from stands.slurm import search_path
 from stands.waiting import StandError
 
 # A stack of frames, innermost first. place: "file.cc:12", or "in /path" of an object without debugging information.
@@ -63,13 +64,18 @@ class Memcheck:
 
 	def __init__(self, folder):
 		self.log, self.pipes = os.path.join(folder, "memcheck.log"), os.path.join(folder, "vgdb")
+		# From 23.11 on slurmctld starts itself again for its scripts, by what it reads of /proc/self/exe into a clean buffer.
+		# valgrind 3.24 leaves the end of its own path behind one that is shorter.
+		self.programs = os.path.join(folder, "slurmctld-by-a-path-that-is-longer-than-valgrinds")
 		if not shutil.which("valgrind"):
 			raise StandError("valgrind is missing; run script/install-deps stand")
+		os.mkdir(self.programs)
+		shutil.copy(shutil.which("slurmctld", path=search_path()) or "/usr/sbin/slurmctld", self.programs)
 
 	def command(self):
 		"""What slurmctld is an argument of. --fair-sched: else threads that wait for the turn of another one starve."""
-		return ["valgrind", "--tool=memcheck", "--leak-check=no", "--num-callers=60", "--fair-sched=yes", "--error-limit=no",
-			"--vgdb=yes", f"--vgdb-prefix={self.pipes}", f"--log-file={self.log}"]
+		return ["env", f"PATH={self.programs}:{search_path()}", "valgrind", "--tool=memcheck", "--leak-check=no", "--num-callers=60",
+			"--fair-sched=yes", "--error-limit=no", "--vgdb=yes", f"--vgdb-prefix={self.pipes}", f"--log-file={self.log}"]
 
 	def look(self, pid):
 		"""(what has grown since the last look, bytes in use) in the process."""
