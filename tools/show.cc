@@ -231,11 +231,22 @@ std::string show_status(const Json &status)
 	return out + show_masks(status) + show_masked_pods(status) + "\n" + show_troubles(status);
 }
 
+// Both sides' state of a node, of the cluster that shares it.
+static std::string show_state(const Json &node)
+{
+	std::string out;
+	if (const std::string slurm = text_of(node, "in_slurm", ""); !slurm.empty())
+		out = "in Slurm: " + slurm + "\nin Kubernetes: " + text_of(node, "in_kubernetes") + "\n";
+	if (const std::string trouble = text_of(node, "trouble", ""); !trouble.empty())
+		out += "tried again: " + trouble + "\n";
+	return out;
+}
+
 std::string show_node(const Json &status, const std::string &node)
 {
 	std::vector<std::vector<std::string>> rows{
 		{"POD", "STATE", "JOB", "CORES", "MEMORY", "COUNTED BY", "WHY"}};
-	std::string out, hanging;
+	std::string state, out, hanging;
 	status["masks"].each_item([&](const Json &m) {
 		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
 			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
@@ -245,6 +256,7 @@ std::string show_node(const Json &status, const std::string &node)
 	status["clusters"].each_item([&](const Json &cluster) {
 		if (text_of(cluster, "state") == "hanging")
 			hanging += "the engine of cluster " + text_of(cluster, "name") + " does not answer\n";
+		state += show_state(cluster["node"]);
 		cluster["pods"].each_item([&](const Json &pod) {
 			const Json held = pod["holds"];
 			const bool holds = held.is_object(), masked = held["masked"].boolean_or(false);
@@ -261,7 +273,7 @@ std::string show_node(const Json &status, const std::string &node)
 	});
 	if (out.empty())
 		out = "nothing is masked on node " + node + "\n";
-	return out + (rows.size() == 1 ? "no pod that is known is on node " + node + "\n" : table(rows)) + hanging;
+	return state + out + (rows.size() == 1 ? "no pod that is known is on node " + node + "\n" : table(rows)) + hanging;
 }
 
 static std::string show_pod_of(const Json &pod, const std::string &cluster)

@@ -55,6 +55,8 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	if (healthy)
 		out.set("connected_since", Json::integer(wall_at(connected)));
 
+	if (!query.node.empty())
+		out.set("node", nodes_->status(query.node));
 	out.set("summary", to_json(pods_->numbers()));
 	std::size_t more = 0;
 	Json list = Json::array();

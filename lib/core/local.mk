@@ -61,6 +61,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/node_view.h \
 	lib/core/nodes_controller.cc \
 	lib/core/nodes_controller.h \
+	lib/core/nodes_status.cc \
 	lib/core/placement.cc \
 	lib/core/placement.h \
 	lib/core/pod_end.cc \

@@ -254,7 +254,7 @@ void NodesController::slurm_answered(const std::string &name, const NodeChange &
 	if (r.node)
 		e.slurm = *r.node;
 	if (r.ok) {
-		e.failures = 0;
+		succeeded(e);
 		if (change.action == SK8_NODE_RESUME) {
 			e.drained_for.clear();
 			log_node(info, name, "resumed in Slurm; it was %s", change.expected.c_str());
@@ -278,7 +278,7 @@ void NodesController::kube_answered(const std::string &name, const std::string &
 	if (r.node && e.kube)
 		set_kube(e, r.node);
 	if (r.ok()) {
-		e.failures = 0;
+		succeeded(e);
 		log_node(verbose, name, "%s", what.c_str());
 	} else {
 		failed(name, e, what, r.error);
@@ -286,11 +286,18 @@ void NodesController::kube_answered(const std::string &name, const std::string &
 	sync(name);
 }
 
+void NodesController::succeeded(Entry &e)
+{
+	e.failures = 0;
+	e.trouble.clear();
+}
+
 // Somebody was faster (the news of it is on its way), or it is refused, or unanswered.
 void NodesController::failed(const std::string &name, Entry &e, const std::string &what, const std::string &why)
 {
 	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(e.failures++, 10)));
 	e.retry_at = ports_.timer.now() + delay;
+	e.trouble = what + ": " + why;
 	if (e.failures > 3)
 		log_node(warning, name, "%s: %s; tried again", what.c_str(), why.c_str());
 	else

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/base/json.h"
 #include "lib/core/node_kube_port.h"
 #include "lib/core/node_state.h"
 #include "lib/core/settings.h"
@@ -47,6 +48,9 @@ public:
 	// ---- Slurm ----
 	void slurm_nodes(const std::vector<SlurmNode> &nodes);
 
+	// For `slurm-k8s` (nodes_status.cc): sentences. Empty: there is no such node.
+	Json status(const std::string &name);
+
 private:
 	struct Entry {
 		kube::NodePtr kube;             // null: there is no such object
@@ -60,6 +64,7 @@ private:
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
 		int failures = 0;
+		std::string trouble; // why the last write failed; empty: it did not
 		Millis retry_at{0};
 	};
 
@@ -74,6 +79,7 @@ private:
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
+	static void succeeded(Entry &e);
 	void failed(const std::string &name, Entry &e, const std::string &what, const std::string &why);
 	void later(const std::string &name, Millis delay);
 

@@ -218,3 +218,31 @@ def test_event_must_be_where_its_object_is(kube, ns):
 	answer = kube.post(ns.path("events"), {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}})
 	assert answer.code == 422
 	assert 'involvedObject.namespace: Invalid value: "default": does not match event.namespace' in answer["message"]
+
+
+def test_node_is_patched_with_uid_and_version_and_not_when_another_was_faster(kube, node):
+	path = f"/api/v1/nodes/{node}"
+	made = kube.get(path)
+
+	def patch(version, cordon):
+		return kube.patch(path, {"metadata": {"uid": made["metadata"]["uid"], "resourceVersion": version,
+			"annotations": {"example.com/owner": "me" if cordon else None}}, "spec": {"unschedulable": cordon}})
+	version = made["metadata"]["resourceVersion"]
+	cordoned = patch(version, True)
+	assert cordoned["spec"]["unschedulable"] is True and cordoned["metadata"]["annotations"]["example.com/owner"] == "me"
+	modified(patch(version, None), "nodes", node)
+	back = patch(cordoned["metadata"]["resourceVersion"], None)
+	assert "unschedulable" not in back["spec"] and "annotations" not in back["metadata"]
+
+
+def test_condition_of_a_node_is_joined_by_its_type_and_leaves_the_others(kube, node):
+	path = f"/api/v1/nodes/{node}"
+
+	def say(kind, status):
+		meta = kube.get(path)["metadata"]
+		answer = kube.patch(path + "/status", {"metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+			"status": {"conditions": [{"type": kind, "status": status, "reason": "R", "message": "m"}]}}, STRATEGIC)
+		return {c["type"]: c["status"] for c in answer["status"]["conditions"]}
+	say("Ready", "True")
+	assert say("Mine", "False") == {"Ready": "True", "Mine": "False"}
+	assert say("Mine", "True") == {"Ready": "True", "Mine": "True"}

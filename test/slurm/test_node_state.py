@@ -73,6 +73,19 @@ def test_down_ends_the_nodes_jobs_and_resume_brings_it_back(node):
 	wait_for("n2 in use", lambda: usual(node), 60, lambda: node.run("scontrol", "show", "node", "n2"))
 
 
+def test_resume_of_a_node_whose_slurmd_has_died_says_so_to_return_to_service(node):
+	tell(node, "drain", reason=OURS)
+	daemon = node.slurm.daemon("slurmd-n2")
+	daemon.stop()
+	try:
+		node.run("scontrol", "update", "NodeName=n2", "State=NoResp")
+		node.run("scontrol", "update", "NodeName=n2", "State=down", f"Reason={OURS}")
+		told = tell(node, "resume", expected=OURS)
+		assert (told["rc"], told["down"], told["drain"], told["reason"]) == ("0", "1", "0", "Not responding")
+	finally:
+		daemon.start(["slurmd", "-D", "-N", "n2"], node.slurm.env)
+
+
 def test_fail_and_maintenance_are_told(node):
 	node.run("scontrol", "update", "NodeName=n2", "State=fail", "Reason=smoke")
 	told = tell(node, "resume", expected="smoke")

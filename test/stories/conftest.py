@@ -158,6 +158,12 @@ def accounted(request, session_stands):
 	yield from lent(request, session_stands, "sim", "--accounting")
 
 
+@pytest.fixture
+def many(request, session_stands):
+	"""With a thousand nodes more; the first few of them have a slurmd."""
+	yield from lent(request, session_stands, "sim", "--fake-nodes", "1000")
+
+
 @pytest.fixture(scope="session")
 def slurm_clock(tmp_path_factory):
 	return SlurmClock(tmp_path_factory.mktemp("clock"))

@@ -24,6 +24,7 @@ EXTRA_DIST += \
 	test/stories/test_foreign.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
+	test/stories/test_many_nodes.py \
 	test/stories/test_node_state.py \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \

@@ -29,6 +29,11 @@ class Node:
 	def resume(self):
 		self.stand.scontrol("update", f"NodeName={self.name}", "State=resume")
 
+	def say(self, kind, status, message):
+		"""A condition of the node, as its kubelet or another agent writes it."""
+		self.stand.api.patch(f"/api/v1/nodes/{self.name}/status", {"status": {"conditions": [{"type": kind, "status": status,
+			"reason": "Told", "message": message}]}}, "application/strategic-merge-patch+json")
+
 	# -- what is seen
 
 	def slurm(self):

@@ -81,3 +81,56 @@ def test_uncordon_of_what_slurm_drained_stands_until_slurm_has_another_reason(no
 	node.wait("cordoned again", lambda: node.cordoned and node.note(REASON) == "bad memory")
 	node.resume()
 	node.wait("uncordoned", lambda: not node.cordoned and node.note(OWNER) is None)
+
+
+@pytest.mark.apis("sim")  # a real kubelet would say at once that it is well
+def test_node_whose_condition_is_chosen_is_drained_with_its_message(node):
+	node.say("GpuBroken", "True", "GPU 3 fell off the bus")
+	node.wait_drained("k8s: GpuBroken: GPU 3 fell off the bus")
+	node.say("GpuBroken", "False", "")
+	node.wait("resumed", lambda: not node.drained)
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.slow
+def test_node_that_stays_not_ready_is_drained_also_across_a_restart_of_slurmctld_until_it_is_ready(node):
+	node.say("Ready", "Unknown", "Kubelet stopped posting node status.")
+	node.stays("time is given", lambda: not node.drained, 10)
+	node.wait("drained", lambda: node.drained and node.reason.startswith("k8s: NotReady: Kubelet stopped"), 60)
+	node.stand.restart_slurmctld(kill=False)
+	node.stays("drained as before", lambda: node.drained, 5)
+	assert not [line for line in node.stand.log(node.stand.log_began).splitlines() if "n1: resumed in Slurm" in line]
+	node.say("Ready", "True", "kubelet is posting ready status")
+	node.wait("resumed", lambda: not node.drained)
+
+
+def test_what_both_administrators_did_while_slurmctld_was_away_is_made_up_for(node):
+	node.cordon()
+	node.wait_drained("k8s: cordoned")
+	other = Node(node.stand, "n2")
+	other.drain("bad disk")
+	other.wait("cordoned", lambda: other.cordoned)
+	try:
+		node.stand.cluster("stop", "slurmctld")
+		node.uncordon()
+		node.stand.cluster("start", "slurmctld")
+		node.wait("resumed", lambda: not node.drained, 30)
+		other.stays("drained and cordoned as before", lambda: other.drained and other.cordoned)
+		assert other.note(OWNER) == "slurm"
+	finally:
+		other.settle()
+
+
+def test_both_administrators_at_once_keep_what_they_did_and_both_sides_come_to_rest(node):
+	node.cordon()
+	node.drain("bad disk")
+	node.wait("both", lambda: node.cordoned and node.drained)
+	node.wait_condition("True", "bad disk" if node.reason == "bad disk" else "k8s: cordoned")
+	first = node.reason
+	node.stays("one reason", lambda: node.reason == first)
+	node.resume()
+	node.uncordon()
+	# a look at Slurm is up to 250 ms old, so that the drain may have been heard of once more
+	node.wait_condition("False", "Slurm gives this node jobs")
+	node.wait("in use on both sides", lambda: not node.cordoned and not node.drained and node.note(OWNER) is None)
+	node.stays("in use on both sides", lambda: not node.cordoned and not node.drained)

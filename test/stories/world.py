@@ -42,6 +42,7 @@ CONFIG = """clusters:
       - {match: team-b, user: news, account: team-b}
       - {match: broken, user: no-such-user-here}
     pods: {killGrace: 8s}
+    state: {conditions: [GpuBroken]}
 """
 NAMESPACES = ("default", "team-a", "team-b", "broken", "unmapped")
 

@@ -214,6 +214,33 @@ TEST_CASE("nodes: a refused write is tried again with growing pauses, and done w
 	CHECK(w.kube.unschedulable);
 }
 
+TEST_CASE("nodes: slurm-k8s status tells both sides of a node, and whose each is")
+{
+	NodeWorld w;
+	w.slurm.jobs = 1;
+	w.run();
+	auto told = [&](const char *side) { return std::string(w.controller->status("n1")[side].str()); };
+	CHECK(told("in_kubernetes") == "not cordoned");
+	CHECK(told("in_slurm") == "in use");
+	w.cordon(true);
+	w.run();
+	CHECK(told("in_kubernetes") == "cordoned by an administrator");
+	CHECK(told("in_slurm") == "drained by slurm-k8s: cordoned; 1 job left");
+	w.resume();
+	w.run();
+	CHECK(told("in_slurm") == "in use; an administrator has resumed it though it is cordoned");
+	w.cordon(false);
+	w.run();
+	w.drain();
+	w.run();
+	CHECK(told("in_kubernetes") == "cordoned by slurm-k8s, because Slurm gives it no jobs: bad disk");
+	CHECK(told("in_slurm") == "bad disk, by user 0; 1 job left");
+	w.cordon(false);
+	w.run();
+	CHECK(told("in_kubernetes") == "not cordoned; an administrator has uncordoned it though Slurm says: bad disk");
+	CHECK(w.controller->status("other").size() == 0);
+}
+
 // ---- both administrators at once ----
 
 namespace {

@@ -18,6 +18,7 @@ const char answer[] = R"({"ok":true,"version":"1.0","slurm_version":"22.05.8","s
 "troubles":[{"at":1000002,"times":3,"level":"error","text":"no\u001bway"}],
 "clusters":[{"name":"prod","state":"running","server":"https://api","connected_since":1000003,
 	"watches":[{"what":"nodes","state":"lost","since":1000050,"heard":1000040,"error":"refused"}],
+	"node":{"in_slurm":"drained by slurm-k8s: cordoned; 1 job left","in_kubernetes":"cordoned by an administrator","trouble":"refused"},
 	"summary":{"pods":{"waiting":3,"bound":10},"jobs":{"queued":3},"held":11,"masked":1},
 	"pods":[{"namespace":"a","name":"p","uid":"u","pod":"leaving","job":"ended","next":"delete_pod","node":"n1","job_id":12,
 		"phase":"Running","deleting":true,"failures":2,"retry_in_ms":3000,"trouble":"no answer","why":"the kubelet says nothing",
@@ -79,6 +80,8 @@ TEST_CASE("show: a node says what pods hold there and what counts it")
 {
 	const std::string text = show_node(parsed(), "n1");
 	CAPTURE(text);
+	CHECK(contains(text, "in Slurm: drained by slurm-k8s: cordoned; 1 job left\n"
+			     "in Kubernetes: cordoned by an administrator\ntried again: refused\n"));
 	CHECK(contains(text, "masked on node n1: 3 cores, 200M\n"));
 	CHECK(contains(text, "a/p  leaving  12   3      200M    a mask      the kubelet says nothing\n"));
 	CHECK(contains(text, "the engine of cluster other does not answer\n"));

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// One node's state, as `slurm-k8s status --node` tells it.
+#include "lib/core/names.h"
+#include "lib/core/nodes_controller.h"
+
+namespace sk8::core {
+
+static std::string in_kubernetes(const NodeFacts &f)
+{
+	if (!f.exists)
+		return "there is no such node";
+	std::string out = f.shared ? "" : "not shared; ";
+	out += f.ours_cordon	 ? "cordoned by slurm-k8s, because Slurm gives it no jobs: " + f.owned_for
+	       : f.unschedulable ? "cordoned by an administrator"
+				 : "not cordoned";
+	if (f.decided && !f.unschedulable)
+		out += "; an administrator has uncordoned it though Slurm says: " + f.owned_for;
+	for (const Cause &c : f.causes)
+		if (c.word != "cordoned")
+			out += "; " + c.text;
+	return out;
+}
+
+static std::string in_slurm(const NodeFacts &f)
+{
+	std::string out = "in use";
+	if (f.ours)
+		out = std::string(f.down ? "down" : "drained") + " by slurm-k8s: " +
+		      f.our_reason.substr(names::slurm_mark.size());
+	else if (f.own)
+		out = f.own_reason + (f.own_by.empty() ? "" : ", by " + f.own_by);
+	for (const auto &word : f.resumed)
+		out += "; an administrator has resumed it though it is " + word;
+	if (f.ours || f.own)
+		out += "; " + std::to_string(f.jobs) + (f.jobs == 1 ? " job left" : " jobs left");
+	return out;
+}
+
+Json NodesController::status(const std::string &name)
+{
+	Json out = Json::object();
+	const auto it = entries_.find(name);
+	if (it == entries_.end())
+		return out;
+	const NodeFacts f = facts(name, it->second);
+	out.set("in_kubernetes", in_kubernetes(f));
+	if (f.known)
+		out.set("in_slurm", in_slurm(f));
+	if (!it->second.trouble.empty())
+		out.set("trouble", it->second.trouble);
+	return out;
+}
+
+} // namespace sk8::core
