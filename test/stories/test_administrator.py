@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from node import Node
 from stands.waiting import wait_for
 
 
@@ -137,15 +138,17 @@ def test_reservation_keeps_pods_out_unless_they_may_use_it_and_say_so(stand):
 
 
 def test_drained_node_takes_no_pod_and_keeps_the_administrators_reason(stand):
-	stand.scontrol("update", "NodeName=n1", "State=DRAIN", "Reason=broken fan")
+	node = Node(stand)
+	node.drain("broken fan")
 	try:
+		node.wait_condition("True", "broken fan")  # it is cordoned since
 		pod = stand.pod("waits", node="n1")
-		pod.wait_job("PENDING")
+		assert "1 cordoned" in pod.wait_condition("no node fits this pod")["message"]
 		settled(stand)
-		assert pod.job()["JobState"] == "PENDING" and pod.node is None
-		assert "broken fan" in stand.run("scontrol", "show", "node", "n1")
+		assert pod.jobs() == [] and pod.node is None
+		assert node.reason == "broken fan"
 	finally:
-		stand.scontrol("update", "NodeName=n1", "State=RESUME")
+		node.resume()
 	pod.wait_phase("Succeeded")
 
 
