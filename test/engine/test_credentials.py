@@ -56,6 +56,28 @@ def token(folder):
 	return play, seconds
 
 
+def rotated_token(folder):
+	"""The server knows both, and nothing is refused: the file is believed for a minute."""
+	tokens, mine = f"{folder}/tokens", f"{folder}/token"
+	play = Play(folder)
+	play.reach(user={"tokenFile": mine})
+	kill(play)
+	write(mine, "the-first-token")
+	write(tokens, 'the-first-token,slurm-k8s,1,""\nthe-second-token,later,2,"system:masters"\n')
+	server_up(folder, "--token-file", tokens)
+
+	def used_by(name):
+		return sum(entry["user"]["username"] == name for entry in play.answered())
+	with play.engine():
+		play.begin()
+		write(mine, "the-second-token")
+		time.sleep(61)  # the minute
+		play.users_act()
+		seconds = play.seconds_until_all_is_over()
+	assert used_by("later") > 0 and refused(play) == 0 and not play.lines("cluster sim: lost")
+	return play, seconds
+
+
 def new_authority(folder):
 	pki.authority(f"{folder}/new")
 	return f"{folder}/new"
@@ -152,7 +174,7 @@ def played(story):
 		return seconds
 
 
-STORIES = token, client_certificate, authority, expired_certificate
+STORIES = token, rotated_token, client_certificate, authority, expired_certificate
 PLAYS = {story.__name__: functools.partial(played, story) for story in STORIES}
 
 
@@ -164,6 +186,10 @@ def check(play, since):
 
 def test_token_that_is_replaced_is_read_from_its_file_and_all_goes_on(plays):
 	check(plays["token"], "the new token was there")
+
+
+def test_token_that_is_replaced_while_the_old_one_is_still_good_is_used_after_a_minute(plays):
+	check(plays["rotated_token"], "the second one was used")
 
 
 def test_client_certificate_that_is_replaced_is_read_from_its_files_and_all_goes_on(plays):
