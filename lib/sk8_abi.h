@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_4
+#define SK8_BORDER sk8_border_5
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -241,6 +241,11 @@ struct sk8_mask {
 	uint64_t milli_cpu;      /* and those of foreign pods: 1000 = one hardware thread */
 	uint64_t memory_mb;
 	bool whole;              /* the whole node: its state is not known yet */
+	/* Of foreign pods that belong to the node (DaemonSets, static pods), not counted above:
+	 * to be hidden as far as it does not fit into what pods may have there (allocatable)
+	 * and Slurm does not offer to jobs (specialised cores, MemSpecLimit). */
+	uint64_t overhead_milli_cpu, overhead_mb;
+	uint64_t allocatable_milli_cpu, allocatable_mb; /* 0: not known */
 	uint64_t version;        /* another number = another content; never used twice */
 };
 struct sk8_masks {

@@ -57,6 +57,8 @@ Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)
 	for (const auto &n : snapshot->masks)
 		m->masks.push_back({n->node.c_str(), static_cast<std::uint32_t>(n->cores.size()), n->cores.data(),
 				    n->more_cores, static_cast<std::uint64_t>(n->milli_cpu), n->memory_mb, n->whole,
+				    static_cast<std::uint64_t>(n->overhead_milli_cpu), n->overhead_mb,
+				    static_cast<std::uint64_t>(n->allocatable.milli_cpu), n->allocatable.memory_mb,
 				    n->version});
 	m->abi = {snapshot->generation, m->masks.size(), m->masks.data()};
 	m->shares = 1;

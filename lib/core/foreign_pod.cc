@@ -31,6 +31,7 @@ Result<ForeignPodPtr> decode_foreign_pod(const Json &object)
 	out->phase = p.phase;
 	out->over = kubelet_reports_over(p);
 	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
+	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";
 	return ForeignPodPtr(std::move(out));
 }
 

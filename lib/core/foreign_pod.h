@@ -27,6 +27,8 @@ struct ForeignPod {
 	// Only the image of a static pod in the API (annotation kubernetes.io/config.mirror): the
 	// kubelet makes and removes it as it likes, whatever the static pod does.
 	bool mirror = false;
+	// Belongs to the node, whatever is scheduled: a DaemonSet's or a static pod.
+	bool overhead = false;
 };
 using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
 

@@ -24,6 +24,7 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		e.node = h.node;
 		e.milli_cpu = h.milli_cpu;
 		e.memory_mb = h.memory_mb;
+		e.overhead = h.overhead;
 		by_node_[h.node].insert(h.key.uid);
 	}
 	for (const Released &r : known.released)
@@ -41,6 +42,7 @@ Hold ForeignPods::hold_of(const Entry &e) const
 	h.foreign = true;
 	h.milli_cpu = e.milli_cpu;
 	h.memory_mb = e.memory_mb;
+	h.overhead = e.overhead;
 	return h;
 }
 
@@ -88,11 +90,13 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;
+	e.overhead = pod->overhead;
 	e.gone = Entry::Gone::no;
 	gone_.erase(it->first);
 	if (pod->over)
 		return free(e, "it has ended");
-	by_node_[e.node].insert(it->first);
+	if (by_node_[e.node].insert(it->first).second)
+		tell_allocatable(e.node);
 	use_changed_ |= use_.add(it->first, e.node, pod->host_ports);
 	update(e);
 	if (!e.mirror || !fresh)
@@ -202,8 +206,18 @@ void ForeignPods::forget(const std::string &uid)
 
 // ---- nodes ----
 
+// Of a node that Kubernetes has deleted it stays as it was.
+void ForeignPods::tell_allocatable(const std::string &node)
+{
+	if (const kube::Node *n = nodes_.find(node))
+		ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu,
+						    static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0)) >> 20});
+}
+
 void ForeignPods::node_changed(const std::string &node, bool placing)
 {
+	if (by_node_.contains(node))
+		tell_allocatable(node);
 	if (placing)
 		if (auto of = by_node_.find(node); of != by_node_.end())
 			for (const auto &uid : of->second)
@@ -221,6 +235,8 @@ void ForeignPods::nodes_changed()
 	for (auto &[uid, e] : entries_)
 		if (e.gone == Entry::Gone::no)
 			update(e);
+	for (const auto &[node, uids] : by_node_)
+		tell_allocatable(node);
 }
 
 // ---- slurm-k8s ----

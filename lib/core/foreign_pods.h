@@ -74,7 +74,7 @@ private:
 		std::uint64_t memory_mb = 0;
 		std::int64_t grace_seconds = 30;
 		std::string phase;
-		bool mirror = false;
+		bool mirror = false, overhead = false;
 		// No object any more, and no proof of its end.
 		enum class Gone { no, unseen, seen } gone = Gone::no;
 		Millis gone_at{0};
@@ -86,6 +86,7 @@ private:
 	Hold hold_of(const Entry &e) const;
 	void apply(const ForeignPodPtr &pod);
 	void update(Entry &e);
+	void tell_allocatable(const std::string &node);
 	void vanish(Entry &e, bool seen);
 	void free(Entry &e, const char *why);
 	void forget(const std::string &uid);

@@ -26,6 +26,7 @@ struct Hold {
 	// pods of a node together.
 	bool foreign = false;
 	std::int64_t milli_cpu = 0;
+	bool overhead = false; // ForeignPod::overhead
 
 	bool operator==(const Hold &) const = default;
 };

@@ -27,6 +27,8 @@ std::string journal_line(const Hold &h)
 		line.set("lost_node", Json::boolean(true));
 	if (h.foreign)
 		line.set("foreign_mcpu", Json::integer(h.milli_cpu));
+	if (h.overhead)
+		line.set("overhead", Json::boolean(true));
 	return line.dump() + '\n';
 }
 
@@ -67,6 +69,7 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.lost_node = line["lost_node"].boolean_or(false);
 	h.foreign = line["foreign_mcpu"].is_integer();
 	h.milli_cpu = milli;
+	h.overhead = line["overhead"].boolean_or(false);
 	return h;
 }
 

@@ -163,6 +163,12 @@ bool HoldTable::hold_foreign(Hold hold)
 	return true;
 }
 
+void HoldTable::set_allocatable(const std::string &node, const Allocatable &allocatable)
+{
+	std::lock_guard lock(mutex_);
+	masks_.set_allocatable(node, allocatable);
+}
+
 HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
@@ -242,8 +248,8 @@ MaskNumbers HoldTable::mask_numbers(const std::string &cluster)
 		out.nodes++;
 		out.whole_nodes += m->whole;
 		out.cores += m->cores.size() + m->more_cores;
-		out.foreign_milli_cpu += static_cast<std::uint64_t>(m->milli_cpu);
-		out.memory_mb += m->memory_mb;
+		out.foreign_milli_cpu += static_cast<std::uint64_t>(m->milli_cpu + m->overhead_milli_cpu);
+		out.memory_mb += m->memory_mb + m->overhead_mb;
 	}
 	return out;
 }

@@ -68,6 +68,8 @@ public:
 	void adopt(Hold hold);
 	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.
 	bool hold_foreign(Hold hold);
+	// What Kubernetes says that pods may have there.
+	void set_allocatable(const std::string &node, const Allocatable &allocatable);
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
 	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing

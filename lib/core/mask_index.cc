@@ -42,6 +42,15 @@ void MaskIndex::drop(const std::string &id)
 	left(node);
 }
 
+void MaskIndex::set_allocatable(const std::string &node, const Allocatable &allocatable)
+{
+	if (Allocatable &known = allocatable_[node]; known != allocatable) {
+		known = allocatable;
+		if (nodes_.contains(node))
+			touch(node);
+	}
+}
+
 void MaskIndex::put_free(const Hold &hold)
 {
 	touch(hold.node).free.push_back(hold);
@@ -98,8 +107,8 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	auto add = [&m](const Hold &h) {
 		m->cores.insert(m->cores.end(), h.cores.begin(), h.cores.end());
 		m->more_cores += h.more_cores;
-		m->milli_cpu += h.milli_cpu;
-		m->memory_mb += h.memory_mb;
+		(h.overhead ? m->overhead_milli_cpu : m->milli_cpu) += h.milli_cpu;
+		(h.overhead ? m->overhead_mb : m->memory_mb) += h.memory_mb;
 		m->clusters.insert(h.key.cluster);
 	};
 	for (const auto &[id, hold] : of.holds)
@@ -107,6 +116,8 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	for (const Hold &hold : of.free)
 		add(hold);
 	m->node = node;
+	if (auto known = allocatable_.find(node); known != allocatable_.end())
+		m->allocatable = known->second;
 	m->whole = !of.blocked_by.empty();
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());
 	m->version = ++version_;

@@ -20,6 +20,14 @@
 
 namespace sk8::core {
 
+// status.allocatable of a node; 0: not known.
+struct Allocatable {
+	std::int64_t milli_cpu = 0;
+	std::uint64_t memory_mb = 0;
+
+	bool operator==(const Allocatable &) const = default;
+};
+
 // What Slurm's jobs are kept away from on one node.
 struct NodeMask {
 	std::string node;
@@ -27,6 +35,11 @@ struct NodeMask {
 	std::uint32_t more_cores = 0;
 	std::int64_t milli_cpu = 0;       // of foreign pods, together; 1000 = one hardware thread
 	std::uint64_t memory_mb = 0;
+	// Of foreign pods that belong to the node (Hold::overhead), not counted above: hidden as far
+	// as it does not fit into what Kubernetes may allocate and Slurm does not offer.
+	std::int64_t overhead_milli_cpu = 0;
+	std::uint64_t overhead_mb = 0;
+	Allocatable allocatable;
 	bool whole = false;
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	std::uint64_t version = 0;        // another number = another content; never used twice
@@ -45,6 +58,7 @@ public:
 	void drop(const std::string &id);
 	bool contains(const std::string &id) const { return where_.contains(id); }
 
+	void set_allocatable(const std::string &node, const Allocatable &allocatable);
 	// A mask of a hold that is over: until let_go().
 	void put_free(const Hold &hold);
 	// Masks as a whole; replaces what this cluster had.
@@ -83,6 +97,7 @@ private:
 
 	std::map<std::string, OfNode> nodes_; // those with a mask
 	std::unordered_map<std::string, std::string> where_; // cluster/uid -> node
+	std::unordered_map<std::string, Allocatable> allocatable_; // by node
 	std::set<std::string> with_free_;                     // nodes
 	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
 	std::set<std::string> known_; // clusters to be unblocked at let_go()

@@ -78,6 +78,12 @@ NodeView::Sharing NodeView::sharing(const std::string &node) const
 	return it == kube_.end() ? Sharing::unknown : shared_.has(*it->second) ? Sharing::yes : Sharing::no;
 }
 
+const kube::Node *NodeView::find(const std::string &node) const
+{
+	auto it = kube_.find(node);
+	return it == kube_.end() ? nullptr : it->second.get();
+}
+
 std::int64_t NodeView::heartbeat(const std::string &node) const
 {
 	auto it = kube_.find(node);

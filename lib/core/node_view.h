@@ -42,6 +42,8 @@ public:
 	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.
 	enum class Sharing { no, yes, unknown };
 	Sharing sharing(const std::string &node) const;
+	// nullptr: Kubernetes has no such node. Until the next change.
+	const kube::Node *find(const std::string &node) const;
 	// When its kubelet last reported, by the kubelet's clock, seconds since 1970; 0: not known.
 	std::int64_t heartbeat(const std::string &node) const;
 	// Does Kubernetes hear of this node's kubelet?

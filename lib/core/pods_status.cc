@@ -128,6 +128,8 @@ Json to_json(const NodeMask &m)
 {
 	Json out = amounts(m.cores, m.more_cores, m.memory_mb);
 	out.set("foreign_milli_cpu", Json::integer(m.milli_cpu));
+	out.set("overhead_milli_cpu", Json::integer(m.overhead_milli_cpu));
+	out.set("overhead_mb", Json::integer(static_cast<std::int64_t>(m.overhead_mb)));
 	return out.set("node", m.node).set("whole", Json::boolean(m.whole));
 }
 

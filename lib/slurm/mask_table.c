@@ -174,15 +174,25 @@ static uint32_t hide_more(bitstr_t *cores, const bitstr_t *avoid, uint32_t more)
 	return more;
 }
 
+/* What of the node's own pods does not fit beside what Slurm offers to jobs */
+static uint64_t beyond(uint64_t overhead, uint64_t allocatable, uint64_t offered)
+{
+	const uint64_t beside = (allocatable > offered) ? allocatable - offered : 0;
+
+	return (overhead > beside) ? overhead - beside : 0;
+}
+
 /* Cores that this mask hides besides those that it names. Foreign pods' CPUs make whole
  * cores together: 1 CPU of Kubernetes is one hardware thread. */
 static uint32_t unnamed_cores(const struct sk8_mask *mask, const node_record_t *node_ptr)
 {
 	const uint64_t milli_per_core = 1000 * (uint64_t) MAX(node_ptr->tpc, 1);
-	const uint64_t of_foreign = mask->milli_cpu / milli_per_core +
-		!!(mask->milli_cpu % milli_per_core);
+	const uint64_t offered = (node_ptr->tot_cores - node_ptr->core_spec_cnt) * milli_per_core;
+	const uint64_t milli = mask->milli_cpu +
+		beyond(mask->overhead_milli_cpu, mask->allocatable_milli_cpu, offered);
 
-	return MIN(mask->more_cores + of_foreign, node_ptr->tot_cores);
+	return MIN(mask->more_cores + milli / milli_per_core + !!(milli % milli_per_core),
+		   node_ptr->tot_cores);
 }
 
 static bitstr_t *choose_cores(const struct sk8_masked *entry)
@@ -217,7 +227,8 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
 {
 	const struct sk8_mask *mask = entry->mask;
-	const bool moves = (mask->more_cores || mask->milli_cpu) && !mask->whole;
+	const bool moves = (mask->more_cores || mask->milli_cpu || mask->overhead_milli_cpu) &&
+		!mask->whole;
 	const uint64_t now = epoch(entry->node_inx);
 
 	if (moves && (entry->cores_epoch != now))
@@ -232,11 +243,13 @@ extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
 extern uint64_t sk8_hidden_memory(const struct sk8_masked *entry, uint64_t counted)
 {
 	node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
+	const struct sk8_mask *mask = entry->mask;
 	uint64_t all = node_ptr->real_memory - node_ptr->mem_spec_limit;
 
 	if (all <= counted)
 		return 0;
-	if (entry->mask->whole)
+	if (mask->whole)
 		return all - counted;
-	return MIN(entry->mask->memory_mb, all - counted);
+	return MIN(mask->memory_mb + beyond(mask->overhead_mb, mask->allocatable_mb, all),
+		   all - counted);
 }

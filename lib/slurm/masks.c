@@ -53,13 +53,16 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 
 	for (struct sk8_masked *entry = masked; entry < masked + count; entry++) {
 		int inx = entry->node_inx;
+		uint64_t memory;
 
 		if ((inx < 0) || (inx >= bit_size(node_bitmap)) ||
 		    !bit_test(node_bitmap, inx))
 			continue;
+		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
+		if (!memory && (bit_ffs(sk8_hidden_cores(entry)) < 0))
+			continue;	/* all of it fits beside what jobs may have */
 		if (!marks) {
-			marks = xcalloc(1, sizeof(*marks) +
-					count * sizeof(marks->node[0]));
+			marks = xcalloc(1, sizeof(*marks) + count * sizeof(marks->node[0]));
 			marks->excluded = sk8_excluded_copy(excluded);
 		}
 		if (entry->mask->whole) {
@@ -68,9 +71,8 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		}
 		sk8_excluded_add(&marks->excluded, inx, sk8_hidden_cores(entry));
 		marks->node[marks->count].node_inx = inx;
-		marks->node[marks->count].memory =
-			sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
-		(*node_usage)[inx].alloc_memory += marks->node[marks->count].memory;
+		marks->node[marks->count].memory = memory;
+		(*node_usage)[inx].alloc_memory += memory;
 		marks->count++;
 	}
 	return marks;

@@ -187,7 +187,8 @@ static const char *node_name(char *name, size_t size, const struct words *a, lon
 	return name;
 }
 
-/* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1]: replaces what it had.
+/* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1] [node_milli=N] [node_mem=MB]
+ * [can_milli=N] [can_mem=MB]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
@@ -226,6 +227,10 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.milli_cpu = number(a, "milli", 0),
 			.memory_mb = number(a, "mem", 0),
 			.whole = number(a, "whole", 0),
+			.overhead_milli_cpu = number(a, "node_milli", 0),
+			.overhead_mb = number(a, "node_mem", 0),
+			.allocatable_milli_cpu = number(a, "can_milli", 0),
+			.allocatable_mb = number(a, "can_mem", 0),
 			.version = ++version,
 		};
 		n++;

@@ -2,6 +2,9 @@
 """What pods hold is kept away from Slurm's jobs, and shown."""
 import subprocess
 
+from conftest import Cluster
+from stands.waiting import wait_for
+
 
 def stays_pending(cluster, *jobs):
 	cluster.scheduled()
@@ -67,6 +70,38 @@ def test_cpus_of_foreign_pods_make_whole_cores_beside_those_of_leaving_pods(clus
 	cluster.becomes(four, "RUNNING")
 	cluster.tell("mask", "n1", "milli=18446744073709551615")
 	assert cluster.node("n1")["CPUAlloc"] == "8"
+
+
+def test_pods_of_the_node_hide_nothing_as_far_as_slurm_conf_sets_room_aside_for_them():
+	"""One specialised core and 1000 MB: jobs for whole nodes run beside what DaemonSets request."""
+	cluster = Cluster(nodes=["n1"], conf="NodeName=aside State=CLOUD CPUs=8 Boards=1 SocketsPerBoard=1 CoresPerSocket=8 "
+		"ThreadsPerCore=1 RealMemory=16000 CoreSpecCount=1 MemSpecLimit=1000\nPartitionName=aside Nodes=aside\n"
+		"SuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=1000000\nResumeTimeout=3600\n")
+
+	def mask(*more):
+		cluster.tell("mask", "aside", "can_milli=8000", "can_mem=15800", *more)  # 200 MB are the kubelet's
+
+	def starts():
+		job = cluster.batch("-p", "aside", "--exclusive", "--mem=0")
+		cluster.scheduled()
+		state = cluster.show(job)["JobState"]
+		cluster.run("scancel", str(job))
+		wait_for("the end of job", lambda: cluster.show(job)["JobState"] == "CANCELLED", 20)
+		return state != "PENDING"
+	try:
+		assert starts()
+		mask("node_milli=1000", "node_mem=800")
+		assert starts()
+		mask("node_milli=1001", "node_mem=800")
+		assert not starts()
+		mask("node_milli=1000", "node_mem=801")
+		assert not starts()
+		mask("node_milli=1000", "node_mem=800", "milli=100")  # another pod is beside them
+		assert not starts()
+		cluster.tell("mask", "aside", "node_milli=10")  # nobody has told what pods may have
+		assert not starts()
+	finally:
+		cluster.down()
 
 
 def test_cores_that_are_hidden_move_out_of_the_way_of_each_job_that_starts_or_ends(cluster):

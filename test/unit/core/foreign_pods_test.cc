@@ -125,6 +125,26 @@ TEST_CASE("foreign pods of a node are masked together, until each of them has en
 	CHECK(s.foreign->numbers().held == 0);
 }
 
+TEST_CASE("pods that belong to the node are told apart, with what pods may have there")
+{
+	Site s;
+	auto agent = std::make_shared<ForeignPod>(*s.pod("a", 500, 100));
+	agent->overhead = true;
+	s.foreign->replaced({agent, s.pod("b", 700, 50)});
+	auto n1 = std::make_shared<kube::Node>(*s.node("n1", "true"));
+	n1->allocatable.milli_cpu = 8000;
+	n1->allocatable.memory_bytes = std::int64_t(15800) << 20;
+	s.foreign->node_changed("n1", s.nodes->change(n1));
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 700);
+	CHECK(s.mask()->memory_mb == 50);
+	CHECK(s.mask()->overhead_milli_cpu == 500);
+	CHECK(s.mask()->overhead_mb == 100);
+	CHECK(s.mask()->allocatable == Allocatable{8000, 15800});
+	s.restart();
+	CHECK(s.mask()->overhead_milli_cpu == 500);
+}
+
 TEST_CASE("foreign pods elsewhere hold nothing, until their node is shared")
 {
 	Site s;
