@@ -27,7 +27,7 @@ static bool is_to_end(job_record_t *job_ptr)
 
 static time_t grace_end(job_record_t *job_ptr)
 {
-	return job_ptr->preempt_time + (time_t) slurm_job_get_grace_time(job_ptr);
+	return job_ptr->preempt_time + (time_t) sk8_grace_time(job_ptr);
 }
 
 extern int64_t sk8_preempt_end(job_record_t *job_ptr)

@@ -307,6 +307,19 @@ static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
 #endif
 }
 
+/* Seconds from preempt_time to the end of a job that is preempted. */
+static inline uint32_t sk8_grace_time(job_record_t *job_ptr)
+{
+#ifdef SK8_SLURM_2605
+	/* only Slurm's preempt plugins are asked: this is what they answer */
+	if (!xstrcmp(slurm_conf.preempt_type, "preempt/qos"))
+		return job_ptr->qos_ptr ? job_ptr->qos_ptr->grace_time : 0;
+	return job_ptr->part_ptr ? job_ptr->part_ptr->grace_time : 0;
+#else
+	return slurm_job_get_grace_time(job_ptr);
+#endif
+}
+
 /* job_allocate(): there are as many jobs as MaxJobCount allows */
 #ifdef SK8_SLURM_2605
 # define SK8_TOO_MANY_JOBS ESLURM_MAX_JOB_COUNT
