@@ -74,7 +74,7 @@ void World::restart()
 	start_controller();
 }
 
-void World::run(Millis time)
+void World::come_to_rest()
 {
 	for (int rounds = 0;; rounds++) {
 		if (rounds > 10'000)
@@ -82,16 +82,22 @@ void World::run(Millis time)
 		if (queue_.empty()) {
 			controller->end_of_turn();
 			if (queue_.empty())
-				break;
+				return;
 		}
 		auto f = std::move(queue_.front());
 		queue_.pop_front();
 		f();
 	}
-	if (time > Millis(0)) {
+}
+
+void World::run(Millis time)
+{
+	come_to_rest();
+	while (time > Millis(0)) {
 		const Millis step = std::min(time, Millis(100));
 		timer.advance(step);
-		run(time - step);
+		time -= step;
+		come_to_rest();
 	}
 }
 

@@ -142,6 +142,7 @@ public:
 	bool masked_at_first_wake = false; // n1
 
 private:
+	void come_to_rest();
 	// KubePort
 	void get_pod(const PodKey &key, KubePort::Done done) override;
 	void set_finalizer(const PodKey &key, bool present, KubePort::Done done) override;
