@@ -76,8 +76,8 @@ void *dlsym(void *handle, const char *name)
 	if (!found || strcmp(name, "select_p_job_test") || !dladdr(found, &about) ||
 	    !strstr(about.dli_fname, "/select_cons_tres.so"))
 		return found;
-	/* Slurm's own is where Slurm is; ours is in the folder of a stand */
-	if (strstr(about.dli_fname, "/inst/")) {
+	/* Slurm's own is where Slurm is; ours is in the folder of a stand, see stands/slurm.py install() */
+	if (strstr(about.dli_fname, "/inst/plugins/")) {
 		ours = (job_test_t) found;
 		return (void *) timed_ours;
 	}
