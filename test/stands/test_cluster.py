@@ -156,8 +156,9 @@ def test_slurm_k8s_may_do_what_its_rbac_says_and_nothing_else(env):
 	made = admin.post(pods, pod("waits", "true", "f1"))
 	assert ours.get(f"{pods}/waits")["metadata"]["uid"] == made["metadata"]["uid"]
 	ours.patch(f"{pods}/waits", {"metadata": {"annotations": {"x": "y"}}})
-	for call in (lambda: ours.get("/api/v1/secrets"), lambda: ours.post(pods, made),
-			lambda: ours.patch("/api/v1/nodes/f1", {"spec": {"unschedulable": True}})):
+	ours.patch("/api/v1/nodes/f1", {"metadata": {"annotations": {"x": "y"}}})
+	for call in (lambda: ours.get("/api/v1/secrets"), lambda: ours.post(pods, made), lambda: ours.delete("/api/v1/nodes/f1"),
+			lambda: ours.patch("/api/v1/namespaces/default", {"metadata": {"annotations": {"x": "y"}}})):
 		with pytest.raises(ApiError) as error:
 			call()
 		assert error.value.status == 403
