@@ -74,10 +74,10 @@ static std::string cpus(std::int64_t milli)
 }
 
 // What a mask hides: cores of pods for Slurm, and CPUs that make whole cores on their node.
-static std::string hidden(const Json &mask)
+static std::string hidden(const Json &mask, const char *unit = "")
 {
 	const std::int64_t foreign = number_of(mask, "foreign_milli_cpu");
-	return core_count(mask) + (foreign ? " + " + cpus(foreign) : "");
+	return core_count(mask) + unit + (foreign ? " + " + cpus(foreign) : "");
 }
 
 static std::string memory(const Json &amounts)
@@ -135,6 +135,9 @@ static std::string show_cluster(const Json &cluster, std::int64_t now)
 	if (cluster["error"].is_string())
 		out += "  " + text_of(cluster, "error") + "\n";
 	out += show_watches(cluster, now);
+	cluster["missing_rights"].each_item([&](const Json &right) {
+		out += "  missing right: " + one_line(right.str(), 128) + " (slurm-k8s check says what it is for)\n";
+	});
 	const Json summary = cluster["summary"];
 	if (summary.is_object())
 		out += table({{"pods", counts(summary["pods"])},
@@ -251,7 +254,7 @@ std::string show_node(const Json &status, const std::string &node)
 		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
 			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
 		else if (text_of(m, "node") == node)
-			out = "masked on node " + node + ": " + hidden(m) + " cores, " + memory(m) + "\n";
+			out = "masked on node " + node + ": " + hidden(m, " cores") + ", " + memory(m) + "\n";
 	});
 	status["clusters"].each_item([&](const Json &cluster) {
 		if (text_of(cluster, "state") == "hanging")

@@ -57,6 +57,11 @@ Json ClusterEngine::status(const StatusQuery &query) const
 
 	if (!query.node.empty())
 		out.set("node", nodes_->status(query.node));
+	Json rights = Json::array();
+	for (const auto &right : link_.missing_rights())
+		rights.append(Json::string(right));
+	out.set("missing_rights", rights);
+
 	out.set("summary", to_json(pods_->numbers()));
 	std::size_t more = 0;
 	Json list = Json::array();

@@ -13,12 +13,15 @@ namespace {
 
 const char answer[] = R"({"ok":true,"version":"1.0","slurm_version":"22.05.8","slurm_cluster":"stand","pid":7,"time":1000100,
 "state":"running","since":1000000,"debug":"debug","configuration":{"file":"/etc/f.yaml","read_at":1000001,"errors":[]},
-"masks":[{"cores":[0,1],"more_cores":1,"memory_mb":200,"node":"n1","whole":false},
+"masks":[{"cores":[0,1],"more_cores":1,"memory_mb":200,"node":"n1","whole":false,"foreign_milli_cpu":2500},
 	{"cores":[],"more_cores":0,"memory_mb":0,"node":"n9","whole":true}],"masked_nodes":5,
 "troubles":[{"at":1000002,"times":3,"level":"error","text":"no\u001bway"}],
 "clusters":[{"name":"prod","state":"running","server":"https://api","connected_since":1000003,
 	"watches":[{"what":"nodes","state":"lost","since":1000050,"heard":1000040,"error":"refused"}],
 	"node":{"in_slurm":"drained by slurm-k8s: cordoned; 1 job left","in_kubernetes":"cordoned by an administrator","trouble":"refused"},
+	"missing_rights":["create pods/binding"],
+	"foreign_summary":{"held":4,"unproved":1,"lost":1},
+	"foreign":[{"namespace":"sys","name":"agent","uid":"f","node":"n1","milli_cpu":1050,"memory_mb":70,"why":"vanished"}],
 	"summary":{"pods":{"waiting":3,"bound":10},"jobs":{"queued":3},"held":11,"masked":1},
 	"pods":[{"namespace":"a","name":"p","uid":"u","pod":"leaving","job":"ended","next":"delete_pod","node":"n1","job_id":12,
 		"phase":"Running","deleting":true,"failures":2,"retry_in_ms":3000,"trouble":"no answer","why":"the kubelet says nothing",
@@ -56,10 +59,13 @@ TEST_CASE("show: status says state, connections, counts, masks and errors")
 	CHECK(contains(text, "watch of nodes  lost since 1970-01-12 13:47:30, last heard 60 s ago: refused\n"));
 	CHECK(contains(text, "pods  3 waiting, 10 bound\n"));
 	CHECK(contains(text, "cluster other: hanging, its engine has not answered; busy for 12 s\n"));
-	CHECK(contains(text, "n1    3      200M\n"));
-	CHECK(contains(text, "n9    all    until Kubernetes has told what runs there\n"));
+	CHECK(contains(text, "n1    3 + 2.5 CPUs  200M\n"));
+	CHECK(contains(text, "n9    all           until Kubernetes has told what runs there\n"));
+	CHECK(contains(text, "missing right: create pods/binding (slurm-k8s check"));
+	CHECK(contains(text, "foreign  4 pods of others are masked, 1 of them gone and 1 lost\n"));
+	CHECK(contains(text, "n1    sys/agent  foreign  -    1.05 CPUs  70M     vanished\n"));
 	CHECK(contains(text, "and 3 more nodes\n"));
-	CHECK(contains(text, "n1    a/p  leaving  12   3      200M    the kubelet says nothing\n"));
+	CHECK(contains(text, "n1    a/p        leaving  12   3          200M    the kubelet says nothing\n"));
 	CHECK(contains(text, "error  no\\x1bway (3 times)\n")); // no escape reaches the terminal
 }
 
@@ -82,8 +88,8 @@ TEST_CASE("show: a node says what pods hold there and what counts it")
 	CAPTURE(text);
 	CHECK(contains(text, "in Slurm: drained by slurm-k8s: cordoned; 1 job left\n"
 			     "in Kubernetes: cordoned by an administrator\ntried again: refused\n"));
-	CHECK(contains(text, "masked on node n1: 3 cores, 200M\n"));
-	CHECK(contains(text, "a/p  leaving  12   3      200M    a mask      the kubelet says nothing\n"));
+	CHECK(contains(text, "masked on node n1: 3 cores + 2.5 CPUs, 200M\n"));
+	CHECK(contains(text, "a/p        leaving  12   3          200M    a mask      the kubelet says nothing\n"));
 	CHECK(contains(text, "the engine of cluster other does not answer\n"));
 	CHECK(contains(show_node(parsed(), "n9"), "node n9 takes no job until Kubernetes has told"));
 }
