@@ -8,6 +8,7 @@ import time
 
 import pytest
 import yaml
+from command import status
 from node import Node
 from stands.api import Api
 from stands.kubernetes import RBAC
@@ -246,9 +247,12 @@ def check(stand, group, resource, verb):
 	with without(stand, group, resource, verb) as give_back:
 		pod, meanwhile = story(stand)
 		wait_refused(stand, resource, verb, since)
+		if (resource, verb) in REAL:
+			assert status(stand)["clusters"][0]["missing_rights"] == [f"{verb} {resource}"]
 		assert meanwhile()
 		give_back()
 		ending(pod)
 	stand.after()
+	assert status(stand)["clusters"][0]["missing_rights"] == []
 	assert all(len(nodes) == 1 for nodes in stand.bindings().values())
 	stand.pod("next").wait_phase("Succeeded")
