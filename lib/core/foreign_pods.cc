@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/core/job_request.h"
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
@@ -85,8 +86,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.key = {cluster_, pod->meta.ns, pod->meta.name, pod->meta.uid};
 	e.node = pod->node_name;
 	e.milli_cpu = pod->milli_cpu;
-	// What does not fill a MiB is one: Slurm counts no less.
-	e.memory_mb = static_cast<std::uint64_t>((pod->memory_bytes + (1 << 20) - 1) >> 20);
+	e.memory_mb = whole_mib(pod->memory_bytes);
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;

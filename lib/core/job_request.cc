@@ -49,12 +49,17 @@ static std::uint32_t cpus_of(const kube::Pod &pod, const Wishes &wishes, const P
 	return std::max<std::uint32_t>(1, round_up(milli, 1000));
 }
 
+std::uint64_t whole_mib(std::int64_t bytes)
+{
+	return bytes <= 0 ? 0 : static_cast<std::uint64_t>(bytes / mib + (bytes % mib != 0));
+}
+
 static std::uint64_t memory_of(const kube::Pod &pod, const Wishes &wishes, const PodSettings &s)
 {
 	std::int64_t bytes = wishes.memory_bytes.value_or(pod.request.memory_bytes);
 	if (bytes <= 0)
 		bytes = s.default_memory_bytes;
-	return bytes <= 0 ? 0 : static_cast<std::uint64_t>(bytes / mib + (bytes % mib != 0));
+	return whole_mib(bytes);
 }
 
 // The shorter of activeDeadlineSeconds (rounded up: the kubelet ends the pod, to

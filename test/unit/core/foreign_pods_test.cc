@@ -2,6 +2,7 @@
 #include "lib/core/foreign_pods.h"
 
 #include <deque>
+#include <limits>
 #include <random>
 
 #include "test/unit/catch.h"
@@ -166,6 +167,19 @@ TEST_CASE("a foreign pod that is resized in place holds what it has now")
 	s.foreign->changed(s.pod("a", 100, 100));
 	CHECK(s.mask()->milli_cpu == 100);
 	CHECK(s.mask()->memory_mb == 100);
+}
+
+TEST_CASE("a foreign pod that requests all memory there can be leaves a ledger that can be read")
+{
+	Site s;
+	auto p = std::make_shared<ForeignPod>(*s.pod("a", 500, 0));
+	p->memory_bytes = std::numeric_limits<std::int64_t>::max();
+	s.foreign->replaced({p});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->memory_mb == std::uint64_t(1) << 43);
+	s.restart();
+	REQUIRE(s.mask());
+	CHECK(s.mask()->memory_mb == std::uint64_t(1) << 43);
 }
 
 TEST_CASE("a foreign pod that is deleted by force holds on, whatever its kubelet says")
