@@ -157,7 +157,9 @@ void ModelSlurmctld::finish(ModelJob &job, sk8_job_state state)
 
 void ModelSlurmctld::cancel_one(std::mt19937 &random)
 {
-	std::lock_guard lock(mutex_);
+	std::unique_lock lock(mutex_);
+	// on a slow machine the engine may not have listed its pods yet
+	changed_.wait_for(lock, std::chrono::seconds(60), [this] { return !jobs_.empty(); });
 	std::vector<ModelJob *> live;
 	for (auto &[id, job] : jobs_)
 		if (job.state < SK8_JOB_COMPLETED)

@@ -29,7 +29,7 @@ public:
 	static const sk8_slurm_ops &ops();
 	void start();    // boot: node_init, reconfigure, then the scheduler
 	void shutdown(); // state_save
-	// Cancels a random live job, as a user would.
+	// Cancels a random live job, as a user would; waits for the first one.
 	void cancel_one(std::mt19937 &random);
 
 	std::size_t completed(); // jobs that ended well
