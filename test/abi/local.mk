@@ -4,7 +4,7 @@
 EXTRA_DIST += \
 	test/abi/borders \
 	test/abi/check-border \
-	test/abi/check-client \
+	test/abi/check-loads \
 	test/abi/check-symbols \
 	test/abi/job_submit-22.05.8.symbols \
 	test/abi/job_submit-24.11.5.symbols \
@@ -21,14 +21,14 @@ AM_TESTS_ENVIRONMENT += \
 
 TESTS += test/abi/check-border
 if HAVE_SLURM
-TESTS += test/abi/check-symbols test/abi/check-client
-check_PROGRAMS += test/abi/client_host
+TESTS += test/abi/check-symbols test/abi/check-loads
+check_PROGRAMS += test/abi/plugin_host
 check_LTLIBRARIES += test/abi/libprototypes.la
 endif
 
-test_abi_client_host_SOURCES = test/abi/client_host.c
-test_abi_client_host_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
-test_abi_client_host_LDADD = -ldl
+test_abi_plugin_host_SOURCES = test/abi/plugin_host.c
+test_abi_plugin_host_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+test_abi_plugin_host_LDADD = -ldl
 
 sk8_abi_generated = test/abi/select_ops.h test/abi/submit_ops.h test/abi/select.inc test/abi/job_submit.inc
 test_abi_libprototypes_la_SOURCES = test/abi/prototypes.c
