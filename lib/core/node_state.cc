@@ -49,11 +49,18 @@ bool was_not_ready(const NodeFacts &facts)
 	return cause_word(facts.our_reason) == not_ready_word || facts.resumed_noted.contains(not_ready_word);
 }
 
-static Cause condition_cause(const std::string &word, const kube::NodeCondition *c, bool down = false)
+static std::string about(const kube::NodeCondition *c)
 {
-	if (!c)
-		return cause(word, "", down);
-	return cause(word, c->message.empty() ? c->reason : c->message, down);
+	return !c ? "" : c->message.empty() ? c->reason : c->message;
+}
+
+// A kubelet that tells nothing proves nothing: whoever wonders why the node's cores stay
+// allocated reads it here.
+static Cause not_ready_cause(const kube::Node &node, const StateSettings &settings)
+{
+	const std::string why = about(find_condition(node, "Ready"));
+	return cause(not_ready_word, why + (why.empty() ? "" : " ") + "(what its pods hold stays masked)",
+		     settings.not_ready.action == NotReadySettings::Action::down);
 }
 
 Cause deleted_cause()
@@ -68,11 +75,10 @@ std::vector<Cause> causes_of(const kube::Node &node, const StateSettings &settin
 	if (node.unschedulable && !ours_cordon && settings.cordon == StateSettings::OnCordon::drain)
 		out.push_back(cause("cordoned", annotation(node, names::cordon_reason)));
 	if (not_ready && settings.not_ready.action != NotReadySettings::Action::ignore)
-		out.push_back(condition_cause(not_ready_word, find_condition(node, "Ready"),
-					      settings.not_ready.action == NotReadySettings::Action::down));
+		out.push_back(not_ready_cause(node, settings));
 	for (const auto &type : settings.conditions)
 		if (const auto *c = find_condition(node, type); c && c->status == "True")
-			out.push_back(condition_cause(type, c));
+			out.push_back(cause(type, about(c)));
 	return out;
 }
 

@@ -145,10 +145,10 @@ TEST_CASE("node state: NotReady for long enough drains, or sets down, and Ready 
 	Node n;
 	n.not_ready = true;
 	n.condition("Ready", "Unknown", "Kubelet stopped posting node status.");
-	CHECK(n.to_slurm() == "drain k8s: NotReady: Kubelet stopped posting node status.");
+	CHECK(n.to_slurm() == "drain k8s: NotReady: Kubelet stopped posting node status. (what its pods hold stays masked)");
 	n.settings.not_ready.action = NotReadySettings::Action::down;
-	CHECK(n.to_slurm() == "down k8s: NotReady: Kubelet stopped posting node status.");
-	CHECK(Node(n).by_us().to_slurm() == "down k8s: NotReady: Kubelet stopped posting node status.");
+	CHECK(n.to_slurm() == "down k8s: NotReady: Kubelet stopped posting node status. (what its pods hold stays masked)");
+	CHECK(Node(n).by_us().to_slurm() == "down k8s: NotReady: Kubelet stopped posting node status. (what its pods hold stays masked)");
 	n.by_us("k8s: NotReady: Kubelet stopped");
 	CHECK(n.to_slurm() == "nothing"); // slurmd has registered since
 	n.slurm.down = true;
@@ -200,7 +200,7 @@ TEST_CASE("node state: an administrator of Slurm who resumes a cordoned node has
 	CHECK(n.to_kube() == "nothing");
 	// another cause is another matter
 	n.not_ready = true;
-	CHECK(n.to_slurm() == "drain k8s: NotReady");
+	CHECK(n.to_slurm() == "drain k8s: NotReady: (what its pods hold stays masked)");
 	n.not_ready = false;
 	n.kube.unschedulable = false;
 	n.resumed.clear(); // the controller forgets it with its cause

@@ -133,7 +133,7 @@ TEST_CASE("nodes: NotReady drains when it lasts, and Ready gives the node back a
 	w.run(Millis(39'000));
 	CHECK(w.drained().empty());
 	w.run(Millis(2'000));
-	CHECK(w.drained() == "k8s: NotReady");
+	CHECK(w.drained() == "k8s: NotReady: (what its pods hold stays masked)");
 	w.ready(true);
 	w.run();
 	CHECK(w.drained().empty());
@@ -159,11 +159,11 @@ TEST_CASE("nodes: time without news of Kubernetes is no node's fault")
 	w.run(Millis(39'000));
 	CHECK(w.drained().empty());
 	w.run(Millis(2'000));
-	CHECK(w.drained() == "k8s: NotReady");
+	CHECK(w.drained() == "k8s: NotReady: (what its pods hold stays masked)");
 	// and what was decided stays
 	w.controller->lost();
 	w.run(Millis(60'000));
-	CHECK(w.drained() == "k8s: NotReady");
+	CHECK(w.drained() == "k8s: NotReady: (what its pods hold stays masked)");
 }
 
 TEST_CASE("nodes: a deleted node is drained until another of its name is there")
