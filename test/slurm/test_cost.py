@@ -4,12 +4,14 @@
 import os
 import statistics
 import subprocess
+import time
 
 import pytest
 from conftest import Cluster
 from stands.waiting import wait_for
 
 NODES, ROUNDS, JOBS = 1000, 4, 40
+STARTS, MOST_START = 20, 1.25
 RUN_NOW, WILL_RUN = 0, 2  # SELECT_MODE_* of Slurm, the same on all releases
 MOST = {"22.05": 1.25, "24.11": 1.25, "26.05": 1.5}  # times what stock Slurm takes
 CONF = f"""PartitionName=wide Nodes=c[1-{NODES}] Default=NO
@@ -95,3 +97,25 @@ def test_second_pass_for_jobs_that_only_pods_hold_up_costs_one_more_job_test(wid
 		f"stock without masks {statistics.median(free):.0f} us: {statistics.median(whole) / statistics.median(free):.2f} times; "
 		f"beyond its two passes {ratio:.2f} times (at most {most})")
 	assert ratio <= most
+
+
+def srun_seconds(cluster):
+	began = time.monotonic()
+	cluster.run("srun", "-p", "one", "-w", "n1", "-n", "1", "-c", "2", "--mem=100", "true")
+	return time.monotonic() - began
+
+
+def test_job_that_fits_beside_foreign_pods_starts_as_fast_as_on_stock_slurm(cluster):
+	stock = Cluster(nodes=["n1"], scripted=False, plugin=False)
+	try:
+		cluster.tell("mask", "n1", "milli=2500", "mem=1000")
+		took = {"ours": [], "stock": []}
+		for _ in range(STARTS + 1):  # the first fills caches
+			for whose, one in ("ours", cluster), ("stock", stock):
+				took[whose].append(srun_seconds(one))
+	finally:
+		stock.down()
+	median = {whose: statistics.median(values[1:]) for whose, values in took.items()}
+	print(f"{STARTS} times srun beside foreign pods: median {median['ours'] * 1000:.0f} ms, on stock Slurm {median['stock'] * 1000:.0f} ms, "
+		f"ratio {median['ours'] / median['stock']:.2f} (at most {MOST_START})")
+	assert median["ours"] <= MOST_START * median["stock"]
