@@ -250,6 +250,16 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		out.problem(about, "nodes.names in slurm-k8s.yaml: Slurm has no node " + some(unknown));
 }
 
+static void check_sharing(const core::ClusterSettings &settings, Findings &out)
+{
+	if (settings.nodes.sharing == core::NodeSettings::Sharing::none)
+		out.warning("sharing of " + settings.name,
+			    "nodes.sharing is none: nothing keeps kube-scheduler from placing pods on the cores and the memory of "
+			    "Slurm's jobs; sharing: dedicated keeps its pods off the shared nodes");
+	else
+		out.ok("sharing of " + settings.name, "dedicated");
+}
+
 void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
 {
 	const std::string about = "cluster " + settings.name;
@@ -263,6 +273,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	if (!check_connection(kube, *access, settings.name, out) || !check_rights(kube, settings.name, out))
 		return;
 	check_nodes(kube, settings, side, out);
+	check_sharing(settings, out);
 }
 
 } // namespace sk8::tools

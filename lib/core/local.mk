@@ -55,6 +55,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/node_link.h \
 	lib/core/node_state.cc \
 	lib/core/node_state.h \
+	lib/core/node_taint.cc \
+	lib/core/node_taint.h \
 	lib/core/node_use.cc \
 	lib/core/node_use.h \
 	lib/core/node_view.cc \

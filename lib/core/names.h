@@ -35,6 +35,10 @@ inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
 // The node's condition: True as soon as no job of Slurm is left.
 inline constexpr std::string_view drained_condition = "SlurmDrained";
 
+// The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.
+inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";
+inline constexpr std::string_view dedicated_taint_value = "slurm";
+
 // What the reason of a node that we drained in Slurm begins with.
 inline constexpr std::string_view slurm_mark = "k8s: ";
 

@@ -207,7 +207,27 @@ void NodesController::sync(const std::string &name)
 	if (plan.slurm && !e.slurm_busy)
 		tell_slurm(name, e, *plan.slurm);
 	if (e.kube && !e.kube_busy)
+		taint(name, e, f);
+	if (e.kube && !e.kube_busy)
 		tell_kubernetes(name, e, plan);
+}
+
+// sharing: dedicated
+void NodesController::taint(const std::string &name, Entry &e, const NodeFacts &f)
+{
+	const auto on = taint_change(*e.kube, f.shared, e.slurm.has_value(), settings_.nodes.sharing);
+	if (!on)
+		return;
+	const Millis now = ports_.timer.now();
+	if (*on && e.taint_pace.next > now)
+		return later(name, e.taint_pace.next - now);
+	e.kube_busy = true;
+	ports_.kube.set_our_taint(*e.kube, *on, [this, name, on = *on](const NodeKubeReply &r) {
+		if (auto it = entries_.find(name); it != entries_.end() && on && r.ok())
+			it->second.taint_pace.put_on(ports_.timer.now());
+		kube_answered(name, on ? "is tainted, so that only pods that go through Slurm come there"
+				       : "is not tainted any more: sharing is not dedicated, or it is not shared", r);
+	});
 }
 
 void NodesController::tell_slurm(const std::string &name, Entry &e, NodeChange change)

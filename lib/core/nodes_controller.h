@@ -18,6 +18,7 @@
 #include "lib/base/json.h"
 #include "lib/core/node_kube_port.h"
 #include "lib/core/node_state.h"
+#include "lib/core/node_taint.h"
 #include "lib/core/settings.h"
 #include "lib/core/shared_nodes.h"
 #include "lib/core/slurm_port.h"
@@ -63,6 +64,7 @@ private:
 						// an administrator took it back
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
+		TaintPace taint_pace;
 		int failures = 0;
 		std::string trouble; // why the last write failed; empty: it did not
 		Millis retry_at{0};
@@ -77,6 +79,7 @@ private:
 	void remember_resumed(Entry &e, NodeFacts &f) const;
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
+	void taint(const std::string &name, Entry &e, const NodeFacts &f);
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
 	static void succeeded(Entry &e);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/base/text.h"
+#include "lib/core/names.h"
 
 namespace sk8::core {
 
@@ -64,6 +65,12 @@ bool tolerates(const std::vector<kube::Toleration> &tolerations, const kube::Tai
 	return false;
 }
 
+bool is_our_taint(const kube::Taint &taint)
+{
+	return taint.key == names::dedicated_taint && taint.value == names::dedicated_taint_value &&
+	       taint.effect == TaintEffect::no_schedule;
+}
+
 static bool any_matches(const std::vector<kube::NodeTerm> &terms, const kube::Node &node)
 {
 	return std::any_of(terms.begin(), terms.end(), [&](const auto &t) { return matches(t, node); });
@@ -93,7 +100,8 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 	    !tolerates(pod.tolerations, {"node.kubernetes.io/unschedulable", "", TaintEffect::no_schedule}))
 		return "cordoned";
 	for (const auto &taint : node.taints)
-		if (taint.effect != TaintEffect::prefer_no_schedule && !tolerates(pod.tolerations, taint))
+		if (taint.effect != TaintEffect::prefer_no_schedule && !is_our_taint(taint) &&
+		    !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
 	return "";
 }

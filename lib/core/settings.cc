@@ -52,6 +52,8 @@ static const Schema<NodeSettings> &node_schema()
 		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
 			.default_text("all nodes").check(bad_selector),
 		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
+		one_of("sharing", &N::sharing, {{"none", N::Sharing::none}, {"dedicated", N::Sharing::dedicated}},
+		       "How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there."),
 	};
 	return *schema;
 }

@@ -30,9 +30,12 @@ struct NamespaceSettings {
 };
 
 struct NodeSettings {
+	// How Kubernetes is kept from giving others what Slurm's jobs use, see doc/sharing.md.
+	enum class Sharing { none, dedicated };
 	std::string selector;           // Kubernetes label selector of the shared nodes; empty = all
 	std::vector<std::string> names; // Slurm names of shared nodes that take no job while their
 	                                // pods are not known (no saved ledger, no list yet)
+	Sharing sharing = Sharing::none;
 
 	bool operator==(const NodeSettings &) const = default;
 };

@@ -6,7 +6,9 @@
 #ifndef SK8_TEST_NODE_WORLD_H
 #define SK8_TEST_NODE_WORLD_H
 
+#include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -20,9 +22,11 @@ namespace sk8::core::test {
 
 class NodeWorld final : public NodeKubePort, public SlurmNodePort {
 public:
-	NodeWorld()
+	explicit NodeWorld(const std::function<void(ClusterSettings &)> &configure = {})
 	{
 		settings.name = "c";
+		if (configure)
+			configure(settings);
 		kube.meta.name = slurm.name = "n1";
 		kube.meta.uid = "uid-1";
 		kube.ready = true;
@@ -72,6 +76,17 @@ public:
 		kube.meta.uid = "uid-2";
 		kube.unschedulable = false;
 		kube.meta.annotations.clear();
+		changed();
+	}
+	bool tainted() const { return std::ranges::find(kube.taints, our_taint) != kube.taints.end(); }
+	void set_taints(const std::vector<kube::Taint> &taints)
+	{
+		kube.taints = taints;
+		changed();
+	}
+	void set_label(const std::string &key, const std::string &value)
+	{
+		kube.meta.labels[key] = value;
 		changed();
 	}
 	void annotate(std::string_view name, const std::string &value)
@@ -135,6 +150,7 @@ public:
 	}
 
 	static constexpr std::uint32_t slurm_uid = 64030;
+	const kube::Taint our_taint{std::string(names::dedicated_taint), "slurm", kube::TaintEffect::no_schedule};
 	kube::Node kube;
 	SlurmNode slurm;
 	bool exists = true, admin_cordoned = false;
@@ -199,6 +215,15 @@ private:
 				else
 					kube.meta.annotations.erase(name);
 			}
+		}, std::move(done));
+	}
+	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override
+	{
+		write(node.meta, [&] {
+			if (on)
+				kube.taints.push_back(our_taint);
+			else
+				std::erase(kube.taints, our_taint);
 		}, std::move(done));
 	}
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,

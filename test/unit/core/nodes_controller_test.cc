@@ -199,6 +199,108 @@ TEST_CASE("nodes: a node that is not shared any more is given back, one that nev
 	CHECK(w.drained().empty());
 }
 
+// ---- sharing: dedicated ----
+
+namespace {
+
+NodeWorld dedicated()
+{
+	return NodeWorld([](ClusterSettings &s) {
+		s.nodes.sharing = NodeSettings::Sharing::dedicated;
+		s.nodes.selector = "shared=true";
+	});
+}
+
+} // namespace
+
+TEST_CASE("nodes: a dedicated node is tainted while it is shared, and others' taints stay")
+{
+	NodeWorld w = dedicated();
+	const kube::Taint gpu{"gpu", "yes", kube::TaintEffect::no_schedule};
+	w.kube.taints = {gpu};
+	w.restart();
+	w.run();
+	CHECK_FALSE(w.tainted()); // not shared
+	w.set_label("shared", "true");
+	w.run();
+	CHECK(w.kube.taints == std::vector{gpu, w.our_taint});
+	w.set_label("shared", "false");
+	w.run();
+	CHECK(w.kube.taints == std::vector{gpu});
+	CHECK(w.kube_writes == 2);
+}
+
+TEST_CASE("nodes: the taint goes when sharing is not dedicated any more, also of a node that left the selector meanwhile")
+{
+	NodeWorld w = dedicated();
+	w.set_label("shared", GENERATE("true", "false"));
+	w.set_taints({w.our_taint});
+	w.settings.nodes.sharing = NodeSettings::Sharing::none;
+	w.restart();
+	w.run();
+	CHECK_FALSE(w.tainted());
+}
+
+TEST_CASE("nodes: a node that Slurm does not have is neither tainted nor is its taint taken off")
+{
+	NodeWorld w = dedicated();
+	w.slurm.name = "another";
+	w.restart();
+	w.set_label("shared", "true");
+	w.run();
+	CHECK_FALSE(w.tainted());
+	w.set_taints({w.our_taint}); // of another Slurm that shares this Kubernetes
+	w.set_label("shared", "false");
+	w.run();
+	CHECK(w.tainted());
+	CHECK(w.kube_writes == 0);
+}
+
+TEST_CASE("nodes: somebody's own taint of our key keeps pods off as well and is left alone")
+{
+	NodeWorld w = dedicated();
+	kube::Taint other = w.our_taint;
+	other.value = "slurm-a";
+	w.kube.meta.labels["shared"] = "true";
+	w.set_taints({other});
+	w.run();
+	CHECK(w.kube.taints == std::vector{other});
+	CHECK(w.kube_writes + w.refused == 0);
+}
+
+TEST_CASE("nodes: a taint that is taken off comes back at once, and ever later for who never stops taking it off")
+{
+	NodeWorld w = dedicated();
+	w.set_label("shared", "true");
+	w.run(Millis(5'000));
+	REQUIRE(w.tainted());
+	w.set_taints({});
+	w.run();
+	CHECK(w.tainted());
+	const int before = w.kube_writes;
+	for (int i = 0; i < 3600 * 4; i++) { // an hour
+		if (w.tainted())
+			w.set_taints({});
+		w.run(Millis(250));
+	}
+	CHECK(w.kube_writes - before < 25);
+	w.run(Millis(300'000));
+	CHECK(w.tainted());
+}
+
+TEST_CASE("nodes: a taint that is refused is tried again, and slurm-k8s status says what is wrong")
+{
+	NodeWorld w = dedicated();
+	w.fail_kube = 403;
+	w.set_label("shared", "true");
+	w.run(Millis(3'000));
+	CHECK_FALSE(w.tainted());
+	CHECK(w.controller->status("n1")["trouble"].str().find("is tainted") != std::string_view::npos);
+	w.fail_kube = 0;
+	w.run(Millis(60'000));
+	CHECK(w.tainted());
+}
+
 TEST_CASE("nodes: a refused write is tried again with growing pauses, and done when it is allowed")
 {
 	NodeWorld w;

@@ -247,6 +247,10 @@ TEST_CASE("objections name the reason")
 	node.unschedulable = false;
 	node.taints = {{"a", "", kube::TaintEffect::prefer_no_schedule}, {"b", "", kube::TaintEffect::no_execute}};
 	CHECK(objection(p, {}, node) == "taint b");
+	node.taints = {{"slurm-k8s.io/dedicated", "slurm", kube::TaintEffect::no_schedule}};
+	CHECK(objection(p, {}, node).empty()); // ours: against what others place
+	node.taints[0].value = "other";
+	CHECK(objection(p, {}, node) == "taint slurm-k8s.io/dedicated");
 	node.taints.clear();
 	CHECK(objection(p, {{{{"zone", "In", {"b"}, false}}}}, node) == "a volume is elsewhere");
 	p.has_required_node_affinity = true;
