@@ -119,12 +119,7 @@ void ForeignPods::update(Entry &e)
 	if (held && !held->hold.foreign)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
 	if (nodes_.sharing(e.node) == NodeView::Sharing::no || !e.declared.empty()) {
-		if (held) {
-			ports_.holds.release(e.key);
-			ports_.journal.free(e.key);
-			journal_changed_ = true;
-			ports_.slurm.wake_scheduler();
-		}
+		drop_hold(e);
 		return;
 	}
 	const Hold hold = hold_of(e);
@@ -138,13 +133,26 @@ void ForeignPods::update(Entry &e)
 		static_cast<long long>(e.milli_cpu), static_cast<unsigned long long>(e.memory_mb));
 }
 
+// False: it holds nothing.
+bool ForeignPods::drop_hold(const Entry &e)
+{
+	const auto held = ports_.holds.held_by(e.key);
+	if (!held || !held->hold.foreign)
+		return false;
+	ports_.holds.release(e.key);
+	ports_.journal.free(e.key);
+	journal_changed_ = true;
+	ports_.slurm.wake_scheduler();
+	return true;
+}
+
 // ---- its end ----
 
 void ForeignPods::vanish(Entry &e, bool seen)
 {
 	if (e.gone != Entry::Gone::no)
 		return;
-	if (!ports_.holds.held(e.key))
+	if (nodes_.synced() && !ports_.holds.held(e.key))
 		return forget(e.key.uid); // it takes nothing of a shared node
 	use_changed_ |= use_.remove(e.key.uid);
 	e.gone = seen ? Entry::Gone::seen : Entry::Gone::unseen;
@@ -173,14 +181,8 @@ bool ForeignPods::proved_by_kubelet(Entry &e) const
 
 void ForeignPods::free(Entry &e, const char *why)
 {
-	const auto held = ports_.holds.held_by(e.key);
-	if (held && held->hold.foreign) {
-		ports_.holds.release(e.key);
-		ports_.journal.free(e.key);
-		journal_changed_ = true;
-		ports_.slurm.wake_scheduler();
+	if (drop_hold(e))
 		log_pod(debug, e.key, 0, "foreign pod: %s; what it held on node %s is free", why, e.node.c_str());
-	}
 	forget(e.key.uid);
 }
 
@@ -232,9 +234,16 @@ void ForeignPods::node_changed(const std::string &node, bool placing)
 
 void ForeignPods::nodes_changed()
 {
-	for (auto &[uid, e] : entries_)
-		if (e.gone == Entry::Gone::no)
-			update(e);
+	std::vector<std::string> nothing;
+	for (auto &[uid, e] : entries_) {
+		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key))
+			continue;
+		update(e); // also of what vanished before nodes were known
+		if (e.gone != Entry::Gone::no && nodes_.synced() && !ports_.holds.held(e.key))
+			nothing.push_back(uid);
+	}
+	for (const auto &uid : nothing)
+		forget(uid);
 	for (const auto &[node, uids] : by_node_)
 		tell_allocatable(node);
 }
@@ -301,8 +310,8 @@ std::optional<Result<std::string>> ForeignPods::release_by_hand(const std::strin
 	if (!ports_.holds.held(e.key))
 		return Error{pod + " holds nothing"};
 	std::string why_not;
-	if (!synced_)
-		why_not = "Kubernetes has not told yet which pods there are, so it may run";
+	if (!synced_ || !nodes_.synced())
+		why_not = "Kubernetes has not told yet which pods and nodes there are, so it may run";
 	else if (e.gone == Entry::Gone::no && nodes_.kubelet(e.node) == NodeView::Kubelet::ready)
 		why_not = "Kubernetes has it (phase " + e.phase + ") on node " + e.node + ", whose kubelet reports; delete the pod";
 	if (!why_not.empty() && !force)
@@ -316,7 +325,7 @@ std::optional<Result<std::string>> ForeignPods::release_by_hand(const std::strin
 	}
 	e.declared = by;
 	const Released word{e.key, by, true};
-	update(e);
+	drop_hold(e); // also before nodes are known
 	ports_.holds.remember_release(word);
 	ports_.journal.released(word);
 	journal_changed_ = true;

@@ -6,8 +6,8 @@
 // proved. Unlike our own pods they carry no finalizer of ours, so an object can vanish:
 //
 //   last seen over              nothing of it runs any more: free
-//   vanished before our eyes    by force: nobody will report. Held until the node has
-//                               started anew, or a person says so (slurm-k8s release)
+//   vanished before our eyes    by force: nobody will report. Held until a person says so
+//                               (slurm-k8s release)
 //   vanished while we were not  most likely the kubelet removed it after its end. Free when
 //   looking (or a mirror pod)   the kubelet reports again after the pod's grace: it stops
 //                               what is not in the API any more
@@ -88,6 +88,7 @@ private:
 	void update(Entry &e);
 	void tell_allocatable(const std::string &node);
 	void vanish(Entry &e, bool seen);
+	bool drop_hold(const Entry &e);
 	void free(Entry &e, const char *why);
 	void forget(const std::string &uid);
 	bool proved_by_kubelet(Entry &e) const;

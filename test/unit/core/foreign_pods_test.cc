@@ -305,6 +305,43 @@ TEST_CASE("foreign pods that run are released by force only, and stay so while t
 	CHECK(s.journal.saved().released.empty());
 }
 
+TEST_CASE("a foreign pod that is released before nodes are known is free at once, and by force only")
+{
+	Site s;
+	s.foreign->replaced({s.pod("a", 500, 100)});
+	(void) s.journal.flush();
+	s.foreign.reset();
+	s.holds.restore(s.journal.saved());
+	s.nodes = std::make_unique<NodeView>("shared=true");
+	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.foreign->replaced({s.pod("a", 500, 100)});
+	CHECK_FALSE(s.foreign->release_by_hand("a", "root", false)->ok());
+	CHECK(s.mask());
+	CHECK(s.foreign->release_by_hand("a", "root", true)->ok());
+	CHECK_FALSE(s.mask());
+	(void) s.journal.flush();
+	CHECK_FALSE(s.journal.holds("a"));
+	CHECK(s.journal.saved().released.size() == 1);
+}
+
+TEST_CASE("a foreign pod that vanishes before nodes are known is held once they are")
+{
+	Site s;
+	s.foreign.reset();
+	s.nodes = std::make_unique<NodeView>("shared=true");
+	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.foreign->replaced({s.pod("a", 500, 100), s.pod("b", 500, 100, "other")});
+	s.foreign->removed(s.pod("a", 500, 100));
+	s.foreign->removed(s.pod("b", 500, 100, "other"));
+	s.nodes->set_slurm({{"n1", 1}, {"other", 1}});
+	s.nodes->replace({s.node("n1", "true"), s.node("other", "false")});
+	s.foreign->nodes_changed();
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 500);
+	CHECK_FALSE(s.mask("other"));
+	CHECK(s.foreign->numbers().lost == 1);
+}
+
 TEST_CASE("foreign pods take pod slots and host ports from pods for Slurm")
 {
 	Site s;
