@@ -17,6 +17,11 @@ Result<ForeignPodPtr> decode_foreign_pod(const Json &object)
 	if (!p.problem.empty()) // the API server has accepted it: what is understood of it counts
 		log_limited(LogLevel::warning, p.meta.uid, "kube: pod=%s/%s: %s", p.meta.ns.c_str(),
 			    p.meta.name.c_str(), p.problem.c_str());
+	return foreign_pod_of(p);
+}
+
+ForeignPodPtr foreign_pod_of(const kube::Pod &p)
+{
 	auto out = std::make_shared<ForeignPod>();
 	out->meta.ns = p.meta.ns;
 	out->meta.name = p.meta.name;
@@ -32,7 +37,7 @@ Result<ForeignPodPtr> decode_foreign_pod(const Json &object)
 	out->over = kubelet_reports_over(p);
 	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
 	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";
-	return ForeignPodPtr(std::move(out));
+	return out;
 }
 
 } // namespace sk8::core

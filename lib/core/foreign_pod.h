@@ -34,6 +34,8 @@ using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
 
 // Errors as decode_pod()'s. Pure, any thread.
 Result<ForeignPodPtr> decode_foreign_pod(const Json &object);
+// What is kept of a pod. Pure, any thread.
+ForeignPodPtr foreign_pod_of(const kube::Pod &pod);
 
 } // namespace sk8::core
 

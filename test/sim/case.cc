@@ -35,6 +35,8 @@ std::string Case::text() const
 	std::ostringstream out;
 	out << "seed " << seed << "\nnodes " << nodes << "\ncores " << cores << "\nmemory " << memory << "\njob_ids "
 	    << job_ids << "\nfaults " << faults << '\n';
+	if (aside || aside_memory)
+		out << "aside " << aside << "\naside_memory " << aside_memory << '\n';
 	if (!mutant.empty())
 		out << "mutant " << mutant << '\n';
 	for (const auto &a : actions)
@@ -52,6 +54,10 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.cores;
 	else if (key == "memory")
 		value >> c.memory;
+	else if (key == "aside")
+		value >> c.aside;
+	else if (key == "aside_memory")
+		value >> c.aside_memory;
 	else if (key == "job_ids")
 		value >> c.job_ids;
 	else if (key == "faults")

@@ -40,6 +40,9 @@ struct Case {
 	std::uint64_t seed = 1;
 	int nodes = 2, cores = 4;
 	std::int64_t memory = 4000;      // MB of a node
+	// ... and what slurm.conf sets aside there beside them (CoreSpecCount, MemSpecLimit)
+	int aside = 0;
+	std::int64_t aside_memory = 0;
 	int job_ids = 10'000;            // then Slurm begins again with the first one
 	int faults = 0;                  // permille of the requests to Kubernetes that go wrong
 	std::string mutant;              // empty: the product as it is

@@ -69,6 +69,11 @@ void Judge::etcd_restored()
 		t.finalizers.clear();
 		kube::PodPtr pod = api_.pod(t.name);
 		const bool there = is_there(pod, uid);
+		if (t.foreign && !(there && !pod->node_name.empty())) { // what the engine saw of its end it does not see again
+			t.gone = true;
+			t.word = false;
+			continue;
+		}
 		t.gone = t.excused = !there;
 		t.tells = t.told = t.said = false;
 		t.node_forgotten |= there && may_have_node(t) && pod->node_name.empty();
@@ -95,7 +100,8 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 		if (p.node == node && !p.forgotten) // Slurm ends it when its node registers
 			add(static_cast<std::uint64_t>(p.cores), p.memory, "batch job " + std::to_string(p.job_id));
 	for (const auto &[key, c] : kubelet_->containers())
-		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown)
+		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown &&
+		    !pods_.at(c.uid).foreign)
 			add(static_cast<std::uint64_t>(c.program.cores), static_cast<std::uint64_t>(c.program.memory), "pod " + c.pod);
 	if (more)
 		add(more->cpus, more->memory_mb, "job " + std::to_string(more->id) + " that starts");
@@ -107,7 +113,8 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 
 void Judge::container_started(const Container &c)
 {
-	check_use(c.node, "", nullptr);
+	if (!pods_.at(c.uid).foreign)
+		check_use(c.node, "", nullptr);
 	PodTruth &t = pods_.at(c.uid);
 	if (++t.started > 1 && !t.restored)
 		violation("I3: pod " + c.pod + " (" + c.uid + ") is started a second time, on " + c.node);
@@ -129,6 +136,7 @@ void Judge::job_started(const SlurmJob &job)
 {
 	auto key = core::PodKey::from_mark(job.mark);
 	check_use(job.node, key ? key->uid : "", job.batch() ? nullptr : &job);
+	check_foreign(job);
 }
 
 // ---- I2 ----
@@ -225,6 +233,8 @@ void Judge::started_without_being_woken(const SlurmJob &job)
 void Judge::pod_event(const ApiEvent &event)
 {
 	PodTruth &t = pods_.at(event.pod->meta.uid);
+	if (t.foreign)
+		return foreign_event(event);
 	t.protected_ |= core::has_finalizer(*event.pod);
 	if (!event.removed)
 		return;
@@ -291,8 +301,14 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	auto saved = core::parse_journal(ledger);
 	if (!saved)
 		return "the saved ledger cannot be read: " + saved.error().message;
+	std::set<std::string> blocked; // nodes where something waits for a person's word
+	for (const auto &h : saved->holds)
+		if (excuses_ && needs_person(h.key.uid, h.node))
+			blocked.insert(h.node);
 	for (const auto &h : saved->holds) {
-		if (!excuses_ || !needs_person(h.key.uid, h.node))
+		kube::PodPtr pod = api_.pod(h.key.name);
+		const bool waits_there = is_there(pod, h.key.uid) && pod->node_name.empty() && blocked.contains(h.node);
+		if (!waits_there && (!excuses_ || !needs_person(h.key.uid, h.node)))
 			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
 		excused++;
 	}

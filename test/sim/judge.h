@@ -3,7 +3,8 @@
 // Sees the truth (what really runs, what people did) and what the product does, and
 // says which invariant is broken. Knows nothing of how the product works.
 //
-//   I1  no core and no byte of a node is used twice by what really runs there
+//   I1  no core and no byte of a node is used twice by what really runs there; of foreign
+//       pods see judge_foreign.cc
 //   I2  one job per pod; a job with the truth about its pod's end; nothing left over
 //   I3  bound once, run once; nobody is killed but by somebody's wish; all comes to
 //       its right end once faults have stopped, without waiting for Slurm's next cycle
@@ -50,8 +51,14 @@ public:
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
-	void slurm_crashed(const core::Ledger &on_disk);
-	void state_lost() { state_lost_ = true; } // StateSaveLocation
+	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
+	void slurm_crashed(const core::Ledger &on_disk, Micros written_by);
+	void state_lost() // StateSaveLocation
+	{
+		state_lost_ = true;
+		foreign_after_loss();
+	}
+	void foreign_created(const kube::Pod &pod, const std::string &node, const Program &program);
 	void etcd_restored();
 	void no_more_restores() { restores_ = false; }
 	void node_is_gone(const std::string &node) { gone_.insert(node); } // for good
@@ -89,6 +96,7 @@ public:
 	void bound(const kube::Pod &pod) override;
 	void container_started(const Container &c) override;
 	void container_ended(const Container &c) override;
+	void container_refused(const Container &c) override;
 	void slurm_changed() override { on_slurm_changed(); }
 	void job_started(const SlurmJob &job) override;
 	void job_ended(const SlurmJob &job) override;
@@ -100,6 +108,7 @@ public:
 	void condition_by_us(const core::PodKey &) override {}
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
+	void foreign_told(const std::string &uid) override;
 	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
@@ -128,6 +137,11 @@ private:
 		bool said = false;         // ... and that is not forgotten
 		bool end_forgotten = false; // of the job that it had then
 		bool word = false;         // ... and its object is there, which may say otherwise
+		bool foreign = false, overhead = false; // overhead: it belongs to its node
+		std::string node;          // of a foreign pod
+		bool known = false;        // the engine was told, and it lasts
+		bool known_to_come = false; // it is not yet, but nothing starts before it is
+		Micros known_since = 0;
 		std::set<std::string> finalizers; // of others
 	};
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
@@ -139,6 +153,11 @@ private:
 	static bool lost(const PodTruth &t); // its object vanished before anybody could tell how it ended
 	void check_words();
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
+	void check_foreign(const SlurmJob &job);
+	void foreign_event(const ApiEvent &event);
+	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
+	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);
+	void foreign_after_loss();
 	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end);
 
 	Schedule &time_;

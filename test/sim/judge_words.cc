@@ -23,8 +23,9 @@ static bool remembers(const core::Ledger &ledger, const std::string &uid)
 
 // What was not written before the crash is not known after it; nor is it whether what was
 // written was followed by a Binding.
-void Judge::slurm_crashed(const core::Ledger &on_disk)
+void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 {
+	foreign_after_crash(on_disk, written_by);
 	crashes_++;
 	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did
@@ -83,6 +84,8 @@ bool Judge::needs_person(const std::string &uid, const std::string &held_node) c
 		if (forgotten || gone_.contains(pod->node_name))
 			return true;
 	}
+	if (t.foreign)
+		return (t.gone && t.told && !t.tells) || gone_.contains(held_node);
 	return lost(t) || gone_.contains(held_node);
 }
 

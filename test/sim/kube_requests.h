@@ -27,6 +27,8 @@ public:
 	virtual void submit_by_us(const core::PodKey &key) = 0;
 	// It has seen the last state of the removed object.
 	virtual void removal_told(const std::string &uid) = 0;
+	// It knows of this foreign pod, and where nodes stand on both sides.
+	virtual void foreign_told(const std::string &uid) = 0;
 };
 
 class KubeRequests final : public core::KubePort {

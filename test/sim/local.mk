@@ -9,10 +9,12 @@ test_sim_sim_SOURCES = \
 	test/sim/case.cc \
 	test/sim/case.h \
 	test/sim/dice.h \
+	test/sim/foreign.cc \
 	test/sim/journal.cc \
 	test/sim/journal.h \
 	test/sim/judge.cc \
 	test/sim/judge.h \
+	test/sim/judge_foreign.cc \
 	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
 	test/sim/kube_requests.h \
@@ -30,6 +32,7 @@ test_sim_sim_SOURCES = \
 	test/sim/pod_watch.cc \
 	test/sim/pod_watch.h \
 	test/sim/process.cc \
+	test/sim/process_engine.cc \
 	test/sim/process.h \
 	test/sim/release.cc \
 	test/sim/schedule.h \
@@ -68,6 +71,8 @@ EXTRA_DIST += \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/finalizer-collision.case \
+	test/sim/regressions/foreign-released-before-nodes.case \
+	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news.case \

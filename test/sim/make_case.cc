@@ -32,6 +32,8 @@ public:
 			if (chance(kind.permille))
 				for (int n = number(1, kind.most); n > 0; n--)
 					(this->*kind.make)();
+		if (chance(500))
+			foreign_pods();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);
@@ -220,6 +222,64 @@ private:
 	{
 		if (case_.nodes > 1)
 			add("nodegone", some_time()).with["node"] = "n" + std::to_string(case_.nodes);
+	}
+
+	void foreign_pods()
+	{
+		if (chance(400)) {
+			case_.aside = number(0, 2);
+			case_.aside_memory = number(0, 10) * 100;
+		}
+		for (int n = number(1, 8); n > 0; n--)
+			foreign_pod("f" + std::to_string(n));
+		for (int n = chance(400) ? number(1, 3) : 0; n > 0; n--) {
+			watch();
+			case_.actions.back().with["of"] = "foreign";
+		}
+	}
+	void foreign_pod(const std::string &name)
+	{
+		const Micros at = some_time();
+		create_foreign(name, at, false);
+		auto on_it = [&](const char *verb, Micros when) -> Action & {
+			Action &a = add(verb, when);
+			a.with["pod"] = name;
+			return a;
+		};
+		if (chance(50))
+			on_it("gc", at + number(0, 30'000) * ms);
+		if (chance(400))
+			set(on_it("release", some_time()), "for", number(1, 60));
+		if (!chance(500))
+			return;
+		Action &a = on_it("delete", at + number(0, 40'000) * ms);
+		const Micros then = a.at;
+		if (chance(400))
+			set(a, "force", 1);
+		if (chance(500))
+			create_foreign(name, then + number(0, 3000) * ms, true);
+	}
+	void create_foreign(const std::string &name, Micros at, bool again)
+	{
+		static const char *const kinds_of_foreign[] = {"daemon", "named", "pod"};
+		Action &a = add("foreign", at);
+		a.with["pod"] = name;
+		a.with["node"] = some_node();
+		a.with["kind"] = kinds_of_foreign[number(0, 2)];
+		set(a, "mcpu", number(0, 25) * 100);
+		set(a, "mem", number(0, 12) * 100);
+		if (chance(500))
+			set(a, "life", number(0, 40));
+		if (chance(200))
+			set(a, "exit", number(1, 9));
+		if (chance(250))
+			set(a, "stubborn", 1);
+		if (chance(300))
+			set(a, "pull", number(0, 5000));
+		if (chance(500))
+			set(a, "grace", number(1, 60));
+		if (again)
+			set(a, "again", 30);
 	}
 
 	Dice dice_;

@@ -57,8 +57,10 @@ void ModelApi::store_or_drop(kube::Pod pod)
 
 void ModelApi::set_node(kube::Node node)
 {
+	node.meta.resource_version = std::to_string(node_history_.size() + 1);
 	auto stored = std::make_shared<const kube::Node>(std::move(node));
 	nodes_[stored->meta.name] = stored;
+	node_history_.push_back(stored);
 	for (ApiListener *l : listeners_)
 		l->node_event(stored);
 }

@@ -65,6 +65,8 @@ public:
 	// Any other change of a pod of that uid; false: there is none.
 	bool change(const std::string &name, const std::string &uid, const std::function<void(kube::Pod &)> &edit);
 	void set_node(kube::Node node);
+	// All that was ever set, oldest first: a watch of nodes goes on from where it was.
+	const std::vector<kube::NodePtr> &node_history() const { return node_history_; }
 
 	void compact() { history_.clear(); oldest_ = version_; } // watches from before get 410
 	void backup();
@@ -85,6 +87,7 @@ private:
 	std::vector<ApiListener *> listeners_;
 	std::map<std::string, kube::PodPtr> pods_; // by name: one namespace
 	std::map<std::string, kube::NodePtr> nodes_;
+	std::vector<kube::NodePtr> node_history_;
 	std::vector<ApiEvent> history_;
 	std::int64_t version_ = 100, oldest_ = 100;
 	std::map<std::string, kube::PodPtr> saved_pods_;

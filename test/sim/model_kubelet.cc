@@ -63,13 +63,26 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 	}
 	Container &c = it->second;
 	if (!mine)
-		return terminate(c, 5); // its object vanished: nothing is reported any more
+		return terminate(c, c.program.orphan_grace / second); // its object vanished: nothing is reported any more
 	if (pod->meta.deleting)
 		terminate(c, pod->meta.deletion_grace_seconds);
 	else if (pod->phase == "Succeeded" || pod->phase == "Failed")
 		terminate(c, pod->grace_seconds); // somebody else said so
 	if (c.state == State::ended)
 		plan_report(c);
+}
+
+// What was admitted and has not ended counts, and nothing else: it knows of no job of Slurm.
+bool ModelKubelet::fits(const std::string &node, const Program &program) const
+{
+	const kube::Resources &have = api_.nodes().at(node)->allocatable;
+	std::int64_t milli = program.milli(), memory = program.memory;
+	for (const auto &[key, c] : containers_)
+		if (c.node == node && c.state != State::ended && &c.program != &program) {
+			milli += c.program.milli();
+			memory += c.program.memory;
+		}
+	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20;
 }
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
@@ -83,6 +96,10 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	c.seen_at = epoch + time_.now() / second;
 	if (pod.meta.deleting || pod.phase == "Succeeded" || pod.phase == "Failed")
 		return end(c, 0, "", false); // before it was ever started
+	if (!fits(node, c.program)) {
+		c.program.refused = true;
+		listener_.container_refused(c);
+	}
 	if (c.program.refused)
 		return end(c, 0, "OutOfcpu", false);
 	plan_report(c);
@@ -268,6 +285,27 @@ void ModelKubelet::plan_readiness(const std::string &name)
 		if (heard != (!off_.contains(name) && !cut_.contains(name)) || node.ready == heard)
 			return;
 		node.ready = heard;
+		if (heard)
+			node.heartbeat = epoch + time_.now() / second;
+		api_.set_node(std::move(node));
+	});
+}
+
+void ModelKubelet::report_state(const std::string &node)
+{
+	if (reporting_.insert(node).second)
+		plan_heartbeat(node);
+}
+
+void ModelKubelet::plan_heartbeat(const std::string &name)
+{
+	time_.after(dice_.between("heartbeat/" + name, 10 * second, 40 * second), [this, name] {
+		plan_heartbeat(name);
+		if (!reachable(name))
+			return;
+		kube::Node node = *api_.nodes().at(name);
+		node.ready = true;
+		node.heartbeat = epoch + time_.now() / second;
 		api_.set_node(std::move(node));
 	});
 }

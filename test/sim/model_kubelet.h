@@ -25,6 +25,10 @@ struct Program {
 	bool refused = false;         // the kubelet does not admit it
 	int cores = 1;
 	std::int64_t memory = 0;      // MB
+	std::int64_t milli_cpu = -1;  // of a foreign pod; -1: cores
+	Micros orphan_grace = 5 * second; // from SIGTERM to SIGKILL if its object has vanished
+
+	std::int64_t milli() const { return milli_cpu < 0 ? cores * 1000 : milli_cpu; }
 };
 
 // The truth about one pod on one node.
@@ -47,6 +51,8 @@ public:
 	virtual ~ContainerListener() = default;
 	virtual void container_started(const Container &c) = 0;
 	virtual void container_ended(const Container &c) = 0;
+	// The kubelet does not admit it: there is no room for it beside what is on its node.
+	virtual void container_refused(const Container &c) = 0;
 };
 
 class ModelKubelet final : public ApiListener {
@@ -61,6 +67,8 @@ public:
 	// ---- nodes ----
 	void power(const std::string &node, bool on); // off: all of it dies
 	void connect(const std::string &node, bool connected);
+	// From now on this node's kubelet reports its state, again and again.
+	void report_state(const std::string &node);
 	bool powered(const std::string &node) const { return !off_.contains(node); }
 	Micros lateness = 0; // of reports, at most, beside the usual
 
@@ -79,6 +87,8 @@ private:
 		return !off_.contains(node) && !cut_.contains(node) && !api_.down && !api_.hung;
 	}
 	void plan_readiness(const std::string &node);
+	void plan_heartbeat(const std::string &node);
+	bool fits(const std::string &node, const Program &program) const;
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);
 	void first_seen(const std::string &node, const kube::Pod &pod);
@@ -97,7 +107,7 @@ private:
 	ContainerListener &listener_;
 	std::map<std::string, Program> programs_; // by uid
 	std::map<Key, Container> containers_;
-	std::set<std::string> off_, cut_;
+	std::set<std::string> off_, cut_, reporting_;
 };
 
 } // namespace sk8::sim

@@ -42,7 +42,7 @@ static bool in_list(const std::string &list, const std::string &word)
 	return !list.empty() && ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
-// masks.c hide_more(): from the last one down.
+// mask_table.c hide_more(): from the last one down.
 static std::uint32_t hide_more(std::vector<bool> &hidden, const std::vector<bool> *avoid, std::uint32_t more)
 {
 	for (std::size_t k = hidden.size(); more > 0 && k-- > 0;) {
@@ -54,14 +54,24 @@ static std::uint32_t hide_more(std::vector<bool> &hidden, const std::vector<bool
 	return more;
 }
 
-// masks.c choose_cores()
+// mask_table.c beyond()
+static std::uint64_t beyond(std::uint64_t overhead, std::uint64_t allocatable, std::uint64_t offered)
+{
+	const std::uint64_t beside = allocatable > offered ? allocatable - offered : 0;
+	return overhead > beside ? overhead - beside : 0;
+}
+
+// mask_table.c unnamed_cores(), choose_cores()
 static std::vector<bool> hidden_cores(const core::NodeMask &mask, const std::vector<bool> &used)
 {
 	std::vector<bool> hidden(used.size(), mask.whole);
 	for (auto c : mask.cores)
 		if (c < hidden.size())
 			hidden[c] = true;
-	const auto of_foreign = static_cast<std::uint32_t>((mask.milli_cpu + 999) / 1000);
+	const std::uint64_t milli = static_cast<std::uint64_t>(mask.milli_cpu) +
+				    beyond(static_cast<std::uint64_t>(mask.overhead_milli_cpu),
+					   static_cast<std::uint64_t>(mask.allocatable.milli_cpu), 1000 * used.size());
+	const auto of_foreign = static_cast<std::uint32_t>((milli + 999) / 1000);
 	if (const std::uint32_t left = hide_more(hidden, &used, mask.more_cores + of_foreign))
 		hide_more(hidden, nullptr, left);
 	return hidden;
@@ -91,7 +101,8 @@ std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const s
 			for (std::size_t k = 0; k < busy.size(); k++)
 				busy[k] = busy[k] || hidden[k];
 			const std::uint64_t left = memory - std::min(memory, counted);
-			counted += mask.whole ? left : std::min(mask.memory_mb, left);
+			const std::uint64_t hides = mask.memory_mb + beyond(mask.overhead_mb, mask.allocatable.memory_mb, memory);
+			counted += mask.whole ? left : std::min(hides, left);
 		}
 	}
 	if (counted + job.memory_mb > memory)

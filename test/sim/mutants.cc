@@ -35,6 +35,19 @@ const std::vector<MutantInfo> &mutants()
 		{adoption_masks_nothing, "adoption-masks-nothing", "cores without a number are not hidden"},
 		{word_forgotten, "word-forgotten", "who was released by hand is not known after a restart"},
 		{masks_let_go, "masks-let-go", "the engine lets masks go itself, at once"},
+		{foreign_not_masked, "foreign-not-masked", "what somebody else placed hides nothing"},
+		{foreign_rounded_down, "foreign-rounded-down", "a foreign pod's part of a core is not counted"},
+		{foreign_memory_not_masked, "foreign-memory-open", "foreign pods hide cores only"},
+		{overhead_not_masked, "overhead-not-masked", "what belongs to the node hides nothing, whatever is set aside"},
+		{overhead_set_aside_twice, "overhead-set-aside-twice", "twice as much is believed to be set aside"},
+		{foreign_end_ignored, "foreign-end-ignored", "a foreign pod's end is not noticed"},
+		{foreign_phase_believed, "foreign-phase-believed", "a foreign pod's phase counts, whoever set it"},
+		{foreign_deletion_is_proof, "foreign-deleted-is-gone", "a deleted foreign pod counts as ended"},
+		{foreign_removal_is_proof, "foreign-removed-is-gone", "a foreign pod whose object goes counts as ended"},
+		{foreign_absence_is_proof, "foreign-absent-is-gone", "a foreign pod that is not listed counts as ended"},
+		{foreign_not_restored, "foreign-not-restored", "foreign pods of the saved ledger are forgotten at start"},
+		{foreign_not_saved, "foreign-not-saved", "foreign pods do not come into the saved ledger"},
+		{foreign_not_waited_for, "foreign-not-waited-for", "without a ledger nodes take jobs before foreign pods are known"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -154,6 +167,22 @@ private:
 	core::SlurmPort &inner_;
 };
 
+class NoForeignJournal final : public core::HoldJournal {
+public:
+	explicit NoForeignJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
+	void hold(const core::Hold &h) override
+	{
+		if (!h.foreign)
+			inner_->hold(h);
+	}
+	void free(const PodKey &key) override { inner_->free(key); }
+	void released(const core::Released &r) override { inner_->released(r); }
+	Result<void> flush() override { return inner_->flush(); }
+
+private:
+	std::unique_ptr<core::HoldJournal> inner_;
+};
+
 class MutantJournal final : public core::HoldJournal {
 public:
 	explicit MutantJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
@@ -258,6 +287,8 @@ std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner)
 
 std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner)
 {
+	if (m == Mutant::foreign_not_saved)
+		return std::make_unique<NoForeignJournal>(std::move(inner));
 	if (m != Mutant::hold_not_flushed)
 		return inner;
 	return std::make_unique<MutantJournal>(std::move(inner));
@@ -276,17 +307,73 @@ kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
 	return copy;
 }
 
+core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
+{
+	auto out = std::make_shared<core::ForeignPod>(*pod);
+	switch (m) {
+	case Mutant::foreign_rounded_down:
+		out->milli_cpu -= out->milli_cpu % 1000;
+		break;
+	case Mutant::foreign_memory_not_masked:
+		out->memory_bytes = 0;
+		break;
+	case Mutant::foreign_end_ignored:
+		out->over = false;
+		break;
+	case Mutant::foreign_phase_believed:
+		out->over = pod->phase == "Succeeded" || pod->phase == "Failed";
+		break;
+	case Mutant::foreign_deletion_is_proof:
+		out->over |= pod->meta.deleting;
+		break;
+	default:
+		return pod;
+	}
+	return out;
+}
+
+core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last)
+{
+	if (m != Mutant::foreign_removal_is_proof)
+		return mutate_foreign(m, std::move(last));
+	auto out = std::make_shared<core::ForeignPod>(*last);
+	out->over = true;
+	return out;
+}
+
+static void spoil(Mutant m, core::NodeMask &mask)
+{
+	switch (m) {
+	case Mutant::mask_without_memory:
+		mask.memory_mb = 0;
+		break;
+	case Mutant::adoption_masks_nothing:
+		mask.more_cores = 0;
+		break;
+	case Mutant::foreign_not_masked:
+		mask.milli_cpu = 0;
+		break;
+	case Mutant::overhead_not_masked:
+		mask.overhead_milli_cpu = 0;
+		mask.overhead_mb = 0;
+		break;
+	case Mutant::overhead_set_aside_twice:
+		mask.allocatable.milli_cpu *= 2;
+		mask.allocatable.memory_mb *= 2;
+		break;
+	default:
+		break;
+	}
+}
+
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks)
 {
-	if (!masks || (m != Mutant::mask_without_memory && m != Mutant::adoption_masks_nothing))
+	if (!masks || m == Mutant::none)
 		return masks;
 	auto copy = std::make_shared<core::MaskSnapshot>(*masks);
 	for (auto &known : copy->masks) {
 		core::NodeMask mask = *known;
-		if (m == Mutant::mask_without_memory)
-			mask.memory_mb = 0;
-		else
-			mask.more_cores = 0;
+		spoil(m, mask);
 		known = std::make_shared<core::NodeMask>(std::move(mask));
 	}
 	return copy;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/foreign_pod.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/kube_port.h"
 #include "lib/core/slurm_port.h"
@@ -44,6 +45,19 @@ enum class Mutant {
 	unknown_nodes_open,
 	word_forgotten,
 	masks_let_go,
+	foreign_not_masked,
+	foreign_rounded_down,
+	foreign_memory_not_masked,
+	overhead_not_masked,
+	overhead_set_aside_twice,
+	foreign_end_ignored,
+	foreign_phase_believed,
+	foreign_deletion_is_proof,
+	foreign_removal_is_proof,
+	foreign_absence_is_proof,
+	foreign_not_restored,
+	foreign_not_saved,
+	foreign_not_waited_for,
 };
 
 struct MutantInfo {
@@ -58,6 +72,8 @@ std::unique_ptr<core::KubePort> mutate(Mutant m, core::KubePort &inner, ModelApi
 std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner);
 std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner);
 kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
+core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
+core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
 // C has no context: one at a time in a process.
 const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner);

@@ -46,20 +46,18 @@ void PodWatch::list()
 	connection_++;
 	lists_ = 0;
 	watching_ = false;
-	later(dice_.between("watch/list", 1 * ms, 30 * ms), [this] {
+	later(dice_.between(name_ + "/list", 1 * ms, 30 * ms), [this] {
 		if (api_.down || api_.hung)
-			return later(dice_.between("watch/again", 500 * ms, 5 * second), [this] { list(); });
+			return later(dice_.between(name_ + "/again", 500 * ms, 5 * second), [this] { list(); });
 		std::vector<kube::PodPtr> pods;
 		for (const auto &[name, pod] : api_.pods())
-			pods.push_back(pod);
-		std::vector<kube::NodePtr> nodes;
-		for (const auto &[name, node] : api_.nodes())
-			nodes.push_back(node);
+			if (wants_(*pod))
+				pods.push_back(pod);
 		version_ = api_.version();
 		watching_ = true;
 		sent_until_.clear();
 		unordered_ = false;
-		const Micros delay = dice_.between("watch/late", 1 * ms, 200 * ms);
+		const Micros delay = dice_.between(name_ + "/late", 1 * ms, 200 * ms);
 		list_arrives_ = time_.now() + delay;
 		// pods and nodes are lists of their own: either may come first
 		later(delay,
@@ -67,11 +65,22 @@ void PodWatch::list()
 			      lists_++;
 			      calls_.replaced(pods);
 		      });
-		later(dice_.between("watch/nodes", 1 * ms, 400 * ms),
-		      [this, nodes = std::move(nodes)] {
-			      lists_++;
-			      calls_.nodes_replaced(nodes);
-		      });
+		if (calls_.nodes_replaced)
+			list_nodes();
+	});
+}
+
+void PodWatch::list_nodes()
+{
+	std::vector<kube::NodePtr> nodes;
+	for (const auto &[name, node] : api_.nodes())
+		nodes.push_back(node);
+	const Micros delay = dice_.between(name_ + "/nodes", 1 * ms, 400 * ms);
+	nodes_until_ = time_.now() + delay;
+	later(delay, [this, nodes = std::move(nodes), seen = api_.node_history().size()] {
+		lists_++;
+		nodes_seen_ = seen;
+		calls_.nodes_replaced(nodes);
 	});
 }
 
@@ -79,18 +88,18 @@ void PodWatch::interrupt(bool lost)
 {
 	if (!wanted_)
 		return;
-	tell(story_, "watch: interrupted", lost ? ", 410" : "");
+	tell(story_, name_, ": interrupted", lost ? ", 410" : "");
 	connection_++;
 	watching_ = false;
-	if (lost || unordered_ || lists_ < 2)
+	if (lost || unordered_ || !listed())
 		version_ = -1;
-	later(dice_.between("watch/again", 100 * ms, 3 * second), [this] { resume(); });
+	later(dice_.between(name_ + "/again", 100 * ms, 3 * second), [this] { resume(); });
 }
 
 void PodWatch::resume()
 {
 	if (api_.down || api_.hung)
-		return later(dice_.between("watch/again", 500 * ms, 5 * second), [this] { resume(); });
+		return later(dice_.between(name_ + "/again", 500 * ms, 5 * second), [this] { resume(); });
 	std::vector<ApiEvent> missed;
 	if (!api_.since(version_, missed))
 		return list();
@@ -98,14 +107,18 @@ void PodWatch::resume()
 	calls_.back();
 	for (const auto &e : missed)
 		deliver(e);
-	for (const auto &[name, node] : api_.nodes())
-		node_event(node);
+	nodes_until_ = 0;
+	const auto &nodes = api_.node_history();
+	for (std::size_t i = nodes_seen_; calls_.node_changed && i < nodes.size(); i++)
+		deliver_node(nodes[i]);
 }
 
 // ---- events ----
 
 void PodWatch::deliver(const ApiEvent &event)
 {
+	if (!wants_(*event.pod))
+		return;
 	const std::string &name = event.pod->meta.name;
 	const Micros usual = dice_.between("event/" + name, 1 * ms, 50 * ms);
 	const Micros late = lateness ? dice_.between("event late/" + name, 0, lateness) : 0;
@@ -127,8 +140,17 @@ void PodWatch::pod_event(const ApiEvent &event)
 
 void PodWatch::node_event(const kube::NodePtr &node)
 {
-	if (watching_)
-		later(dice_.between("watch/node", 1 * ms, 300 * ms), [this, node] { calls_.node_changed(node); });
+	if (watching_ && calls_.node_changed)
+		deliver_node(node);
+}
+
+void PodWatch::deliver_node(const kube::NodePtr &node)
+{
+	nodes_until_ = std::max(nodes_until_, time_.now() + dice_.between(name_ + "/node", 1 * ms, 300 * ms));
+	later(nodes_until_ - time_.now(), [this, node] {
+		nodes_seen_++;
+		calls_.node_changed(node);
+	});
 }
 
 } // namespace sk8::sim

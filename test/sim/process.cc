@@ -23,98 +23,6 @@ static core::ClusterSettings settings(const ModelSlurm &slurm)
 	return s;
 }
 
-// ---- the borders: each effect on the outside may be the last one ----
-
-class Process::KubeGate final : public core::KubePort {
-public:
-	KubeGate(Process &p, core::KubePort &inner) : p_(p), inner_(inner) {}
-
-	void get_pod(const PodKey &key, Done done) override
-	{
-		if (p_.effect("get"))
-			inner_.get_pod(key, std::move(done));
-	}
-	void set_finalizer(const PodKey &key, bool present, Done done) override
-	{
-		if (p_.effect("finalizer"))
-			inner_.set_finalizer(key, present, std::move(done));
-	}
-	void bind(const PodKey &key, const std::string &node, const std::map<std::string, std::string> &annotations,
-		  Done done) override
-	{
-		if (!p_.effect("bind"))
-			return;
-		if (!p_.out_.disk.holds(key.uid, node))
-			p_.violation = "I3: the Binding of " + key.name + " is sent before its hold is on disk";
-		inner_.bind(key, node, annotations, std::move(done));
-	}
-	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
-	{
-		if (p_.effect("delete"))
-			inner_.delete_pod(key, grace, std::move(done));
-	}
-	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
-	{
-		if (p_.effect("condition"))
-			inner_.set_condition(key, version, c, std::move(done));
-	}
-	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
-	{
-		if (p_.effect("event"))
-			inner_.create_event(key, event, std::move(done));
-	}
-	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
-			 std::function<void(const Volumes &)> done) override
-	{
-		if (p_.effect("volumes"))
-			inner_.get_volumes(key, claims, std::move(done));
-	}
-
-private:
-	Process &p_;
-	core::KubePort &inner_;
-};
-
-class Process::SlurmGate final : public core::SlurmPort {
-public:
-	SlurmGate(Process &p, core::SlurmPort &inner) : p_(p), inner_(inner) {}
-
-	void submit(core::JobRequest request, Done done) override
-	{
-		p_.out_.requests.submit_by_us(request.key);
-		if (command("submit"))
-			inner_.submit(std::move(request), std::move(done));
-	}
-	void end(const PodKey &key, core::JobRef ref, core::JobEnd end, Done done) override
-	{
-		if (command("end"))
-			inner_.end(key, ref, std::move(end), std::move(done));
-	}
-	void exclude(const PodKey &key, const core::Job &job, std::string nodes, Done done) override
-	{
-		if (command("exclude"))
-			inner_.exclude(key, job, std::move(nodes), std::move(done));
-	}
-	void wake_scheduler() override
-	{
-		if (!command("wake"))
-			return;
-		p_.wake_is_coming_ = true;
-		inner_.wake_scheduler();
-	}
-
-private:
-	bool command(const char *what)
-	{
-		if (!p_.effect(what))
-			return false;
-		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
-		return true;
-	}
-	Process &p_;
-	core::SlurmPort &inner_;
-};
-
 Process::Process(const Outside &outside) : out_(outside), settings_(settings(outside.slurm)) {}
 
 Process::~Process()
@@ -149,10 +57,12 @@ void Process::die()
 	alive_ = in_charge_ = false;
 	dying_ = true;
 	out_.watch.stop();
+	out_.foreign_watch.stop();
 	if (requests_)
 		requests_->die();
 	if (worker_)
 		worker_->detach(settings_.name);
+	foreign_.reset();
 	controller_.reset();
 	journal_.reset();
 	slurm_.reset();
@@ -185,6 +95,8 @@ void Process::node_init()
 		violation = "I3: the saved ledger cannot be read: " + saved.error().message;
 		return;
 	}
+	if (out_.mutant == Mutant::foreign_not_restored)
+		std::erase_if(saved->holds, [](const core::Hold &h) { return h.foreign; });
 	if (out_.mutant == Mutant::word_forgotten)
 		saved->released.clear();
 	if (out_.mutant != Mutant::ledger_not_loaded)
@@ -245,58 +157,16 @@ void Process::slurm_changed()
 
 // ---- cluster_engine.cc ----
 
-void Process::start_engine()
-{
-	requests_ = std::make_unique<KubeRequests>(out_.time, out_.dice, out_.story, out_.api, out_.requests,
-						   [this](std::function<void()> f) { turn(f); });
-	requests_->strips_finalizers = out_.mutant == Mutant::strips_finalizers;
-	requests_->faults = faults_;
-	kube_gate_ = std::make_unique<KubeGate>(*this, *requests_);
-	kube_ = mutate(out_.mutant, *kube_gate_, out_.api);
-	slurm_port_ = worker_->port(settings_.name);
-	slurm_gate_ = std::make_unique<SlurmGate>(*this, *slurm_port_);
-	slurm_ = mutate(out_.mutant, *slurm_gate_);
-	journal_ = mutate(out_.mutant,
-			  std::make_unique<Journal>(out_.disk, holds_.ledger(settings_.name), [this] { return effect("flush"); },
-						    [this](std::size_t n) { return out_.dice.next("torn") % (n + 1); }));
-	controller_ = std::make_unique<core::PodsController>(
-		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,
-					   [](const std::string &user) -> std::optional<core::Account> {
-						   return user == "alice" ? std::optional(core::Account{1000, 1000})
-									  : std::nullopt;
-					   }});
-	worker_->attach(settings_.name, shared_from_this());
-	plan_round(0);
-	auto as_seen = [m = out_.mutant](const std::vector<kube::PodPtr> &pods) {
-		std::vector<kube::PodPtr> seen;
-		for (const auto &p : pods)
-			seen.push_back(mutate(m, p));
-		return seen;
-	};
-	PodWatch::Calls calls;
-	calls.back = [this] { turn([&] { controller_->hurry(); }); };
-	calls.replaced = [this, as_seen, back = calls.back, first = true](const auto &pods) mutable {
-		back();
-		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
-			return;
-		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });
-	};
-	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
-	calls.removed = [this](const auto &pod) {
-		turn([&] {
-			controller_->pod_removed(mutate(out_.mutant, pod));
-			out_.requests.removal_told(pod->meta.uid);
-		});
-	};
-	calls.nodes_replaced = [this](const auto &nodes) { turn([&] { controller_->nodes_replaced(nodes); }); };
-	calls.node_changed = [this](const auto &node) { turn([&] { controller_->node_changed(node); }); };
-	out_.watch.start(std::move(calls));
-}
-
 std::optional<Result<std::string>> Process::release(const std::string &uid, bool force)
 {
 	std::optional<Result<std::string>> done;
-	turn([&] { done = controller_->release_by_hand(uid, "root (uid 0)", force); });
+	static constexpr const char *who = "root (uid 0)";
+	turn([&] {
+		if (!(done = foreign_->release_by_hand(uid, who, force)))
+			done = controller_->release_by_hand(uid, who, force);
+		else if (auto saved = controller_->save_journal(); *done && !saved)
+			done = **done + " until slurmctld starts again: " + saved.error().message;
+	});
 	return done;
 }
 
@@ -310,20 +180,6 @@ void Process::set_faults(int permille)
 	faults_ = permille;
 	if (requests_)
 		requests_->faults = permille;
-}
-
-// What comes within one turn of the loop is served by one end_of_turn().
-void Process::turn(const std::function<void()> &f)
-{
-	if (!controller_ || dying_)
-		return;
-	watching_masks(f);
-	if (std::exchange(turn_ends_, true))
-		return;
-	later(out_.dice.between("turn", 0, 2 * ms), [this] {
-		turn_ends_ = false;
-		watching_masks([this] { controller_->end_of_turn(); });
-	});
 }
 
 static bool covers(const core::NodeMask &m, const core::NodeMask &was)
@@ -384,7 +240,8 @@ void Process::after(Millis delay, std::function<void()> f)
 
 void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 {
-	controller_->slurm_nodes(std::move(nodes));
+	if (controller_->slurm_nodes(nodes))
+		foreign_->nodes_changed();
 }
 
 void Process::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)

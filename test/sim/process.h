@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What of ours lives in one slurmctld: the real PodsController, HoldTable and
-// SlurmWorker, glued as lib/core/runtime.cc and cluster_engine.cc do it, on virtual
+// What of ours lives in one slurmctld: the real PodsController, ForeignPods, HoldTable
+// and SlurmWorker, glued as lib/core/runtime.cc and cluster_engine.cc do it, on virtual
 // time instead of threads. It can die between any two effects on the outside.
 #ifndef SK8_SIM_PROCESS_H
 #define SK8_SIM_PROCESS_H
 
 #include <memory>
+#include <set>
 
+#include "lib/core/foreign_pods.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/slurm_worker.h"
 #include "test/sim/journal.h"
@@ -23,7 +25,7 @@ struct Outside { // of a process; outlives it
 	Dice &dice;
 	Story &story;
 	ModelApi &api;
-	PodWatch &watch;
+	PodWatch &watch, &foreign_watch;
 	ModelSlurm &slurm;
 	Disk &disk;
 	RequestWatcher &requests;
@@ -64,6 +66,7 @@ public:
 	bool holds(const std::string &uid) const;
 	core::Ledger ledger() const { return holds_.ledger(settings_.name); }
 	const core::PodsController *controller() const { return controller_.get(); }
+	Micros started_at() const { return started_at_; } // when all was listed; -1: not yet
 	bool nothing_masked() { return !holds_.masks(); }
 	std::string violation; // found here; empty: none
 
@@ -71,6 +74,12 @@ private:
 	// Counts effects on the outside; false: dead by now, nothing happens.
 	bool effect(const char *what);
 	void start_engine();
+	void watch_pods();
+	void watch_foreign_pods();
+	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
+	void told(const std::string &uid);
+	void tell_judge();
+	void end_of_turn();
 	// An event of the engine's thread.
 	void turn(const std::function<void()> &f);
 	void watching_masks(const std::function<void()> &f);
@@ -103,12 +112,15 @@ private:
 	std::unique_ptr<core::SlurmPort> slurm_port_, slurm_gate_, slurm_;
 	std::unique_ptr<core::HoldJournal> journal_;
 	std::unique_ptr<core::PodsController> controller_;
+	std::unique_ptr<core::ForeignPods> foreign_;
 	bool alive_ = true, dying_ = false, in_charge_ = false;
 	int effects_left_ = -1;
 	int timers_ = 0, faults_ = 0, hooks_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
-	bool turn_ends_ = false, wake_is_coming_ = false;
+	bool turn_ends_ = false, wake_is_coming_ = false, save_planned_ = false;
+	std::set<std::string> told_; // uids of foreign pods that the judge is to know of
+	Micros started_at_ = -1;
 };
 
 } // namespace sk8::sim

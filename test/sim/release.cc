@@ -1,10 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// slurm-k8s release: people who say that nothing of a pod runs any more. They look first,
-// and say only what is true.
+// What people do when no more faults come: they undo what they did, and say what only they
+// can say (slurm-k8s release), which they look at first, and which is true.
 #include "test/sim/world.h"
 
 namespace sk8::sim {
+
+void World::people(const char *verb, std::map<std::string, std::string> with)
+{
+	act({time_.now(), verb, std::move(with)});
+}
+
+void World::people_go()
+{
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		people("finalizer", {{"pod", name}, {"on", "0"}});
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a" || judge_.is_gone(pod->node_name))
+			people("delete", {{"pod", name}});
+	for (const auto &[name, node] : std::map(api_.nodes()))
+		people("cordon", {{"node", name}, {"on", "0"}});
+	for (const auto &[id, job] : std::map(slurm_.jobs())) {
+		if (job.pending() && job.priority == 0)
+			people("priority", {{"job", job.name}, {"to", "1000"}});
+		if (job.pending() && !job.excluded.empty())
+			people("exclude", {{"job", job.name}, {"nodes", ""}});
+	}
+	judge_.people_are_gone();
+}
 
 bool World::say_gone(const core::Hold &hold, bool force)
 {

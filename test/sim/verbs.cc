@@ -29,6 +29,8 @@ struct Verbs {
 
 	// ---- Kubernetes' users ----
 
+	static void foreign(World &w, const Action &a) { w.create_foreign(a); }
+
 	// again=N: tries so often, once a second, as a controller whose pod of this name must go first
 	static void create(World &w, const Action &a)
 	{
@@ -218,7 +220,10 @@ struct Verbs {
 	static void diskfull(World &w, const Action &a)
 	{
 		w.disk_.full = true;
-		w.until(a.seconds("for", 10), a, [&w] { w.disk_.full = false; });
+		w.until(a.seconds("for", 10), a, [&w] {
+			w.disk_.full = false;
+			w.disk_full_until_ = w.time_.now();
+		});
 	}
 	static void clock(World &w, const Action &a) { w.slurm_.clock_step += a.number("step"); }
 
@@ -231,12 +236,12 @@ struct Verbs {
 	}
 	static void apidown(World &w, const Action &a)
 	{
-		w.watch_.interrupt(false);
+		w.break_watches();
 		set_for(w, a, &ModelApi::down);
 	}
 	static void apihang(World &w, const Action &a)
 	{
-		w.watch_.interrupt(false);
+		w.break_watches();
 		set_for(w, a, &ModelApi::hung);
 	}
 	static void forbid(World &w, const Action &a) { set_for(w, a, &ModelApi::forbids); }
@@ -260,16 +265,13 @@ struct Verbs {
 	{
 		if (a.has("lost"))
 			w.api_.compact();
+		PodWatch &watch = w.watch_of(a);
 		if (a.has("break"))
-			w.watch_.interrupt(a.has("lost"));
-		w.watch_.lateness = a.number("late") * ms;
-		w.watch_.twice = static_cast<int>(a.number("twice"));
-		w.watch_.reorders = a.has("reorders");
-		w.until(a.seconds("for", 10), a, [&w] {
-			w.watch_.lateness = 0;
-			w.watch_.twice = 0;
-			w.watch_.reorders = false;
-		});
+			watch.interrupt(a.has("lost"));
+		watch.lateness = a.number("late") * ms;
+		watch.twice = static_cast<int>(a.number("twice"));
+		watch.reorders = a.has("reorders");
+		w.until(a.seconds("for", 10), a, [&watch] { watch.usual(); });
 	}
 
 	// ---- nodes ----
@@ -314,6 +316,7 @@ struct Verbs {
 
 const Verbs::Row Verbs::table[] = {
 	{"create", create},
+	{"foreign", foreign},
 	{"delete", remove},
 	{"annotate", annotate},
 	{"finalizer", finalizer},
@@ -358,38 +361,6 @@ void World::act(const Action &a)
 		return row.function(*this, a);
 	}
 	judge_.violation("the case has no verb \"" + a.verb + "\"");
-}
-
-void World::people_go()
-{
-	for (const auto &[name, pod] : std::map(api_.pods())) {
-		Action off;
-		off.with = {{"pod", name}, {"on", "0"}};
-		Verbs::finalizer(*this, off);
-	}
-	for (const auto &[name, pod] : std::map(api_.pods()))
-		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a" ||
-		    judge_.is_gone(pod->node_name)) {
-			Action gone;
-			gone.with = {{"pod", name}};
-			Verbs::remove(*this, gone);
-		}
-	for (const auto &[name, node] : std::map(api_.nodes())) {
-		Action uncordon;
-		uncordon.with = {{"node", name}, {"on", "0"}};
-		Verbs::cordon(*this, uncordon);
-	}
-	for (const auto &[id, job] : slurm_.jobs()) {
-		if (!job.pending())
-			continue;
-		Action usual;
-		usual.with = {{"job", job.name}, {"to", "1000"}, {"nodes", ""}};
-		if (job.priority == 0)
-			Verbs::priority(*this, usual);
-		if (!job.excluded.empty())
-			Verbs::exclude(*this, usual);
-	}
-	judge_.people_are_gone();
 }
 
 } // namespace sk8::sim

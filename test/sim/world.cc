@@ -17,7 +17,10 @@ static void log_to_story(LogLevel, const char *text)
 
 World::World(const Case &c, bool story, bool print)
 	: case_(c), dice_(c.seed), story_(time_), api_(time_, story_), judge_(time_, api_),
-	  kubelet_(time_, dice_, story_, api_, judge_), watch_(time_, dice_, story_, api_),
+	  kubelet_(time_, dice_, story_, api_, judge_),
+	  watch_(time_, dice_, story_, api_, "watch", [](const kube::Pod &p) { return p.scheduler_name == "slurm"; }),
+	  foreign_watch_(time_, dice_, story_, api_, "foreign watch",
+			 [](const kube::Pod &p) { return p.scheduler_name != "slurm" && !p.node_name.empty(); }),
 	  slurm_(time_, dice_, story_, judge_, c.nodes, c.cores, c.memory, c.job_ids)
 {
 	story_.on = story;
@@ -34,6 +37,7 @@ World::World(const Case &c, bool story, bool print)
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);
 	api_.listen(&watch_);
+	api_.listen(&foreign_watch_);
 	faults_ = c.faults;
 	if (faults_)
 		judge_.trouble();
@@ -42,14 +46,17 @@ World::World(const Case &c, bool story, bool print)
 		node.meta.name = name;
 		node.meta.uid = "uid-" + name;
 		node.ready = true;
+		node.heartbeat = epoch;
+		node.allocatable.milli_cpu = 1000 * (c.cores + c.aside);
+		node.allocatable.memory_bytes = (c.memory + c.aside_memory) << 20;
 		api_.set_node(std::move(node));
 	}
 }
 
 void World::boot()
 {
-	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, slurm_, disk_, judge_,
-						     *mutant_named(case_.mutant)});
+	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, foreign_watch_, slurm_, disk_,
+						     judge_, *mutant_named(case_.mutant)});
 	process_->lock_delay = locks_;
 	process_->set_faults(faults_);
 	slurm_.boot(*process_);
@@ -57,14 +64,24 @@ void World::boot()
 		time_.after(10 * second, [this] { people_go(); });
 }
 
+// What the engine knew at this time must be on disk; -1: nothing must.
+Micros World::written_by() const
+{
+	static constexpr Micros within = 3 * second; // after the first try: a second, then one more try
+	const Micros since = std::max(process_->started_at(), disk_full_until_);
+	const bool can = process_->started_at() >= 0 && !disk_.full && time_.now() - since > 2 * within;
+	return can ? time_.now() - within : -1;
+}
+
 void World::crash()
 {
+	const Micros must_be_written = written_by();
 	process_->die();
 	dead_.push_back(std::move(process_));
 	process_.reset();
 	slurm_.kill();
 	const bool forget = std::exchange(forget_, false);
-	judge_.slurm_crashed(forget ? core::Ledger{} : disk_.saved());
+	judge_.slurm_crashed(forget ? core::Ledger{} : disk_.saved(), forget ? -1 : must_be_written);
 	if (forget) {
 		tell(story_, "StateSaveLocation is lost");
 		// Then nothing is left that could know of a Binding that arrives later: a
@@ -94,9 +111,9 @@ void World::calm()
 	calm_ = true;
 	api_.down = api_.hung = api_.forbids = false;
 	faults_ = slurm_.busy = 0;
-	locks_ = kubelet_.lateness = watch_.lateness = 0;
-	watch_.twice = 0;
-	watch_.reorders = false;
+	locks_ = kubelet_.lateness = 0;
+	watch_.usual();
+	foreign_watch_.usual();
 	disk_.full = false;
 	for (const auto &[name, n] : slurm_.select().nodes) {
 		kubelet_.connect(name, true);

@@ -33,6 +33,7 @@ private:
 	void act(const Action &a);
 	void boot();
 	void crash();
+	Micros written_by() const;
 	void calm();      // from now on nothing goes wrong any more
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
 	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
@@ -41,6 +42,13 @@ private:
 	void until(Micros delay, const Action &a, std::function<void()> f);
 	kube::PodPtr pod_named(const Action &a) const;
 	SlurmJob *job_named(const Action &a);
+	void create_foreign(const Action &a); // foreign.cc
+	void schedule_foreign(const Action &a, const std::string &uid);
+	bool fits_by_the_book(const kube::Pod &pod, const std::string &node) const;
+	void break_watches(); // both at once: nothing of the API server is heard
+	PodWatch &watch_of(const Action &a) { return a.text("of") == "foreign" ? foreign_watch_ : watch_; }
+	// What people do, not written into a case.
+	void people(const char *verb, std::map<std::string, std::string> with);
 
 	const Case case_;
 	Schedule time_;
@@ -49,7 +57,7 @@ private:
 	ModelApi api_;
 	Judge judge_;
 	ModelKubelet kubelet_;
-	PodWatch watch_;
+	PodWatch watch_, foreign_watch_;
 	ModelSlurm slurm_;
 	Disk disk_;
 	std::shared_ptr<Process> process_;
@@ -58,6 +66,7 @@ private:
 	Micros down_ = second; // how long slurmctld stays down when it dies next
 	bool forget_ = false;  // ... and loses its StateSaveLocation
 	bool calm_ = false;
+	Micros disk_full_until_ = 0;
 	Micros locks_ = 0;
 	int faults_ = 0;
 	std::set<std::string> asked_; // uids that somebody tried to release without force, at the end

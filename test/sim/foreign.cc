@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods that somebody else places: on a node that was named from the start (a DaemonSet's,
+// nodeName), or by kube-scheduler, which knows of pods and of nothing that Slurm does.
+#include <algorithm>
+
+#include "test/sim/world.h"
+
+namespace sk8::sim {
+
+// kind=daemon: belongs to the node, and is there at once. kind=pod: kube-scheduler binds it.
+// else: has its node from the start. again=N: as of create.
+void World::create_foreign(const Action &a)
+{
+	if (calm_)
+		return;
+	kube::Pod pod;
+	pod.meta.ns = "others";
+	pod.meta.name = a.text("pod");
+	if (api_.pod(pod.meta.name)) {
+		Action later = a;
+		later.with["again"] = std::to_string(a.number("again") - 1);
+		if (a.number("again") > 0)
+			time_.after(second, [this, later] { create_foreign(later); });
+		return;
+	}
+	const std::string kind = a.text("kind"), node = a.text("node");
+	if (!api_.nodes().contains(node))
+		return;
+	pod.meta.uid = "uid" + std::to_string(next_uid_++);
+	pod.scheduler_name = kind == "daemon" || kind == "pod" ? "default-scheduler" : "none";
+	pod.node_name = kind == "pod" ? "" : node;
+	pod.meta.controller_kind = kind == "daemon" ? "DaemonSet" : "";
+	pod.phase = "Pending";
+	pod.grace_seconds = a.number("grace", 5);
+	Program p;
+	p.milli_cpu = a.number("mcpu", 100);
+	p.memory = a.number("mem");
+	p.start_delay = a.number("pull", 500) * ms;
+	p.life = a.has("life") ? a.seconds("life") : -1;
+	p.exit_code = static_cast<int>(a.number("exit"));
+	p.ignores_sigterm = a.has("stubborn");
+	p.orphan_grace = pod.grace_seconds * second;
+	pod.request.milli_cpu = p.milli_cpu;
+	pod.request.memory_bytes = p.memory << 20;
+	const std::string uid = pod.meta.uid;
+	kubelet_.report_state(node);
+	kubelet_.set_program(uid, p);
+	judge_.foreign_created(pod, node, p);
+	api_.create(std::move(pod));
+	if (kind == "pod")
+		schedule_foreign(a, uid);
+}
+
+bool World::fits_by_the_book(const kube::Pod &pod, const std::string &node) const
+{
+	const kube::Resources &have = api_.nodes().at(node)->allocatable;
+	std::int64_t milli = pod.request.milli_cpu, memory = pod.request.memory_bytes;
+	for (const auto &[name, other] : api_.pods())
+		if (other->node_name == node && other->phase != "Succeeded" && other->phase != "Failed") {
+			milli += other->request.milli_cpu;
+			memory += other->request.memory_bytes;
+		}
+	return milli <= have.milli_cpu && memory <= have.memory_bytes;
+}
+
+// kube-scheduler, of which only its choice of that one node is played.
+void World::schedule_foreign(const Action &a, const std::string &uid)
+{
+	time_.after(dice_.between("kube-scheduler/" + a.text("pod"), 1 * ms, 2 * second), [this, a, uid] {
+		const std::string name = a.text("pod"), node = a.text("node");
+		kube::PodPtr pod = api_.pod(name);
+		if (!pod || pod->meta.uid != uid || !pod->node_name.empty() || pod->meta.deleting)
+			return;
+		const kube::Node &there = *api_.nodes().at(node);
+		if (api_.down || api_.hung || !there.ready || there.unschedulable || !fits_by_the_book(*pod, node))
+			return schedule_foreign(a, uid);
+		tell(story_, "kube-scheduler: pod ", name, " (", uid, ") is bound to ", node);
+		api_.change(name, uid, [&node](kube::Pod &p) { p.node_name = node; });
+	});
+}
+
+void World::break_watches()
+{
+	watch_.interrupt(false);
+	foreign_watch_.interrupt(false);
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the judge knows of pods that somebody else placed. They ask nobody, so what is
+// promised of them is less than of ours, and is this:
+//
+//   * When a job of Slurm starts, a pod's or any other, then what runs on its node, this
+//     job, and the foreign pods there that the engine was told of before fit together. A
+//     foreign pod that came second may be too much; then nobody starts there.
+//   * That holds until the last container of the foreign pod is gone: whatever its object
+//     says, by force deleted or not, and across the end of slurmctld, if the engine had
+//     known of it for some seconds and the disk was not full.
+//   * Nobody but a person frees what a foreign pod holds whose object was deleted by force
+//     before our eyes; all else comes free by itself, and Slurm hears of it at once.
+//   * What belongs to the node (a DaemonSet's, a static pod) takes first what slurm.conf sets
+//     aside, and of what Slurm has for jobs only the rest.
+#include <algorithm>
+
+#include "lib/core/hold_journal.h"
+#include "lib/core/lifecycle.h"
+#include "test/sim/judge.h"
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+void Judge::foreign_created(const kube::Pod &pod, const std::string &node, const Program &program)
+{
+	created(pod, program);
+	PodTruth &t = pods_.at(pod.meta.uid);
+	t.foreign = true;
+	t.node = node;
+	t.overhead = pod.meta.controller_kind == "DaemonSet";
+	t.innocent = false; // it is others' business how it ends
+}
+
+void Judge::foreign_told(const std::string &uid)
+{
+	PodTruth &t = pods_.at(uid);
+	if (!t.known)
+		t.known_since = time_.now();
+	t.known = true;
+	t.known_to_come = false;
+}
+
+void Judge::foreign_event(const ApiEvent &event)
+{
+	PodTruth &t = pods_.at(event.pod->meta.uid);
+	if (event.pod->node_name.empty())
+		return; // no foreign pod yet, or, of an older backup, none any more
+	t.gone = event.removed;
+	if (!event.removed)
+		return;
+	t.word = t.told = false;
+	t.tells = core::kubelet_reports_over(*event.pod);
+	t.known &= !t.known_to_come; // nobody will tell the engine any more
+}
+
+// What counts on that node: what its kubelet has admitted and not ended, and what it will yet admit.
+bool Judge::foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const
+{
+	if (!t.foreign || !t.known)
+		return false;
+	if (const Container *c = kubelet_->find(node, uid))
+		return c->state != State::ended;
+	kube::PodPtr pod = api_.pod(t.name);
+	return is_there(pod, uid) && pod->node_name == node && !pod->meta.deleting && pod->phase == "Pending";
+}
+
+void Judge::check_foreign(const SlurmJob &job)
+{
+	std::int64_t milli = 1000 * static_cast<std::int64_t>(job.batch() ? 0 : job.cpus);
+	std::int64_t memory = static_cast<std::int64_t>(job.batch() ? 0 : job.memory_mb); // its process is counted
+	std::int64_t overhead = 0, overhead_memory = 0;
+	const auto key = core::PodKey::from_mark(job.mark);
+	std::string who;
+	for (const auto &p : slurm_->processes())
+		if (p.node == job.node && !p.forgotten) {
+			milli += 1000 * p.cores;
+			memory += static_cast<std::int64_t>(p.memory);
+		}
+	for (const auto &[k, c] : kubelet_->containers())
+		if (c.node == job.node && c.state == State::running && !pods_.at(c.uid).foreign && !pods_.at(c.uid).unknown &&
+		    !(key && key->uid == c.uid)) {
+			milli += c.program.milli();
+			memory += c.program.memory;
+		}
+	for (const auto &[uid, t] : pods_) {
+		if (!foreign_uses(uid, t, job.node))
+			continue;
+		(t.overhead ? overhead : milli) += t.program.milli();
+		(t.overhead ? overhead_memory : memory) += t.program.memory;
+		who += ", " + t.name + " " + std::to_string(t.program.milli()) + " mCPU " + std::to_string(t.program.memory) + " MB";
+	}
+	if (who.empty())
+		return;
+	const std::int64_t cores = slurm_->select().cores, have_memory = static_cast<std::int64_t>(slurm_->select().memory);
+	const kube::Resources &all = api_.nodes().at(job.node)->allocatable;
+	if (milli > 1000 * cores || memory > have_memory || milli + overhead > all.milli_cpu ||
+	    memory + overhead_memory > all.memory_bytes >> 20)
+		violation("I1: job " + std::to_string(job.id) + " starts on " + job.node + " with " + std::to_string(cores) +
+			  " cores and " + std::to_string(have_memory) + " MB, where " + std::to_string(milli) + " mCPU and " +
+			  std::to_string(memory) + " MB are in use then and " + std::to_string(overhead) + " mCPU and " +
+			  std::to_string(overhead_memory) + " MB belong to the node; foreign" + who.substr(1));
+}
+
+// Of ours only beside a foreign pod that came second, or beside what nobody could know of.
+void Judge::container_refused(const Container &c)
+{
+	PodTruth &t = pods_.at(c.uid);
+	if (t.foreign)
+		return;
+	bool others = t.restored;
+	for (const auto &[key, other] : kubelet_->containers())
+		if (other.node == c.node && other.state != State::ended && other.uid != c.uid)
+			others |= pods_.at(other.uid).foreign || pods_.at(other.uid).unknown || pods_.at(other.uid).restored;
+	if (!others)
+		violation("I1: the kubelet of " + c.node + " has no room for " + name_of("pod", c.pod, c.uid) +
+			  " beside pods for Slurm");
+	t.innocent = false;
+}
+
+void Judge::foreign_after_crash(const core::Ledger &on_disk, Micros written_by)
+{
+	for (auto &[uid, t] : pods_) {
+		if (!t.foreign || !t.known)
+			continue;
+		const bool saved = std::ranges::any_of(on_disk.holds, [&](const core::Hold &h) { return h.key.uid == uid; });
+		const Container *c = kubelet_->find(t.node, uid);
+		if (!saved && !t.released && t.known_since < written_by && c && c->state == State::running)
+			violation("I3: the saved ledger lacks " + name_of("foreign pod", t.name, uid) + ", which runs and was told of " +
+				  std::to_string((time_.now() - t.known_since) / second) + " s before");
+		t.known = saved;
+		t.told = false;
+	}
+}
+
+// Without a ledger nothing starts before Kubernetes has told what there is.
+void Judge::foreign_after_loss()
+{
+	for (auto &[uid, t] : pods_) {
+		kube::PodPtr pod = api_.pod(t.name);
+		if (t.foreign)
+			t.known = t.known_to_come = is_there(pod, uid) && !pod->node_name.empty();
+	}
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The engine's part of a process, as lib/core/cluster_engine.cc has it.
+#include "test/sim/process.h"
+
+#include <algorithm>
+
+namespace sk8::sim {
+
+using core::PodKey;
+
+// ---- the borders: each effect on the outside may be the last one ----
+
+class Process::KubeGate final : public core::KubePort {
+public:
+	KubeGate(Process &p, core::KubePort &inner) : p_(p), inner_(inner) {}
+
+	void get_pod(const PodKey &key, Done done) override
+	{
+		if (p_.effect("get"))
+			inner_.get_pod(key, std::move(done));
+	}
+	void set_finalizer(const PodKey &key, bool present, Done done) override
+	{
+		if (p_.effect("finalizer"))
+			inner_.set_finalizer(key, present, std::move(done));
+	}
+	void bind(const PodKey &key, const std::string &node, const std::map<std::string, std::string> &annotations,
+		  Done done) override
+	{
+		if (!p_.effect("bind"))
+			return;
+		if (!p_.out_.disk.holds(key.uid, node))
+			p_.violation = "I3: the Binding of " + key.name + " is sent before its hold is on disk";
+		inner_.bind(key, node, annotations, std::move(done));
+	}
+	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
+	{
+		if (p_.effect("delete"))
+			inner_.delete_pod(key, grace, std::move(done));
+	}
+	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
+	{
+		if (p_.effect("condition"))
+			inner_.set_condition(key, version, c, std::move(done));
+	}
+	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
+	{
+		if (p_.effect("event"))
+			inner_.create_event(key, event, std::move(done));
+	}
+	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
+			 std::function<void(const Volumes &)> done) override
+	{
+		if (p_.effect("volumes"))
+			inner_.get_volumes(key, claims, std::move(done));
+	}
+
+private:
+	Process &p_;
+	core::KubePort &inner_;
+};
+
+class Process::SlurmGate final : public core::SlurmPort {
+public:
+	SlurmGate(Process &p, core::SlurmPort &inner) : p_(p), inner_(inner) {}
+
+	void submit(core::JobRequest request, Done done) override
+	{
+		p_.out_.requests.submit_by_us(request.key);
+		if (command("submit"))
+			inner_.submit(std::move(request), std::move(done));
+	}
+	void end(const PodKey &key, core::JobRef ref, core::JobEnd end, Done done) override
+	{
+		if (command("end"))
+			inner_.end(key, ref, std::move(end), std::move(done));
+	}
+	void exclude(const PodKey &key, const core::Job &job, std::string nodes, Done done) override
+	{
+		if (command("exclude"))
+			inner_.exclude(key, job, std::move(nodes), std::move(done));
+	}
+	void wake_scheduler() override
+	{
+		if (!command("wake"))
+			return;
+		p_.wake_is_coming_ = true;
+		inner_.wake_scheduler();
+	}
+
+private:
+	bool command(const char *what)
+	{
+		if (!p_.effect(what))
+			return false;
+		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
+		return true;
+	}
+	Process &p_;
+	core::SlurmPort &inner_;
+};
+
+void Process::start_engine()
+{
+	requests_ = std::make_unique<KubeRequests>(out_.time, out_.dice, out_.story, out_.api, out_.requests,
+						   [this](std::function<void()> f) { turn(f); });
+	requests_->strips_finalizers = out_.mutant == Mutant::strips_finalizers;
+	requests_->faults = faults_;
+	kube_gate_ = std::make_unique<KubeGate>(*this, *requests_);
+	kube_ = mutate(out_.mutant, *kube_gate_, out_.api);
+	slurm_port_ = worker_->port(settings_.name);
+	slurm_gate_ = std::make_unique<SlurmGate>(*this, *slurm_port_);
+	slurm_ = mutate(out_.mutant, *slurm_gate_);
+	journal_ = mutate(out_.mutant,
+			  std::make_unique<Journal>(out_.disk, holds_.ledger(settings_.name), [this] { return effect("flush"); },
+						    [this](std::size_t n) { return out_.dice.next("torn") % (n + 1); }));
+	controller_ = std::make_unique<core::PodsController>(
+		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,
+					   [](const std::string &user) -> std::optional<core::Account> {
+						   return user == "alice" ? std::optional(core::Account{1000, 1000})
+									  : std::nullopt;
+					   }});
+	foreign_ = std::make_unique<core::ForeignPods>(settings_.name, core::ForeignPorts{*slurm_, *this, holds_, *journal_},
+						       controller_->nodes(), controller_->use());
+	controller_->expect_foreign(out_.mutant == Mutant::foreign_not_waited_for);
+	worker_->attach(settings_.name, shared_from_this());
+	plan_round(0);
+	watch_pods();
+	watch_foreign_pods();
+}
+
+void Process::watch_pods()
+{
+	auto as_seen = [m = out_.mutant](const std::vector<kube::PodPtr> &pods) {
+		std::vector<kube::PodPtr> seen;
+		for (const auto &p : pods)
+			seen.push_back(mutate(m, p));
+		return seen;
+	};
+	PodWatch::Calls calls;
+	calls.back = [this] { turn([&] { controller_->hurry(); }); };
+	calls.replaced = [this, as_seen, back = calls.back, first = true](const auto &pods) mutable {
+		back();
+		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
+			return;
+		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });
+	};
+	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
+	calls.removed = [this](const auto &pod) {
+		turn([&] {
+			controller_->pod_removed(mutate(out_.mutant, pod));
+			out_.requests.removal_told(pod->meta.uid);
+		});
+	};
+	calls.nodes_replaced = [this](const auto &nodes) {
+		turn([&] {
+			controller_->nodes_replaced(nodes);
+			foreign_->nodes_changed();
+		});
+	};
+	calls.node_changed = [this](const auto &node) {
+		turn([&] {
+			const bool placing = controller_->node_changed(node);
+			foreign_->node_changed(node->meta.name, placing);
+		});
+	};
+	out_.watch.start(std::move(calls));
+}
+
+void Process::watch_foreign_pods()
+{
+	auto as_seen = [m = out_.mutant](const kube::PodPtr &pod) { return mutate_foreign(m, core::foreign_pod_of(*pod)); };
+	PodWatch::Calls calls;
+	calls.back = [this] { turn([&] { controller_->hurry(); }); };
+	calls.replaced = [this, as_seen, back = calls.back](const auto &pods) {
+		back();
+		std::vector<core::ForeignPodPtr> seen = unlisted_as_ended(pods);
+		for (const auto &pod : pods)
+			seen.push_back(as_seen(pod));
+		turn([&] {
+			foreign_->replaced(seen);
+			controller_->expect_foreign(true);
+		});
+		for (const auto &pod : pods)
+			told(pod->meta.uid);
+	};
+	calls.changed = [this, as_seen](const auto &pod) {
+		turn([&] { foreign_->changed(as_seen(pod)); });
+		told(pod->meta.uid);
+	};
+	calls.removed = [this](const auto &pod) {
+		turn([&] { foreign_->removed(mutate_removed(out_.mutant, core::foreign_pod_of(*pod))); });
+		out_.requests.removal_told(pod->meta.uid);
+	};
+	out_.foreign_watch.start(std::move(calls));
+}
+
+// For a mutant: what is not listed has ended.
+std::vector<core::ForeignPodPtr> Process::unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const
+{
+	std::vector<core::ForeignPodPtr> out;
+	if (out_.mutant != Mutant::foreign_absence_is_proof)
+		return out;
+	for (const core::Hold &h : holds_.ledger(settings_.name).holds) {
+		if (!h.foreign || std::ranges::any_of(listed, [&](const auto &p) { return p->meta.uid == h.key.uid; }))
+			continue;
+		auto ended = std::make_shared<core::ForeignPod>();
+		ended->meta.ns = h.key.ns;
+		ended->meta.name = h.key.name;
+		ended->meta.uid = h.key.uid;
+		ended->node_name = h.node;
+		ended->over = true;
+		out.push_back(std::move(ended));
+	}
+	return out;
+}
+
+// What is told of before nodes are known is held when they are.
+void Process::told(const std::string &uid)
+{
+	if (!controller_ || dying_)
+		return;
+	told_.insert(uid);
+	tell_judge();
+}
+
+void Process::tell_judge()
+{
+	if (!controller_ || dying_)
+		return;
+	if (controller_->started() && started_at_ < 0)
+		started_at_ = out_.time.now();
+	if (!controller_->nodes().synced())
+		return;
+	for (const auto &uid : std::exchange(told_, {}))
+		out_.requests.foreign_told(uid);
+}
+
+// What comes within one turn of the loop is served by one end_of_turn().
+void Process::turn(const std::function<void()> &f)
+{
+	if (!controller_ || dying_)
+		return;
+	watching_masks(f);
+	if (std::exchange(turn_ends_, true))
+		return;
+	later(out_.dice.between("turn", 0, 2 * ms), [this] {
+		turn_ends_ = false;
+		watching_masks([this] { end_of_turn(); });
+		tell_judge();
+	});
+}
+
+void Process::end_of_turn()
+{
+	if (foreign_->use_changed())
+		controller_->use_changed();
+	controller_->end_of_turn();
+	if (out_.disk.full) // the loop waits for a second at most
+		later(second, [this] { turn([] {}); });
+	if (!foreign_->journal_changed() || std::exchange(save_planned_, true))
+		return;
+	later(second, [this] {
+		save_planned_ = false;
+		(void) controller_->save_journal();
+	});
+}
+
+} // namespace sk8::sim
