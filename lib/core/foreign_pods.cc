@@ -129,7 +129,7 @@ void ForeignPods::update(Entry &e)
 	journal_changed_ = true;
 	if (held)
 		ports_.slurm.wake_scheduler(); // it may be less than before
-	log_pod(debug, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
+	log_pod(verbose, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
 		static_cast<long long>(e.milli_cpu), static_cast<unsigned long long>(e.memory_mb));
 }
 

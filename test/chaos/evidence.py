@@ -5,11 +5,15 @@ import re
 import time
 from collections import defaultdict, namedtuple
 
+from plan import LOAD
 from world import MARK, seconds_of
 
 US = "slurm-k8s"
 # Slurm saves its jobs at most 5 s after a change, and the saving takes its time on a busy machine.
 SAVED = 10
+
+# What foreign pods hold is saved at most a second after it was masked.
+LEDGER = 2
 
 # Between two lives of slurmctld: the last line of the log before, the first line after. Seconds since 1970.
 Crash = namedtuple("Crash", "last start")
@@ -25,7 +29,7 @@ class ControllerLog:
 			match = re.match(r"\[(\S{19})(\.\d+)\] (.*)", line)
 			if not match:
 				continue
-			when = time.mktime(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + float(match[2])  # the log has local time
+			when = seconds_of_local(match[1]) + float(match[2])
 			if match[3].startswith("slurmctld version"):
 				if not ended:
 					self.crashes.append(Crash(last, when))
@@ -60,6 +64,15 @@ class ControllerLog:
 				found[match[1]] = match[2]
 		return found
 
+	def vanished(self):
+		"""{uid: node} of foreign pods that were deleted by force: masked until an administrator releases them."""
+		found = (re.search(r"uid (\S+) .*object of this foreign pod vanished.* on node (\S+) stays masked", text) for _, text in self.lines)
+		return {match[1]: match[2] for match in found if match}
+
+	def all(self, *words):
+		"""When lines with all of the words were written."""
+		return [when for when, text in self.lines if all(word in text for word in words)]
+
 	def forgot(self, times):
 		"""Whether a crash came so soon after one of the times that Slurm cannot have saved it, or was going on then."""
 		return any(crash.last - SAVED <= when <= crash.start for crash in self.crashes for when in times)
@@ -71,7 +84,7 @@ class Evidence:
 	def __init__(self, game):
 		stand = game.stand
 		self.users = game.users
-		self.steps = {step.target: step.about for step in game.steps if step.verb in ("pod", "job")}
+		self.steps = {step.target: step.about for step in game.steps if step.verb in LOAD}
 		self.log = ControllerLog(stand.log())
 		self.objects = {item["metadata"]["uid"]: item for item in game.users.api.get("/api/v1/pods")["items"]}
 		self.runs, self.pod_jobs, self.jobs = defaultdict(list), defaultdict(list), defaultdict(list)
@@ -103,8 +116,24 @@ class Evidence:
 				return run._replace(stop=max(run.start, seconds_of(ended["finishedAt"])), code=ended.get("exitCode"))
 		return run._replace(stop=run.start)
 
+	def started(self, name):
+		"""When Slurm started a pod's job or a job; None: never, or it has forgotten it."""
+		if name in self.users.pods:
+			return min(self.log.all(self.users.pods[name], "started on node"), default=None)
+		return min((seconds_of_local(job["StartTime"]) for job in self.jobs[name] if job["StartTime"] != "Unknown"), default=None)
+
+	def told(self, name):
+		"""When slurm-k8s knew of a foreign pod, and had not forgotten it by a crash; None: never, or only of its end."""
+		told = self.log.all(self.users.foreign[name], "foreign pod on node", "are masked")
+		return min((when for when in told if not any(when <= crash.last <= when + LEDGER for crash in self.log.crashes)), default=None)
+
 	def touched(self, name):
 		return self.users.touched.get(name, set())
+
+
+def seconds_of_local(text):
+	"""Slurm's times are those of the machine."""
+	return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 def _task_ends(stand):
@@ -114,7 +143,7 @@ def _task_ends(stand):
 		with open(f"{stand.env['STAND_LOGS']}/slurmd-{node}.log", encoding="utf-8", errors="replace") as file:
 			for line in file:
 				if match := re.match(r"\[(\S{19})(\.\d+)\] \[(\d+)\.batch\] task 0 \(\d+\) exited", line):
-					ends[match[3]].append(time.mktime(time.strptime(match[1], "%Y-%m-%dT%H:%M:%S")) + float(match[2]))
+					ends[match[3]].append(seconds_of_local(match[1]) + float(match[2]))
 	return ends
 
 

@@ -18,6 +18,7 @@ from stands.slurm import Slurm
 from stands.waiting import StandError
 from story import Story
 from users import Users
+from node import OWNER
 from world import LIVE, Stand
 
 # After the faults something must come to its end in so many seconds, until all has: a kubelet can take 90 s to look for
@@ -85,7 +86,7 @@ class Game:
 				if self.faults.over.is_set():
 					for number in self.users.release():
 						self.story.tell(f"job {number} was held again, as before a crash; released")
-				for uid in set(self.lost) - self.released:
+				for uid in (set(self.lost) | self._ended_by_force()) - self.released:
 					self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
 					self.released.add(uid)
 				# Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping
@@ -94,9 +95,18 @@ class Game:
 			except (OSError, StandError, subprocess.TimeoutExpired):
 				pass  # no answer: next time
 
+	def _ended_by_force(self):
+		"""Foreign pods that were deleted by force, and of which an administrator sees that no process is left: one that never
+		had any can get it from a kubelet that was away."""
+		runs = {}
+		for run in self.stand.runs():
+			runs.setdefault(run.uid, []).append(run)
+		return {uid for uid in ControllerLog(self.stand.log()).vanished() if (uid in runs or self.faults.over.is_set()) and
+			not any(run.stop is None and self._runs_on(run) for run in runs.get(uid, []))}
+
 	def _now(self):
 		down = ", ".join(f"{name} {what}" for name, what in sorted(self.faults.down.items())) or "nothing"
-		return f"{len(self.users.pods)} pods, {len(self.users.jobs)} jobs; broken: {down}"
+		return f"{len(self.users.pods)} pods, {len(self.users.foreign)} foreign ones, {len(self.users.jobs)} jobs; broken: {down}"
 
 	# -- afterwards
 
@@ -129,6 +139,8 @@ class Game:
 			"pods": [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")],
 			"finalizers": [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("finalizers")],
 			"jobs": [job["JobName"] for job in jobs if job["JobState"] in LIVE],
+			"cordons": [node["metadata"]["name"] for node in self.users.api.get("/api/v1/nodes")["items"] if
+				node["spec"].get("unschedulable") or OWNER in node["metadata"].get("annotations", {})],
 			"nodes": sorted({name for name, state, cpus in nodes if state != "idle" or not cpus.startswith("0/")}),
 			"containers": [run.id for run in self.stand.runs() if run.stop is None and self._runs_on(run)],
 			"holds": holds,

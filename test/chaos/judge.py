@@ -12,7 +12,8 @@ SLURMS = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE", "BOO
 # kind: violation, lost or orphan. seen: how many were looked at. wrong, apart: sentences.
 Verdict = namedtuple("Verdict", "kind what seen wrong apart")
 # Who uses how much of a node, and when. stop: None while it does. by: its name; forgotten: a job that Slurm forgot.
-Use = namedtuple("Use", "node start stop cores memory by forgotten")
+# since: when Slurm had decided that; of a foreign pod, which asks nobody, when slurm-k8s knew of it (None: never).
+Use = namedtuple("Use", "node start stop cores memory by forgotten since foreign")
 
 
 # -- no double booking
@@ -22,7 +23,15 @@ def pod_uses(evidence):
 		runs, about = evidence.runs[uid], evidence.steps[name]
 		if runs:
 			stop = None if any(run.stop is None for run in runs) else max(run.stop for run in runs)
-			yield Use(runs[0].node, runs[0].start, stop, about["cores"], about["memory"], name, False)
+			since = min(filter(None, (evidence.started(name), runs[0].start)))
+			yield Use(runs[0].node, runs[0].start, stop, about["cores"], about["memory"], name, False, since, False)
+
+
+def foreign_uses(evidence):
+	for name, uid in evidence.users.foreign.items():
+		about = evidence.steps[name]
+		for run in evidence.runs[uid]:
+			yield Use(run.node, run.start, run.stop, about["cores"], about["memory"], name, False, evidence.told(name), True)
 
 
 def job_uses(evidence):
@@ -31,16 +40,22 @@ def job_uses(evidence):
 		about = evidence.steps[name]
 		if start:
 			stop = stop or first_after(evidence.slurmd_ends[str(batch.id)], start) or start
-			yield Use(about["node"], start, stop, about["cores"], about["memory"], name, not evidence.jobs[name])
+			since = min(filter(None, (evidence.started(name), start)))
+			yield Use(about["node"], start, stop, about["cores"], about["memory"], name, not evidence.jobs[name], since, False)
 
 
 def overbooked(uses):
-	"""[(when, what, names)] of moments at which more was in use than the node has, each combination once."""
+	"""[(when, what, names)] of moments at which more was in use than the node has, each combination once.
+
+	A foreign pod may come second to what Slurm started; it counts if Slurm started anything of that later than it was
+	known. Slurm tells whole seconds only."""
 	found = []
 	for node in NODES:
 		here = [use for use in uses if use.node == node]
 		for moment in sorted({use.start for use in here}):
 			at_once = [use for use in here if use.start <= moment and (use.stop is None or use.stop > moment)]
+			last = max((use.since for use in at_once if not use.foreign), default=0)
+			at_once = [use for use in at_once if not use.foreign or use.since and use.since < int(last)]
 			cores, memory = (sum(getattr(use, what) for use in at_once) for what in ("cores", "memory"))
 			if cores > CORES or memory > MEMORY:
 				found.append((moment, f"{cores} cores and {memory} MiB on {node}", sorted(use.by for use in at_once)))
@@ -48,7 +63,7 @@ def overbooked(uses):
 
 
 def check_overbooking(evidence):
-	uses = [*pod_uses(evidence), *job_uses(evidence)]
+	uses = [*pod_uses(evidence), *job_uses(evidence), *foreign_uses(evidence)]
 	ours = {(moment, tuple(names)) for moment, _, names in overbooked([use for use in uses if not use.forgotten])}
 	wrong, apart = [], []
 	for moment, what, names in overbooked(uses):
@@ -97,6 +112,14 @@ def exit_code(pod):
 	return None
 
 
+def _foreign_came_first(evidence, name, uid):
+	"""Whether a foreign pod can have been there first, which slurm-k8s did not know of when the pod's job started."""
+	started, bound = evidence.started(name), evidence.bindings.get(uid, [None])[0]
+	told = {other: evidence.told(other) for other in evidence.users.foreign if evidence.steps[other]["node"] == bound}
+	return any(evidence.runs[evidence.users.foreign[other]] and (not when or not started or when > started - 1)
+		for other, when in told.items())
+
+
 def _pod_problem(evidence, name, uid):
 	"""What is wrong with the end of a pod and its job, or None."""
 	pod, jobs, touched = evidence.objects.get(uid), evidence.pod_jobs[uid], evidence.touched(name)
@@ -105,7 +128,7 @@ def _pod_problem(evidence, name, uid):
 	if pod and pod["status"].get("phase") not in ("Succeeded", "Failed"):
 		return f"it is {pod['status'].get('phase')}"
 	if pod and pod["status"].get("reason", "").startswith("OutOf"):
-		return f"its kubelet did not take it: {pod['status'].get('message')}"
+		return None if _foreign_came_first(evidence, name, uid) else f"its kubelet did not take it: {pod['status'].get('message')}"
 	if len([job for job in jobs if job["JobState"] not in ENDED + SLURMS]) > 0:
 		return f"its jobs are {[_told(job) for job in jobs]}"
 	if not jobs:
@@ -161,7 +184,8 @@ def check_jobs(evidence):
 
 def check_left(game, evidence):
 	what = {"containers": "container without pod", "jobs": "job that lives on", "pods": "pod that lives on",
-		"finalizers": "finalizer that stays", "holds": "hold that stays", "nodes": "node not free", "answers": "no answer"}
+		"finalizers": "finalizer that stays", "holds": "hold that stays", "nodes": "node not free", "cordons": "cordon that stays",
+		"answers": "no answer"}
 	seen = sum(len(runs) for runs in evidence.runs.values())
 	return [Verdict("orphan", text, seen if key == "containers" else len(evidence.users.pods), game.left.get(key, []), [])
 		for key, text in what.items() if key != "answers" or game.left.get(key)]

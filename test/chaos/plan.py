@@ -14,7 +14,7 @@ NODES = ("n1", "n2")
 CORES, MEMORY = 4, 16000  # of a node, MiB; few, so that they are always in use
 # Seconds between two, on average. It is a little more than the nodes can take, so that what is freed too early is given
 # away at once.
-GAP = {"pod": 1.3, "job": 4.0, "fault": 3.0, "reconfigure": 15.0}
+GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 20.0}
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
 
@@ -30,6 +30,8 @@ DAEMON_FAULTS = {"kill": (0.1, 6), "stop": (0.5, 10)}
 NETWORK_FAULTS = {"cut": (0.5, 10), "hang": (0.5, 12), "mute": (0.3, 5)}
 ON_PODS = ("delete", "delete", "force", "scancel", "scancel", "hold")
 ON_JOBS = ("scancel", "scancel", "hold")
+ON_FOREIGN = ("delete", "delete", "force")
+ON_NODES = {"cordon": (1, 8), "drain": (1, 8)}  # {what its administrators do: (shortest, longest) seconds}
 
 
 def moments(dice, gap, until):
@@ -50,25 +52,38 @@ def _job(dice):
 	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2, 4))}
 
 
+def _foreign(dice):
+	"""A pod that somebody else placed: it asks nobody, and may come second."""
+	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2))}
+
+
+# {verb: (what it is about, what users do to it)}
+LOAD = {"pod": (_pod, ON_PODS), "job": (_job, ON_JOBS), "foreign_pod": (_foreign, ON_FOREIGN)}
+
+
 def _touch(dice, kind, name, born, until):
 	"""What users do to one pod or job, if anything."""
 	if dice.random() < TOUCHED:
-		verb = dice.choice(ON_PODS if kind == "pod" else ON_JOBS)
+		verb = dice.choice(LOAD[kind][1])
 		at = born + dice.uniform(0, 30)
 		if at < until:
 			yield Step(at, verb, name, {"seconds": round(dice.uniform(0.5, 6), 1)} if verb == "hold" else {})
 
 
 def load(seed, until):
-	for kind, make in (("pod", _pod), ("job", _job)):
+	for kind, (about, _) in LOAD.items():
 		dice = random.Random(f"{seed} {kind}")
 		for number, at in enumerate(moments(dice, GAP[kind], until)):
-			name = f"{kind}{number}"
-			yield Step(at, kind, name, make(dice))
+			name = f"{kind.split('_')[0]}{number}"
+			yield Step(at, kind, name, about(dice))
 			yield from _touch(dice, kind, name, at, until)
 	dice = random.Random(f"{seed} administrator")
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
+	dice = random.Random(f"{seed} nodes")
+	for at in moments(dice, GAP["node"], until):
+		verb = dice.choice(list(ON_NODES))
+		yield Step(at, verb, dice.choice(NODES), {"seconds": round(dice.uniform(*ON_NODES[verb]), 1)})
 
 
 def faults(seed, until, api):

@@ -16,6 +16,7 @@ DEAF = "trap '' TERM; sleep {}; exit {}"
 # forgotten by a crash, to another.
 DRAINS = ("Duplicate jobid",)
 PODS = "/api/v1/namespaces/default/pods"
+DRAINED = "chaos"  # the reason that an administrator gives
 
 
 class Users:
@@ -24,9 +25,10 @@ class Users:
 	def __init__(self, stand):
 		self.stand = stand
 		self.local = threading.local()  # a connection is for one thread
-		self.pods, self.jobs = {}, {}  # {name: uid}, {name: world.Batch}
+		self.pods, self.foreign, self.jobs = {}, {}, {}  # {name: uid} twice, {name: world.Batch}
 		self.touched = {}  # {name: verbs that were, or may have been, done to it}
 		self.to_release = set()  # ids of jobs that were held for a while
+		self.to_resume = set()  # nodes that were drained for a while
 		self.submitting = threading.Lock()
 
 	@property
@@ -52,9 +54,18 @@ class Users:
 	# -- who comes
 
 	def pod(self, step):
+		self.pods[step.target] = made = self._make(step)
+		return made
+
+	def foreign_pod(self, step):
+		"""With its node from the beginning, as those of a DaemonSet have soon."""
+		self.foreign[step.target] = made = self._make(step, schedulerName="default-scheduler", nodeName=step.about["node"])
+		return made
+
+	def _make(self, step, **spec):
 		about = step.about
 		command = (DEAF if about["deaf"] else POLITE).format(about["seconds"], about["code"])
-		body = pod_object(step.target, command, cpu=str(about["cores"]), memory=f"{about['memory']}Mi", grace=about["grace"])
+		body = pod_object(step.target, command, cpu=str(about["cores"]), memory=f"{about['memory']}Mi", grace=about["grace"], **spec)
 
 		def create():
 			try:
@@ -63,9 +74,7 @@ class Users:
 				if error.status != 409:
 					raise
 				return self.api.get(f"{PODS}/{step.target}")  # an answer was lost
-		made = self._insist(create)
-		self.pods[step.target] = made["metadata"]["uid"]
-		return made["metadata"]["uid"]
+		return self._insist(create)["metadata"]["uid"]
 
 	def job(self, step):
 		"""Not twice: an sbatch whose answer is lost may have arrived."""
@@ -130,12 +139,40 @@ class Users:
 			self.stand.run("scontrol", "release", *found, check=False)  # one may have ended meanwhile
 		return found
 
+	# -- what is done to nodes
+
+	def cordon(self, step):
+		path = f"/api/v1/nodes/{step.target}"
+		try:
+			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": True}}))
+			time.sleep(step.about["seconds"])
+		finally:
+			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
+		return "for a while"
+
+	def drain(self, step):
+		self.to_resume.discard(step.target)
+		try:
+			self._insist(lambda: self.stand.scontrol("update", f"NodeName={step.target}", "State=DRAIN", f"Reason={DRAINED}"))
+			time.sleep(step.about["seconds"])
+		finally:
+			self.to_resume.add(step.target)
+			self._insist(lambda: self._resume(step.target))
+		return "for a while"
+
+	def _resume(self, node):
+		"""One that says no is not drained: somebody else was at it too."""
+		self.stand.run("scontrol", "ping")
+		self.stand.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+
 	def undrain(self):
-		"""An administrator takes back what Slurm does to a node; its names. Not what anybody else does."""
+		"""An administrator takes back what Slurm does to a node, and again what a slurmctld that was killed forgot to be
+		taken back; its names. Not what anybody else does."""
 		found = []
 		for line in self.stand.run("sinfo", "-h", "-N", "-R", "-o", "%N|%E").splitlines():
 			node, reason = line.split("|", 1)
-			if reason.startswith(DRAINS) and node not in found:
+			again = reason == DRAINED and node in self.to_resume
+			if (again or reason.startswith(DRAINS)) and node not in found:
 				self.stand.scontrol("update", f"NodeName={node}", "State=RESUME")
 				found.append(node)
 		return found
