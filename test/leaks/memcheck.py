@@ -12,7 +12,7 @@ from stands.waiting import StandError
 
 # A stack of frames, innermost first. place: "file.cc:12", or "in /path" of an object without debugging information.
 Frame = namedtuple("Frame", "function place")
-# kind: "definitely lost", "still reachable" ...; grown: bytes since the look before.
+# kind: "definitely lost", "still reachable" ...; grown: bytes since the look before, fewer are negative; blocks as well.
 Growth = namedtuple("Growth", "kind grown blocks frames")
 # what: "Invalid read of size 8" ...
 Error = namedtuple("Error", "what frames")
@@ -78,9 +78,10 @@ class Memcheck:
 			"--fair-sched=yes", "--error-limit=no", "--vgdb=yes", f"--vgdb-prefix={self.pipes}", f"--log-file={self.log}"]
 
 	def look(self, pid):
-		"""(what has grown since the last look, bytes in use) in the process."""
+		"""(what has changed since the last look, bytes in use) in the process. What shrank, too: a library that frees in one
+		place what it had made in another, for the same caller, keeps no more than before."""
 		done = subprocess.run(["vgdb", f"--vgdb-prefix={self.pipes}", f"--pid={pid}", "leak_check", "full", "reachable",
-			"increased"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+			"changed"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
 		if "LEAK SUMMARY" not in done.stdout and "no leaks are possible" not in done.stdout:
 			raise StandError(f"memcheck gave no answer: {done.stdout[-500:]}{done.stderr[-500:]}; its log is {self.log}")
 		return read_growth(done.stdout)

@@ -18,6 +18,10 @@ ANSWER = """==12== 1,720 (+430) bytes in 40 (+10) blocks are still reachable in 
 ==12==    at 0x48417B4: malloc (in /usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so)
 ==12==    by 0x10915B: slurm_xmalloc (in /usr/lib/x86_64-linux-gnu/slurm-wlm/libslurmfull.so)
 ==12== 
+==12== 100 (-16) bytes in 3 (-1) blocks are still reachable in loss record 9 of 9
+==12==    at 0x48417B4: calloc (in /usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so)
+==12==    by 0x10915B: sk8::core::PodsController::set_pod(sk8::core::Entry&, std::function<void ()>) (pods_controller.cc:55)
+==12== 
 ==12== LEAK SUMMARY:
 ==12==    definitely lost: 64 (+64) bytes in 1 (+1) blocks
 ==12==    indirectly lost: 32 (+32) bytes in 1 (+1) blocks
@@ -44,10 +48,10 @@ def grown(*blocks_of_ours, kind="still reachable"):
 
 def test_memchecks_answer_is_read_with_stacks_and_sums():
 	found, in_use = read_growth(ANSWER)
-	assert [(one.kind, one.grown, one.blocks) for one in found] == [("still reachable", 430, 10), ("definitely lost", 96, 2)]
+	assert [(one.kind, one.grown, one.blocks) for one in found] == [("still reachable", 430, 10), ("definitely lost", 96, 2), ("still reachable", -16, -1)]
 	assert in_use == 1720 + 64 + 32
 	stack, = verdict.by_stack(found)
-	assert [frame.place for frame in stack] == ["pods_controller.cc:55"]
+	assert [frame.place for frame in stack] == ["pods_controller.cc:55"] and verdict.by_stack(found)[stack] == 430 - 16
 	assert found[0].frames[3] == Frame("???", "") and len(found[0].frames) == 5
 
 
@@ -61,6 +65,11 @@ def test_what_grows_in_each_round_is_a_leak_and_what_shrinks_once_is_none():
 	assert list(verdict.growing(grown(50, 8, 8, 8, 8, 8)).values()) == [[50, 8, 8, 8, 8, 8]]
 	assert not verdict.growing(grown(50, 8, 8, 0, 8, 8))  # longer blocks, but no more of them
 	assert list(verdict.growing(grown(0, *[8] * verdict.MOST)).values()) == [[8] * verdict.MOST]
+
+
+def test_what_a_library_frees_in_one_place_and_keeps_in_another_is_no_leak():
+	moved = [[Growth("still reachable", 16, 1, [THEIRS, OURS]), Growth("still reachable", -16, -1, [Frame("g()", "in /lib/x"), OURS])]]
+	assert not verdict.growing(moved * verdict.LEAST)
 
 
 def test_what_is_lost_is_a_leak_even_if_once():

@@ -27,7 +27,7 @@ def by_stack(grown, size=lambda one: one.grown):
 
 def lost(looks):
 	"""What is lost for ever, as {our frames: bytes}."""
-	return by_stack([one for grown in looks for one in grown if one.kind == "definitely lost"])
+	return by_stack([one for grown in looks for one in grown if one.kind == "definitely lost" and one.grown > 0])
 
 
 def growing(looks):
