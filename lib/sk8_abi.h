@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_5
+#define SK8_BORDER sk8_border_6
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -64,6 +64,19 @@ enum sk8_job_state {
 	SK8_JOB_OTHER_END  /* DEADLINE, BOOT_FAIL, REVOKED ... */
 };
 
+/*
+ * So much of one GRES on one node. Of what has devices (File= in gres.conf) these are their
+ * indices there, each once; if there are fewer than count, the others are not known. Of a
+ * shared one (shard, mps) an entry is of one device at most, and count is what is taken of it.
+ */
+struct sk8_gres {
+	const char *name;         /* "gpu" */
+	const char *type;         /* "a100"; "" = it has none, or any */
+	uint64_t count;
+	uint32_t device_count;
+	const uint16_t *devices;
+};
+
 /* One of our jobs, as a hook or a scan saw it. */
 struct sk8_job {
 	uint32_t job_id;
@@ -85,6 +98,8 @@ struct sk8_job {
 	uint32_t core_count;      /* running: the cores it holds there, ... */
 	const uint16_t *cores;    /* ... as Slurm's abstract core index on that node */
 	uint64_t memory_mb;       /* running: what Slurm counts for it on that node */
+	uint32_t gres_count;      /* running: what it has of these there */
+	const struct sk8_gres *gres;
 };
 
 /* A node, as far as placing pods needs it. */
@@ -247,6 +262,10 @@ struct sk8_mask {
 	uint64_t overhead_milli_cpu, overhead_mb;
 	uint64_t allocatable_milli_cpu, allocatable_mb; /* 0: not known */
 	uint64_t version;        /* another number = another content; never used twice */
+	/* Several entries may be of one GRES. Devices that are not known are chosen by the hook, from
+	 * those that no job has. */
+	uint32_t gres_count;
+	const struct sk8_gres *gres;
 };
 struct sk8_masks {
 	uint64_t generation;     /* another number = another content */

@@ -23,7 +23,14 @@ struct sk8_select_hooks {
 
 	/* instead of the stock call, which it makes itself */
 	int (*job_test)(SK8_JOB_TEST_PARAMS);
+	/* before any stock call that looks at what nodes have of GRES, or changes it; the stock
+	 * job_test is called by ours */
+	void (*before)(void);
+	/* around the stock nodeinfo_set, after before() */
+	void (*before_start)(job_record_t *job_ptr);
+	void (*after_start)(void);
 	/* before the stock call */
+	void (*before_nodeinfo_set_all)(void);
 	void (*job_fini)(job_record_t *job_ptr);
 	/* after any stock call that gives jobs other cores or takes them away, on the nodes of
 	 * this job; NULL: anywhere */

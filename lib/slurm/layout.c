@@ -27,7 +27,7 @@ struct piece {
 	bool seen;
 };
 
-enum { NODE, PARTITION, RESERVATION, JOB, DETAILS, RESOURCES };
+enum { NODE, PARTITION, RESERVATION, JOB, DETAILS, RESOURCES, GRES, GRES_NODE, GRES_JOB };
 
 #define PLAIN(type) { .name = #type, .size = sizeof(type) }
 #define WITH_MAGIC(type, number) \
@@ -40,6 +40,9 @@ static struct piece pieces[] = {
 	[JOB] = WITH_MAGIC(job_record_t, JOB_MAGIC),
 	[DETAILS] = WITH_MAGIC(job_details_t, DETAILS_MAGIC),
 	[RESOURCES] = PLAIN(job_resources_t),
+	[GRES] = PLAIN(gres_state_t),
+	[GRES_NODE] = PLAIN(gres_node_state_t),
+	[GRES_JOB] = PLAIN(gres_job_state_t),
 };
 
 static bool refuse(const char *what)
@@ -132,4 +135,19 @@ extern bool sk8_layout_fits_job(job_record_t *job_ptr)
 		return refuse(pieces[JOB].name);
 	__atomic_store_n(&in_table, true, __ATOMIC_RELAXED);
 	return true;
+}
+
+extern bool sk8_layout_fits_gres(const gres_state_t *state)
+{
+	return sk8_layout_fits() && fits(&pieces[GRES], state);
+}
+
+extern bool sk8_layout_fits_gres_node(const gres_node_state_t *ns)
+{
+	return sk8_layout_fits() && fits(&pieces[GRES_NODE], ns);
+}
+
+extern bool sk8_layout_fits_gres_job(const gres_job_state_t *js)
+{
+	return sk8_layout_fits() && fits(&pieces[GRES_JOB], js);
 }

@@ -14,10 +14,15 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
 	lib/slurm/errors.c \
+	lib/slurm/gres.c \
+	lib/slurm/gres.h \
 	lib/slurm/hooks.h \
 	lib/slurm/jobs.c \
 	lib/slurm/layout.c \
 	lib/slurm/locks.c \
+	lib/slurm/mask_gres.c \
+	lib/slurm/mask_gres.h \
+	lib/slurm/mask_gres_show.c \
 	lib/slurm/mask_table.c \
 	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \

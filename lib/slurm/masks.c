@@ -3,8 +3,8 @@
  * masks.c - keep Slurm's jobs away from what pods hold.
  *
  * Around the stock job_test the masked cores are added to the "exclude these
- * cores" argument and the memory to the node's alloc_memory; afterwards all is as
- * it was. job_test always runs with the node write lock, so nobody sees the marks.
+ * cores" argument, the memory to the node's alloc_memory, and GRES to what the node
+ * counts as allocated (mask_gres.h), if the job asks for it; afterwards all is as it was. job_test always runs with the node write lock, so nobody sees the marks.
  *
  * No marks where the question is "could it ever run here?" (TEST_ONLY, at submit:
  * pods go), nor for the made-up jobs that reservation code asks about.
@@ -12,6 +12,7 @@
  * What is masked where: mask_table.h, with the locks it wants.
  */
 #include <dlfcn.h>
+#include "lib/slurm/mask_gres.h"
 #include "lib/slurm/mask_table.h"
 #include "lib/slurm/sizes.h"
 
@@ -41,31 +42,41 @@ extern bool sk8_masks_fit(void)
 
 struct marks {
 	sk8_excluded_t excluded;
+	struct sk8_gres_marks gres;
 	uint32_t count;
 	struct { int node_inx; uint64_t memory; } node[];
 };
 
+/* Does the job want the node for itself, with all of its GRES? */
+static bool wants_whole_node(const job_record_t *job_ptr)
+{
+	return job_ptr->details && (job_ptr->details->whole_node & WHOLE_NODE_REQUIRED);
+}
+
 /* NULL: no candidate is masked. Takes wholly masked nodes out of the candidates. */
 static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *node_bitmap,
-			  sk8_excluded_t excluded)
+			  sk8_excluded_t excluded, const job_record_t *job_ptr)
 {
+	const bool whole = wants_whole_node(job_ptr);
 	struct marks *marks = NULL;
 
 	for (struct sk8_masked *entry = masked; entry < masked + count; entry++) {
 		int inx = entry->node_inx;
 		uint64_t memory;
+		bool gres;
 
 		if ((inx < 0) || (inx >= bit_size(node_bitmap)) ||
 		    !bit_test(node_bitmap, inx))
 			continue;
 		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
-		if (!memory && (bit_ffs(sk8_hidden_cores(entry)) < 0))
+		gres = entry->mask->gres_count && (whole || job_ptr->gres_list_req);
+		if (!memory && !gres && (bit_ffs(sk8_hidden_cores(entry)) < 0))
 			continue;	/* all of it fits beside what jobs may have */
 		if (!marks) {
 			marks = xcalloc(1, sizeof(*marks) + count * sizeof(marks->node[0]));
 			marks->excluded = sk8_excluded_copy(excluded);
 		}
-		if (entry->mask->whole) {
+		if (entry->mask->whole || (gres && whole && sk8_gres_hides_any(entry))) {
 			bit_clear(node_bitmap, inx);
 			continue;
 		}
@@ -74,6 +85,8 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		marks->node[marks->count].memory = memory;
 		(*node_usage)[inx].alloc_memory += memory;
 		marks->count++;
+		if (gres && job_ptr->gres_list_req)
+			sk8_gres_mark(&marks->gres, entry, job_ptr->gres_list_req);
 	}
 	return marks;
 }
@@ -83,6 +96,7 @@ static void unmark(struct marks *marks)
 	for (uint32_t k = 0; k < marks->count; k++)
 		(*node_usage)[marks->node[k].node_inx].alloc_memory -=
 			marks->node[k].memory;
+	sk8_gres_unmark(&marks->gres);
 	sk8_excluded_free(&marks->excluded);
 	xfree(marks);
 }
@@ -102,7 +116,7 @@ extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS)
 		return stock_job_test(SK8_JOB_TEST_ARGS);
 	if (base == SELECT_MODE_WILL_RUN)
 		candidates = bit_copy(node_bitmap);	/* job_test changes it */
-	if (!(marks = mark(masked, count, node_bitmap, SK8_JOB_TEST_EXCLUDED))) {
+	if (!(marks = mark(masked, count, node_bitmap, SK8_JOB_TEST_EXCLUDED, job_ptr))) {
 		FREE_NULL_BITMAP(candidates);
 		return stock_job_test(SK8_JOB_TEST_ARGS);
 	}

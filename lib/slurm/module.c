@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "lib/slurm/hooks.h"
+#include "lib/slurm/mask_gres.h"
 #include "lib/slurm/slurmctld.h"
 
 /* Without the libsk8core that it was built with, this file cannot be loaded. */
@@ -178,6 +179,7 @@ static void stop(void)
 
 static int on_job_test(SK8_JOB_TEST_PARAMS)
 {
+	sk8_gres_unshow();
 	return sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
 }
 
@@ -187,6 +189,18 @@ static void on_job_fini(job_record_t *job_ptr)
 		return;
 	if (sk8_is_ours(job_ptr))
 		sk8_tell(job_ptr, sk8_on_job_fini);
+}
+
+static void before_start(job_record_t *job_ptr)
+{
+	if (sk8_layout_fits_job(job_ptr))
+		sk8_gres_before_start(job_ptr);
+}
+
+static void before_nodeinfo_set_all(void)
+{
+	if (sk8_layout_fits())
+		sk8_gres_before_show();
 }
 
 /* At start and takeover this is also called for each running job: a replay. */
@@ -224,6 +238,7 @@ static void on_nodeinfo_set_all(bool renewed)
 		on_reconfigure();
 	}
 	take_charge();
+	sk8_gres_after_show();
 	if (renewed && sk8_layout_fits())
 		sk8_masks_show();
 }
@@ -233,6 +248,10 @@ __attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_
 	.start = start,
 	.stop = stop,
 	.job_test = on_job_test,
+	.before = sk8_gres_unshow,
+	.before_start = before_start,
+	.after_start = sk8_gres_after_start,
+	.before_nodeinfo_set_all = before_nodeinfo_set_all,
 	.job_fini = on_job_fini,
 	.usage_changed = sk8_masks_usage_changed,
 	.nodeinfo_set = on_nodeinfo_set,

@@ -162,7 +162,7 @@ static void remember_all(const job_record_t *job_ptr, sk8_list_t chosen_jobs)
 
 	forget_started();
 	list_for_each(chosen_jobs, remember, &chosen);
-	xfree(chosen.view.cores);
+	sk8_view_free(&chosen.view);
 }
 
 extern int sk8_preemptors_job_test(SK8_JOB_TEST_PARAMS)

@@ -266,6 +266,39 @@ static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
 #endif
 }
 
+/* of job_details_t.whole_node */
+#ifndef WHOLE_NODE_REQUIRED
+# define WHOLE_NODE_REQUIRED 0x01
+#endif
+
+/* ---- GRES -------------------------------------------------------------------------- */
+
+/* Of a GRES with devices of which jobs take parts (shard): the devices themselves (gpu), or the
+ * other way round; NULL: there is none */
+static inline gres_node_state_t *sk8_gres_alternate(const gres_node_state_t *ns)
+{
+#ifdef SK8_SLURM_2205
+	return ns->alt_gres_ns;
+#else
+	return ns->alt_gres ? ns->alt_gres->gres_data : NULL;
+#endif
+}
+
+/* Of a shared GRES, what the job has of this device on its node number n, where it has count in all.
+ * In 22.05 that is one device. */
+static inline uint64_t sk8_gres_on_device(const gres_job_state_t *js, uint32_t n, int device, uint64_t count)
+{
+#ifdef SK8_SLURM_2205
+	(void) js;
+	(void) n;
+	(void) device;
+	return count;
+#else
+	return (js->gres_per_bit_alloc && js->gres_per_bit_alloc[n]) ?
+		js->gres_per_bit_alloc[n][device] : count;
+#endif
+}
+
 /* ---- jobs ------------------------------------------------------------------------ */
 
 static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,

@@ -24,13 +24,22 @@ extern bool sk8_layout_fits_reservations(void);	/* node write lock */
 /* a job, also a made-up one that no table has. Job lock, as for the next */
 extern bool sk8_layout_fits_record(job_record_t *job_ptr);
 extern bool sk8_layout_fits_job(job_record_t *job_ptr);	/* not NULL */
+/* records of GRES, and what they point to for a node and for a job. Node or job lock */
+extern bool sk8_layout_fits_gres(const gres_state_t *state);
+extern bool sk8_layout_fits_gres_node(const gres_node_state_t *ns);
+extern bool sk8_layout_fits_gres_job(const gres_job_state_t *js);
 
 /* view.c: a job as sk8_abi.h describes it, with the memory it needs */
 struct sk8_view {
 	struct sk8_job job;
-	uint16_t *cores;	/* grows; xfree() it at the end */
+	uint16_t *cores;	/* these grow */
 	uint32_t core_room;
+	struct sk8_gres *gres;
+	uint32_t gres_room;
+	uint16_t *devices;	/* what gres points into */
+	uint32_t device_room;
 };
+extern void sk8_view_free(struct sk8_view *view);	/* what it has, not itself */
 /* what squeue shows in its column REASON, or "" */
 extern const char *sk8_reason(const job_record_t *job_ptr);
 extern bool sk8_is_ours(const job_record_t *job_ptr);

@@ -86,6 +86,6 @@ extern int sk8_suspension_job_test(SK8_JOB_TEST_PARAMS)
 	rc = sk8_preemptors_job_test(SK8_JOB_TEST_WITH(preemptee_candidates, preemptee_job_list,
 						       &search.excluded));
 	sk8_excluded_free(&search.excluded);
-	xfree(search.view.cores);
+	sk8_view_free(&search.view);
 	return rc;
 }

@@ -2,7 +2,7 @@
 /* view.c - Slurm's job_record_t as struct sk8_job */
 #include <errno.h>
 #include <string.h>
-#include "lib/slurm/slurmctld.h"
+#include "lib/slurm/gres.h"
 
 static enum sk8_job_state state_of(const job_record_t *job_ptr)
 {
@@ -91,7 +91,15 @@ extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 		fill_cores(view, job_ptr->job_resrcs);
 		if (job_ptr->job_resrcs->memory_allocated)
 			job->memory_mb = job_ptr->job_resrcs->memory_allocated[0];
+		sk8_gres_fill(view, job_ptr);
 	}
+}
+
+extern void sk8_view_free(struct sk8_view *view)
+{
+	xfree(view->cores);
+	xfree(view->gres);
+	xfree(view->devices);
 }
 
 extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))
@@ -101,7 +109,7 @@ extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *j
 
 	sk8_view_fill(&view, job_ptr);
 	what(&view.job);
-	xfree(view.cores);
+	sk8_view_free(&view);
 	errno = saved_errno;
 }
 

@@ -43,8 +43,11 @@ SEL_PLAIN(FORWARD)
 #define FORWARD_USAGE(r, name, params, args) \
 extern r name params \
 { \
-	r rc = stock_##name args; \
+	r rc; \
 \
+	if (hooks) \
+		hooks->before(); \
+	rc = stock_##name args; \
 	if (hooks) \
 		hooks->usage_changed(NULL); \
 	return rc; \
@@ -64,8 +67,10 @@ extern int select_p_job_fini(job_record_t *job_ptr)
 {
 	int rc;
 
-	if (hooks)
+	if (hooks) {
+		hooks->before();
 		hooks->job_fini(job_ptr);
+	}
 	rc = stock_select_p_job_fini(job_ptr);
 	if (hooks)
 		hooks->usage_changed(job_ptr);
@@ -77,8 +82,10 @@ extern int select_p_job_suspend(job_record_t *job_ptr, bool indf_susp)
 {
 	int rc;
 
-	if (hooks)
+	if (hooks) {
+		hooks->before();
 		hooks->job_suspend(job_ptr, true);
+	}
 	rc = stock_select_p_job_suspend(job_ptr, indf_susp);
 	if (hooks && rc)
 		hooks->job_suspend(job_ptr, false);
@@ -89,8 +96,11 @@ extern int select_p_job_suspend(job_record_t *job_ptr, bool indf_susp)
 
 extern int select_p_job_resume(job_record_t *job_ptr, bool indf_susp)
 {
-	int rc = stock_select_p_job_resume(job_ptr, indf_susp);
+	int rc;
 
+	if (hooks)
+		hooks->before();
+	rc = stock_select_p_job_resume(job_ptr, indf_susp);
 	if (hooks && !rc)
 		hooks->job_suspend(job_ptr, false);
 	if (hooks)
@@ -101,9 +111,15 @@ extern int select_p_job_resume(job_record_t *job_ptr, bool indf_susp)
 /* Slurm commits cores, memory and GRES of a starting job in here. */
 extern int select_p_select_nodeinfo_set(job_record_t *job_ptr)
 {
-	int rc = stock_select_p_select_nodeinfo_set(job_ptr);
+	int rc;
 
 	if (hooks) {
+		hooks->before();
+		hooks->before_start(job_ptr);
+	}
+	rc = stock_select_p_select_nodeinfo_set(job_ptr);
+	if (hooks) {
+		hooks->after_start();
 		hooks->usage_changed(job_ptr);
 		hooks->nodeinfo_set(job_ptr);
 	}
@@ -112,8 +128,11 @@ extern int select_p_select_nodeinfo_set(job_record_t *job_ptr)
 
 extern int select_p_select_nodeinfo_set_all(void)
 {
-	int rc = stock_select_p_select_nodeinfo_set_all();
+	int rc;
 
+	if (hooks)
+		hooks->before_nodeinfo_set_all();
+	rc = stock_select_p_select_nodeinfo_set_all();
 	/* with an error it kept its old numbers, with what we had added */
 	if (hooks)
 		hooks->nodeinfo_set_all(!rc);
@@ -122,8 +141,11 @@ extern int select_p_select_nodeinfo_set_all(void)
 
 extern int select_p_node_init(void)
 {
-	int rc = stock_select_p_node_init();
+	int rc;
 
+	if (hooks)
+		hooks->before();
+	rc = stock_select_p_node_init();
 	if (hooks)
 		hooks->node_init();
 	return rc;
@@ -131,8 +153,11 @@ extern int select_p_node_init(void)
 
 extern int select_p_reconfigure(void)
 {
-	int rc = stock_select_p_reconfigure();
+	int rc;
 
+	if (hooks)
+		hooks->before();
+	rc = stock_select_p_reconfigure();
 	if (hooks)
 		hooks->reconfigure();
 	return rc;

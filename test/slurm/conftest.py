@@ -45,8 +45,8 @@ def words(line):
 
 
 class Cluster:
-	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None, env=None):
-		"""other: a folder with plugins that take the place of those that were built. env: more of it, for slurmctld."""
+	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None, env=None, gres=None):
+		"""gres: of each node, as test/cluster --gres. other: a folder with plugins that take the place of those that were built. env: more of it, for slurmctld."""
 		self.folder = tempfile.mkdtemp(prefix="sk8slurm-", dir="/tmp")
 		os.rmdir(self.folder)
 		stand.prepare_folder(self.folder)
@@ -58,15 +58,15 @@ class Cluster:
 		# 26.05 asks no select plugin to save its state when it ends
 		self.tells_shutdown = not has_external(self.release)
 		try:
-			self.start(scripted, plugin, conf, other, env or {})
+			self.start(scripted, plugin, conf, other, env or {}, gres)
 		except BaseException:
 			self.down()
 			raise
 
-	def start(self, scripted, plugin, conf, other, env):
+	def start(self, scripted, plugin, conf, other, env, gres):
 		self.slurm.munge()
 		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, backup=False, build=build_folder(), cpus=8, memory=16000,
-			slurm_conf=[conf]))
+			slurm_conf=[conf], gres=gres))
 		if scripted:
 			double = os.path.join(build_folder(), "test/slurm/.libs/libsk8core.so.0")
 			for name in os.listdir(os.path.join(self.folder, "inst")):

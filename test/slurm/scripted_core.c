@@ -59,6 +59,32 @@ const struct sk8_masks *sk8_masks_get(void)
 	return &p->masks;
 }
 
+static void free_gres(const struct sk8_gres *gres, uint32_t count)
+{
+	for (uint32_t k = 0; k < count; k++) {
+		free((char *) gres[k].name);
+		free((char *) gres[k].type);
+		free((uint16_t *) gres[k].devices);
+	}
+	free((struct sk8_gres *) gres);
+}
+
+static struct sk8_gres *copy_gres(const struct sk8_gres *gres, uint32_t count)
+{
+	struct sk8_gres *copy = calloc(count + 1, sizeof(*copy));
+
+	for (uint32_t k = 0; k < count; k++) {
+		uint16_t *devices = calloc(gres[k].device_count + 1, sizeof(*devices));
+
+		memcpy(devices, gres[k].devices, gres[k].device_count * sizeof(*devices));
+		copy[k] = gres[k];
+		copy[k].name = strdup(gres[k].name);
+		copy[k].type = strdup(gres[k].type);
+		copy[k].devices = devices;
+	}
+	return copy;
+}
+
 void sk8_masks_put(const struct sk8_masks *m)
 {
 	struct published *p = (struct published *) m;
@@ -72,6 +98,7 @@ void sk8_masks_put(const struct sk8_masks *m)
 	for (size_t k = 0; k < p->masks.count; k++) {
 		free((char *) p->mask[k].node);
 		free((uint16_t *) p->mask[k].cores);
+		free_gres(p->mask[k].gres, p->mask[k].gres_count);
 	}
 	free(p);
 }
@@ -104,6 +131,20 @@ static void publish(struct published *p)
 
 /* ---- hooks -------------------------------------------------------------------- */
 
+/* "gpu:a100:2@0,3+foo::5@": name, type, count, devices */
+static void print_gres(FILE *to, const struct sk8_job *j)
+{
+	fputs("gres=", to);
+	for (uint32_t k = 0; k < j->gres_count; k++) {
+		const struct sk8_gres *g = &j->gres[k];
+
+		fprintf(to, "%s%s:%s:%lu@", k ? "+" : "", g->name, g->type, (unsigned long) g->count);
+		for (uint32_t d = 0; d < g->device_count; d++)
+			fprintf(to, "%s%u", d ? "," : "", g->devices[d]);
+	}
+	fputc(' ', to);
+}
+
 static void event(const char *what, const struct sk8_job *j)
 {
 	struct timespec t;
@@ -113,9 +154,11 @@ static void event(const char *what, const struct sk8_job *j)
 	clock_gettime(CLOCK_REALTIME, &t);
 	fprintf(events, "%ld.%06ld %s", (long) t.tv_sec, t.tv_nsec / 1000, what);
 	if (j) {
-		fprintf(events, " job=%u state=%s node=%s ended_by=%u by_us=%d exit=%u mem=%lu mark=%s cores=",
+		fprintf(events, " job=%u state=%s node=%s ended_by=%u by_us=%d exit=%u mem=%lu mark=%s ",
 			j->job_id, state_names[j->state], j->node, j->ended_by, j->ended_by_us,
 			j->exit_code, (unsigned long) j->memory_mb, j->mark);
+		print_gres(events, j);
+		fputs("cores=", events);
 		for (uint32_t k = 0; k < j->core_count; k++)
 			fprintf(events, "%s%u", k ? "," : "", j->cores[k]);
 	}
@@ -178,6 +221,28 @@ static uint32_t parse_cores(const char *text, uint16_t *cores)
 	return n;
 }
 
+/* As print_gres() writes it. */
+static struct sk8_gres *parse_gres(const char *text, uint32_t *count)
+{
+	struct sk8_gres *gres = calloc(64, sizeof(*gres));
+	char *copy = strdup(text ? text : ""), *rest = NULL;
+
+	*count = 0;
+	for (char *word = strtok_r(copy, "+", &rest); word && (*count < 64); word = strtok_r(NULL, "+", &rest)) {
+		uint16_t *devices = calloc(MAX_CORES, sizeof(*devices));
+		char *type = strchr(word, ':'), *number = strchr(type + 1, ':'), *at = strchr(word, '@');
+		struct sk8_gres *g = &gres[(*count)++];
+
+		g->name = strndup(word, type - word);
+		g->type = strndup(type + 1, number - type - 1);
+		g->count = strtoull(number + 1, NULL, 10);
+		g->device_count = at ? parse_cores(at + 1, devices) : 0;
+		g->devices = devices;
+	}
+	free(copy);
+	return gres;
+}
+
 static const char *node_name(char *name, size_t size, const struct words *a, long i)
 {
 	if (value(a, "from", NULL))
@@ -188,7 +253,7 @@ static const char *node_name(char *name, size_t size, const struct words *a, lon
 }
 
 /* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1] [node_milli=N] [node_mem=MB]
- * [can_milli=N] [can_mem=MB]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
+ * [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
@@ -211,6 +276,7 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			continue;
 		p->mask[n] = *m;
 		p->mask[n].node = strdup(m->node);
+		p->mask[n].gres = copy_gres(m->gres, m->gres_count);
 		p->mask[n].cores = memcpy(malloc(MAX_CORES * 2), m->cores, m->core_count * 2);
 		n++;
 	}
@@ -233,6 +299,7 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.allocatable_mb = number(a, "can_mem", 0),
 			.version = ++version,
 		};
+		p->mask[n].gres = parse_gres(value(a, "gres", NULL), &p->mask[n].gres_count);
 		n++;
 	}
 	p->masks.count = n;
@@ -364,10 +431,11 @@ static void print_job(void *arg, const struct sk8_job *j)
 {
 	FILE *io = arg;
 
-	fprintf(io, "job=%u state=%s held=%d priority=%u partition=%s node=%s cores=%u mem=%lu exit=%u ended_by=%u by_us=%d excluded=%s mark=%s reason=%s;",
+	fprintf(io, "job=%u state=%s held=%d priority=%u partition=%s node=%s cores=%u mem=%lu exit=%u ended_by=%u by_us=%d ",
 		j->job_id, state_names[j->state], j->held, j->priority, j->partition, j->node,
-		j->core_count, (unsigned long) j->memory_mb, j->exit_code, j->ended_by,
-		j->ended_by_us, j->excluded_nodes, j->mark, j->reason);
+		j->core_count, (unsigned long) j->memory_mb, j->exit_code, j->ended_by, j->ended_by_us);
+	print_gres(io, j);
+	fprintf(io, "excluded=%s mark=%s reason=%s;", j->excluded_nodes, j->mark, j->reason);
 }
 
 static void print_node(void *arg, const struct sk8_node *n)

@@ -26,7 +26,7 @@ def copy_with_field(struct, behind, folder):
 	"""A copy of the header that defines this struct, with one member more behind that one, or at the end."""
 	source = slurm_source()
 	begins = re.compile(rf"^(typedef )?struct {struct} ?{{.*\n", re.M)
-	for part in ("slurm", "src/common", "src/slurmctld"):
+	for part in ("slurm", "src/common", "src/interfaces", "src/slurmctld"):
 		for path in glob.glob(os.path.join(source, part, "*.h")):
 			with open(path, encoding="utf-8") as file:
 				text = file.read()
@@ -44,6 +44,32 @@ def copy_with_field(struct, behind, folder):
 	raise AssertionError(f"{source} has no struct {struct}")
 
 
+def build_with_field(struct, behind, tmp_path):
+	"""The plugins, as other headers would make them."""
+	headers, out = str(tmp_path / "headers"), str(tmp_path / "out")
+	copy_with_field(struct, behind, headers)
+	subprocess.run(["make", "-s", "-C", build_folder(), "other-plugins", f"SK8_HEADERS={headers}", f"SK8_OUT={out}"], check=True)
+	return out
+
+
+@pytest.mark.parametrize("struct,behind,named", [
+	("gres_node_state", "gres_cnt_alloc", "gres_node_state_t"),
+	("gres_job_state", "node_cnt", "gres_job_state_t"),
+])
+def test_gres_of_another_layout_is_not_touched_and_jobs_have_it_as_without_us(struct, behind, named, tmp_path):
+	cluster = Cluster(nodes=["n1"], conf=CONF, other=build_with_field(struct, behind, tmp_path), gres="gpu:4")
+	try:
+		cluster.tell("mask", "n1", "gres=gpu::3")
+		cluster.submit(tres="gpu:1")
+		job = cluster.batch("--gres=gpu:3")
+		cluster.becomes(job, "RUNNING")
+		assert cluster.ask("active")["active"] == "0"
+		assert len([line for line in cluster.log().splitlines() if SAYS in line and named in line]) == 1
+		assert "underflow" not in cluster.log()
+	finally:
+		cluster.down()
+
+
 @pytest.mark.parametrize("struct,behind,named,by", [
 	("job_record", "alloc_node", "job_record_t", {"slurm-k8s", "job_submit/k8s"}),
 	("job_record", None, "job_record_t", {"slurm-k8s", "job_submit/k8s"}),
@@ -51,10 +77,7 @@ def copy_with_field(struct, behind, folder):
 	("job_descriptor", None, "job_desc_msg_t", {"slurm-k8s", "job_submit/k8s"}),
 ])
 def test_one_field_more_in_our_headers_and_slurm_schedules_as_without_us(struct, behind, named, by, tmp_path):
-	headers, out = str(tmp_path / "headers"), str(tmp_path / "out")
-	copy_with_field(struct, behind, headers)
-	subprocess.run(["make", "-s", "-C", build_folder(), "other-plugins", f"SK8_HEADERS={headers}", f"SK8_OUT={out}"], check=True)
-	cluster = Cluster(nodes=["n1"], conf=CONF, other=out)
+	cluster = Cluster(nodes=["n1"], conf=CONF, other=build_with_field(struct, behind, tmp_path))
 	try:
 		# neither a mask nor a pod's job; 22.05 shows what its jobs look like only when it has one
 		for order in (["mask", "n1", "whole=1"], ["submit", "partition=one"]):

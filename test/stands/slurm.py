@@ -12,6 +12,7 @@ import socket
 
 from . import reserve
 from .build import made
+from .gres import gres_lines
 from .process import Daemon, run
 from .waiting import StandError, wait_for
 
@@ -132,6 +133,11 @@ class Slurm:
 			settings["JobSubmitPlugins"] = "k8s"
 		lines = [f"NodeName=DEFAULT CPUs={options.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cpus} "
 			f"ThreadsPerCore=1 RealMemory={options.memory} State=UNKNOWN"]
+		if getattr(options, "gres", None):
+			of_node, settings["GresTypes"], conf = gres_lines(options.gres, os.path.join(self.home, "devices"))
+			lines[0] += " " + of_node
+			with open(os.path.join(self.etc, "gres.conf"), "w", encoding="utf-8") as file:
+				file.write(conf)
 		for name, port in zip(nodes, ports[1:]):
 			lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port}")
 		if nodes:

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* gres.h - Slurm's records of GRES: what a node has, what a job asks for and has. */
+#ifndef SK8_SLURM_GRES_H
+#define SK8_SLURM_GRES_H
+
+#include "lib/slurm/slurmctld.h"
+
+/* The record of this GRES in a list of a node's or of a job's; NULL: it has none. list may be NULL. */
+extern gres_state_t *sk8_gres_find(sk8_list_t list, const char *name);
+/* NULL if it is of another layout than our headers say (layout.c tells), or not consumed at all */
+extern gres_node_state_t *sk8_gres_of_node(const gres_state_t *state);
+extern gres_job_state_t *sk8_gres_of_job(const gres_state_t *state);
+/* shard, mps: several jobs have a device together, and it is one of another GRES, too */
+extern bool sk8_gres_is_shared(const gres_state_t *state);
+
+/* What the job has on its first node, into view->job; a placeholder has one node. Job lock */
+extern void sk8_gres_fill(struct sk8_view *view, const job_record_t *job_ptr);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* mask_gres.c - see there */
+#include "lib/slurm/gres.h"
+#include "lib/slurm/mask_gres.h"
+
+/* ---- which devices --------------------------------------------------------------- */
+
+/* How much of each device is hidden: of a shared GRES so many shares, of another 0 or 1. */
+struct plan {
+	gres_node_state_t *ns;
+	bool shared;
+	int devices;
+	uint64_t *amount;
+};
+
+/* -1: none, as of GRES whose gres.conf has nothing but files */
+static int topology_of(const gres_node_state_t *ns, int device)
+{
+	for (int t = 0; ns->topo_gres_bitmap && (t < ns->topo_cnt); t++)
+		if (ns->topo_gres_bitmap[t] && (device < bit_size(ns->topo_gres_bitmap[t])) &&
+		    bit_test(ns->topo_gres_bitmap[t], device))
+			return t;
+	return -1;
+}
+
+static bool is_of_type(const gres_node_state_t *ns, int device, const char *type)
+{
+	const int t = topology_of(ns, device);
+
+	return !type[0] || ((t >= 0) && ns->topo_type_name && !xstrcmp(ns->topo_type_name[t], type));
+}
+
+static uint64_t shares_left(const gres_node_state_t *ns, int device)
+{
+	const int t = topology_of(ns, device);
+
+	if ((t < 0) || (ns->topo_gres_cnt_avail[t] <= ns->topo_gres_cnt_alloc[t]))
+		return 0;
+	return ns->topo_gres_cnt_avail[t] - ns->topo_gres_cnt_alloc[t];
+}
+
+static bool is_used(const gres_node_state_t *ns, int device)
+{
+	return ns && ns->gres_bit_alloc && (device < bit_size(ns->gres_bit_alloc)) &&
+		bit_test(ns->gres_bit_alloc, device);
+}
+
+/* what can still be hidden of this device */
+static uint64_t room_of(const struct plan *plan, int device)
+{
+	const uint64_t has = plan->shared ? shares_left(plan->ns, device) :
+		!is_used(plan->ns, device);
+
+	return (has > plan->amount[device]) ? has - plan->amount[device] : 0;
+}
+
+static void plan_known(struct plan *plan, const struct sk8_gres *gres)
+{
+	for (uint32_t k = 0; k < gres->device_count; k++) {
+		const int d = gres->devices[k];
+
+		if (d < plan->devices)
+			plan->amount[d] += MIN(plan->shared ? gres->count : 1, room_of(plan, d));
+	}
+}
+
+/* From the last one down, as cores: Slurm takes the first ones first. Of another type, or one that
+ * jobs have by its other name, only if there is no other. */
+static void plan_others(struct plan *plan, const struct sk8_gres *gres)
+{
+	const gres_node_state_t *alternate = sk8_gres_alternate(plan->ns);
+	const uint64_t known = (plan->shared && gres->device_count) ? gres->count : gres->device_count;
+	uint64_t left = (gres->count > known) ? gres->count - known : 0;
+	enum { BEST, OF_TYPE, ANY, ROUNDS };
+
+	for (int round = BEST; left && (round < ROUNDS); round++)
+		for (int d = plan->devices - 1; left && (d >= 0); d--) {
+			uint64_t n;
+
+			if (((round < ANY) && !is_of_type(plan->ns, d, gres->type)) ||
+			    ((round == BEST) && is_used(alternate, d)))
+				continue;
+			n = MIN(left, room_of(plan, d));
+			plan->amount[d] += n;
+			left -= n;
+		}
+}
+
+/* Of all entries of this name. plan->amount: xfree() it */
+static void make_plan(struct plan *plan, const gres_state_t *state, gres_node_state_t *ns,
+		      const struct sk8_mask *mask)
+{
+	*plan = (struct plan) {
+		.ns = ns,
+		.shared = sk8_gres_is_shared(state),
+		.devices = bit_size(ns->gres_bit_alloc),
+	};
+	plan->amount = xcalloc(plan->devices + 1, sizeof(*plan->amount));
+	for (uint32_t k = 0; k < mask->gres_count; k++)
+		if (!xstrcmp(mask->gres[k].name, state->gres_name))
+			plan_known(plan, &mask->gres[k]);
+	for (uint32_t k = 0; k < mask->gres_count; k++)
+		if (!xstrcmp(mask->gres[k].name, state->gres_name))
+			plan_others(plan, &mask->gres[k]);
+}
+
+/* ---- marks ------------------------------------------------------------------------ */
+
+static struct sk8_gres_mark *mark_in(struct sk8_gres_marks *marks, int node_inx,
+				     gres_node_state_t *ns, const char *name)
+{
+	struct sk8_gres_mark *mark;
+
+	for (uint32_t k = marks->count; k-- && (marks->mark[k].node_inx == node_inx);)
+		if (marks->mark[k].ns == ns)
+			return &marks->mark[k];
+	if (marks->count == marks->room) {
+		marks->room = marks->room ? 2 * marks->room : 16;
+		xrecalloc(marks->mark, marks->room, sizeof(*marks->mark));
+	}
+	mark = &marks->mark[marks->count++];
+	*mark = (struct sk8_gres_mark) { .node_inx = node_inx, .name = name, .ns = ns };
+	if (ns->gres_bit_alloc)
+		mark->bits = bit_alloc(bit_size(ns->gres_bit_alloc));
+	mark->topo = xcalloc(ns->topo_cnt + 1, sizeof(*mark->topo));
+	mark->type = xcalloc(ns->type_cnt + 1, sizeof(*mark->type));
+	return mark;
+}
+
+/* More than the node has would underflow what Slurm computes of it. */
+static uint64_t count_more(struct sk8_gres_mark *mark, uint64_t n)
+{
+	gres_node_state_t *ns = mark->ns;
+
+	n = (ns->gres_cnt_avail > ns->gres_cnt_alloc) ?
+		MIN(n, ns->gres_cnt_avail - ns->gres_cnt_alloc) : 0;
+	ns->gres_cnt_alloc += n;
+	mark->count += n;
+	return n;
+}
+
+/* Of this type; what does not fit there, and all without a type, of any */
+static void count_types(struct sk8_gres_mark *mark, const char *type, uint64_t n)
+{
+	gres_node_state_t *ns = mark->ns;
+
+	for (int round = type[0] ? 0 : 1; n && (round < 2); round++)
+		for (int j = 0; n && (j < ns->type_cnt); j++) {
+			uint64_t some;
+
+			if (((round == 0) && xstrcmp(ns->type_name[j], type)) ||
+			    (ns->type_cnt_avail[j] <= ns->type_cnt_alloc[j]))
+				continue;
+			some = MIN(n, ns->type_cnt_avail[j] - ns->type_cnt_alloc[j]);
+			ns->type_cnt_alloc[j] += some;
+			mark->type[j] += some;
+			n -= some;
+		}
+}
+
+/* As the stock plugin counts a job's device: by the type of each topology that it is in */
+static void count_topologies(struct sk8_gres_mark *mark, int device, uint64_t n)
+{
+	gres_node_state_t *ns = mark->ns;
+
+	for (int t = 0; ns->topo_gres_bitmap && ns->topo_gres_cnt_alloc && (t < ns->topo_cnt); t++) {
+		if (!ns->topo_gres_bitmap[t] || (device >= bit_size(ns->topo_gres_bitmap[t])) ||
+		    !bit_test(ns->topo_gres_bitmap[t], device))
+			continue;
+		ns->topo_gres_cnt_alloc[t] += n;
+		mark->topo[t] += n;
+		if (!ns->topo_type_name || !ns->topo_type_name[t])
+			continue;
+		for (int j = 0; j < ns->type_cnt; j++)
+			if (ns->type_name[j] && (ns->type_id[j] == ns->topo_type_id[t])) {
+				ns->type_cnt_alloc[j] += n;
+				mark->type[j] += n;
+				break;
+			}
+	}
+}
+
+static void take(struct sk8_gres_mark *mark, int device, uint64_t n)
+{
+	gres_node_state_t *ns = mark->ns;
+
+	if (!n)
+		return;
+	if (!is_used(ns, device)) {
+		bit_set(ns->gres_bit_alloc, device);
+		bit_set(mark->bits, device);
+	}
+	(void) count_more(mark, n);
+	if (ns->topo_cnt)
+		count_topologies(mark, device, n);
+	else
+		count_types(mark, "", n);
+}
+
+extern void sk8_gres_unmark(struct sk8_gres_marks *marks)
+{
+	for (uint32_t k = marks->count; k--;) {
+		struct sk8_gres_mark *mark = &marks->mark[k];
+		gres_node_state_t *ns = mark->ns;
+
+		for (int d = 0; mark->bits && (d < bit_size(mark->bits)); d++)
+			if (bit_test(mark->bits, d))
+				bit_clear(ns->gres_bit_alloc, d);
+		for (int t = 0; t < ns->topo_cnt; t++)
+			if (mark->topo[t])
+				ns->topo_gres_cnt_alloc[t] -= mark->topo[t];
+		for (int j = 0; j < ns->type_cnt; j++)
+			ns->type_cnt_alloc[j] -= mark->type[j];
+		ns->gres_cnt_alloc -= mark->count;
+		FREE_NULL_BITMAP(mark->bits);
+		xfree(mark->topo);
+		xfree(mark->type);
+	}
+	xfree(marks->mark);
+	marks->count = marks->room = 0;
+}
+
+/* ---- a node ------------------------------------------------------------------------- */
+
+struct look {
+	sk8_list_t node_list;
+	const gres_node_state_t *ns;
+};
+
+static int is_record_of(void *x, void *arg)
+{
+	const struct look *look = arg;
+	const gres_state_t *state = sk8_gres_find(look->node_list, ((gres_state_t *) x)->gres_name);
+
+	return state && (state->gres_data == look->ns);
+}
+
+static bool is_asked(sk8_list_t asked, sk8_list_t node_list, const gres_node_state_t *ns)
+{
+	struct look look = { .node_list = node_list, .ns = ns };
+
+	return ns && list_find_first(asked, is_record_of, &look);
+}
+
+/* A device that is hidden is none of its other name either, and one of which a share is hidden. */
+static void take_alternate(struct sk8_gres_marks *marks, int node_inx, const struct plan *plan,
+			   gres_node_state_t *alternate)
+{
+	struct sk8_gres_mark *mark;
+
+	if (!sk8_layout_fits_gres_node(alternate) || !alternate->gres_bit_alloc)
+		return;
+	mark = mark_in(marks, node_inx, alternate, "");
+	for (int d = 0; d < MIN(plan->devices, bit_size(alternate->gres_bit_alloc)); d++)
+		if (plan->amount[d])
+			take(mark, d, plan->shared ? (uint64_t) !is_used(alternate, d) :
+				shares_left(alternate, d));
+}
+
+static void mark_devices(struct sk8_gres_marks *marks, const struct sk8_masked *entry,
+			 const gres_state_t *state, gres_node_state_t *ns, sk8_list_t asked)
+{
+	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
+	gres_node_state_t *alternate = sk8_gres_alternate(ns);
+	const bool itself = !asked || sk8_gres_find(asked, state->gres_name);
+	struct plan plan;
+
+	if (!itself && !is_asked(asked, list, alternate))
+		return;
+	make_plan(&plan, state, ns, entry->mask);
+	if (itself) {
+		struct sk8_gres_mark *mark = mark_in(marks, entry->node_inx, ns, state->gres_name);
+
+		for (int d = 0; d < plan.devices; d++)
+			take(mark, d, plan.amount[d]);
+	} else
+		take_alternate(marks, entry->node_inx, &plan, alternate);
+	xfree(plan.amount);
+}
+
+/* Entries of one name are marked together, with the first of them. */
+static bool is_first(const struct sk8_mask *mask, uint32_t k)
+{
+	for (uint32_t i = 0; i < k; i++)
+		if (!xstrcmp(mask->gres[i].name, mask->gres[k].name))
+			return false;
+	return true;
+}
+
+static bool has_devices(const gres_state_t *state, const gres_node_state_t *ns)
+{
+	/* shares are counted by topology, which a node has when it has registered */
+	return ns->gres_bit_alloc && (!sk8_gres_is_shared(state) || ns->topo_cnt);
+}
+
+extern void sk8_gres_mark(struct sk8_gres_marks *marks, const struct sk8_masked *entry,
+			  sk8_list_t asked)
+{
+	const struct sk8_mask *mask = entry->mask;
+	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
+
+	for (uint32_t k = 0; k < mask->gres_count; k++) {
+		const gres_state_t *state = sk8_gres_find(list, mask->gres[k].name);
+		gres_node_state_t *ns = sk8_gres_of_node(state);
+
+		if (!ns)
+			continue;
+		if (has_devices(state, ns)) {
+			if (is_first(mask, k))
+				mark_devices(marks, entry, state, ns, asked);
+		} else if (!asked || sk8_gres_find(asked, state->gres_name)) {
+			struct sk8_gres_mark *in = mark_in(marks, entry->node_inx, ns, state->gres_name);
+
+			count_types(in, mask->gres[k].type, count_more(in, mask->gres[k].count));
+		}
+	}
+}
+
+extern bool sk8_gres_hides_any(const struct sk8_masked *entry)
+{
+	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
+
+	for (uint32_t k = 0; k < entry->mask->gres_count; k++) {
+		const struct sk8_gres *gres = &entry->mask->gres[k];
+		const gres_node_state_t *ns = sk8_gres_of_node(sk8_gres_find(list, gres->name));
+
+		if (ns && ns->gres_cnt_avail && gres->count)
+			return true;
+	}
+	return false;
+}
+
+/* ---- a job starts ------------------------------------------------------------------- */
+
+/* Bits only: what the stock plugin counts is what job_test() has left room for. */
+static struct sk8_gres_marks start_marks;
+
+/* What the job is to have there must stay free, whatever has been masked since job_test(). */
+static void hide_at_start(const struct sk8_masked *entry, const gres_state_t *state,
+			  gres_node_state_t *ns, const gres_job_state_t *js)
+{
+	const int inx = entry->node_inx;
+	const uint64_t wanted = (js->total_node_cnt && js->gres_cnt_node_select) ?
+		js->gres_cnt_node_select[inx] : js->gres_per_node;
+	uint64_t left = bit_clear_count(ns->gres_bit_alloc);
+	struct sk8_gres_mark *mark;
+	struct plan plan;
+
+	if (js->gres_bit_select && js->gres_bit_select[inx])
+		return;		/* job_test() has chosen them */
+	left = (left > wanted) ? left - wanted : 0;
+	mark = mark_in(&start_marks, inx, ns, state->gres_name);
+	make_plan(&plan, state, ns, entry->mask);
+	for (int d = plan.devices - 1; left && (d >= 0); d--)
+		if (plan.amount[d]) {
+			bit_set(ns->gres_bit_alloc, d);
+			bit_set(mark->bits, d);
+			left--;
+		}
+	xfree(plan.amount);
+}
+
+static void before_start_on(const struct sk8_masked *entry, job_record_t *job_ptr)
+{
+	const struct sk8_mask *mask = entry->mask;
+	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
+
+	for (uint32_t k = 0; k < mask->gres_count; k++) {
+		const gres_state_t *state = sk8_gres_find(list, mask->gres[k].name);
+		gres_node_state_t *ns = sk8_gres_of_node(state);
+		const gres_job_state_t *js =
+			sk8_gres_of_job(sk8_gres_find(job_ptr->gres_list_req, mask->gres[k].name));
+
+		if (ns && js && ns->gres_bit_alloc && !sk8_gres_is_shared(state) && is_first(mask, k))
+			hide_at_start(entry, state, ns, js);
+	}
+}
+
+extern void sk8_gres_before_start(job_record_t *job_ptr)
+{
+	struct sk8_masked *masked;
+	size_t count;
+
+	/* at slurmctld's start and takeover the jobs that run are told again, with what they have */
+	if (!job_ptr->gres_list_req || job_ptr->gres_list_alloc || !job_ptr->node_bitmap ||
+	    !(masked = sk8_masks_table(&count)))
+		return;
+	for (struct sk8_masked *entry = masked; entry < masked + count; entry++)
+		if ((entry->node_inx >= 0) && entry->mask->gres_count &&
+		    (entry->node_inx < bit_size(job_ptr->node_bitmap)) &&
+		    bit_test(job_ptr->node_bitmap, entry->node_inx))
+			before_start_on(entry, job_ptr);
+}
+
+extern void sk8_gres_after_start(void)
+{
+	sk8_gres_unmark(&start_marks);
+}

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""GRES that pods hold is kept away from Slurm's jobs, shown, and given back as it was."""
+import random
+import re
+
+import pytest
+from conftest import Cluster
+from stands.waiting import wait_for
+
+PODS = "PartitionName=one Nodes=n1 PriorityTier=10\nPartitionName=lowone Nodes=n1 PriorityTier=1\n" \
+	"PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"
+# how gres.conf says it, and so how Slurm keeps it: with a topology, typed, with shares, by number only
+GRES = {"alone": "gpu:4,token:5", "at cores": "gpu@0-7:4,shard:16,token:5"}
+
+
+def made(gres):
+	cluster = Cluster(nodes=["n1"], conf=PODS, gres=gres)
+	yield cluster
+	cluster.down()
+
+
+@pytest.fixture(scope="module", name="gpus_of_module", params=list(GRES))
+def gpus_of_module_fixture(request):
+	yield from made(GRES[request.param])
+
+
+@pytest.fixture(name="gpus")
+def gpus_fixture(gpus_of_module):
+	yield gpus_of_module
+	gpus_of_module.clean()
+
+
+@pytest.fixture(scope="module", name="shared_of_module")
+def shared_of_module_fixture():
+	yield from made(GRES["at cores"])
+
+
+@pytest.fixture(name="shares")
+def shares_fixture(shared_of_module):
+	yield shared_of_module
+	shared_of_module.clean()
+
+
+@pytest.fixture(scope="module", name="typed_of_module")
+def typed_of_module_fixture():
+	yield from made("gpu:a100:2,gpu:h100:2,token:red:3,token:blue:2")
+
+
+@pytest.fixture(name="typed")
+def typed_fixture(typed_of_module):
+	yield typed_of_module
+	typed_of_module.clean()
+
+
+def devices(text):
+	found = set()
+	for part in text.split(","):
+		first, _, last = part.partition("-")
+		if first:
+			found |= set(range(int(first), int(last or first) + 1))
+	return found
+
+
+def of_job(cluster, job, name="gpu"):
+	"""The devices that a job has."""
+	found = re.findall(rf"{name}[^,()]*\((?:IDX:)?([-\d,]+)\)", cluster.run("scontrol", "-d", "show", "job", str(job)))
+	return devices(",".join(found))
+
+
+def used(cluster):
+	return dict(word.partition("=")[::2] for word in cluster.run("scontrol", "-d", "show", "node", "n1").split()
+		if "=" in word).get("GresUsed", "")
+
+
+def shows(cluster, gpus):
+	"""GresUsed, which names the devices if Slurm has a topology of them."""
+	text = used(cluster)
+	found = re.search(r"gpu:(?:\(null\):)?(\d+)(?:\(IDX:([-,\d]+)\))?", text)
+	assert found and int(found[1]) == len(gpus), text
+	assert not found[2] or devices(found[2]) == gpus, text
+	assert "IDX" not in text or found[2] or not gpus, text
+	return True
+
+
+def start(cluster, *options):
+	job = cluster.batch("-p", "one", "-n1", "--mem=10", *options)
+	cluster.becomes(job, "RUNNING")
+	return job
+
+
+def waits(cluster, *options):
+	job = cluster.batch("-p", "one", "-n1", "--mem=10", *options)
+	cluster.scheduled()
+	assert cluster.show(job)["JobState"] == "PENDING", options
+	cluster.run("scancel", str(job))
+
+
+def all_free(cluster, what):
+	"""Without masks and jobs nothing is left of either: a job can have all."""
+	cluster.clean()
+	job = start(cluster, *what)
+	cluster.run("scancel", str(job))
+	cluster.cancel_all()
+	assert not re.search(r":[1-9]\d*(\(|,|$)", used(cluster)), used(cluster)
+	assert "underflow" not in cluster.log() and "overallocated" not in cluster.log() and "overlap" not in cluster.log()
+
+
+def test_devices_that_pods_hold_are_kept_away_from_jobs_and_shown(gpus):
+	gpus.tell("mask", "n1", "gres=gpu::2@0,2")
+	waits(gpus, "--gres=gpu:3")
+	job = start(gpus, "--gres=gpu:2")
+	assert of_job(gpus, job) == {1, 3}
+	assert shows(gpus, {0, 1, 2, 3})
+	waits(gpus, "--gres=gpu:1")
+	more = gpus.batch("-p", "one", "-n1", "--mem=10", "--gres=gpu:2")
+	gpus.scheduled()
+	gpus.tell("unmask")
+	gpus.becomes(more, "RUNNING", 10)
+	assert of_job(gpus, more) == {0, 2}
+	all_free(gpus, ("--gres=gpu:4",))
+
+
+def test_devices_of_foreign_pods_are_the_last_that_no_job_has(gpus):
+	gpus.tell("mask", "n1", "gres=gpu::2")
+	assert shows(gpus, {2, 3})
+	first = start(gpus, "--gres=gpu:1")
+	second = start(gpus, "--gres=gpu:1")
+	assert of_job(gpus, first) | of_job(gpus, second) == {0, 1}
+	waits(gpus, "--gres=gpu:1")
+	end(gpus, first)
+	third = start(gpus, "--gres=gpu:1")
+	assert of_job(gpus, third) == {0}
+	all_free(gpus, ("--gres=gpu:4",))
+
+
+def test_jobs_that_ask_for_no_gres_do_not_wait_for_it_but_those_for_whole_nodes_do(gpus):
+	gpus.tell("mask", "n1", "gres=gpu::4+token::5")
+	start(gpus)
+	gpus.cancel_all()
+	waits(gpus, "--exclusive")
+	gpus.tell("mask", "n1", "gres=nosuch::4+gpu::0")
+	start(gpus, "--exclusive")
+	all_free(gpus, ("--gres=gpu:4,token:5",))
+
+
+def test_what_is_only_counted_is_counted(gpus):
+	gpus.tell("mask", "n1", "gres=token::3@+token::1@")
+	assert "token:4" in used(gpus)
+	waits(gpus, "--gres=token:2")
+	start(gpus, "--gres=token:1")
+	assert "token:5" in used(gpus)
+	gpus.tell("mask", "n1", "gres=token::18446744073709551615@")
+	waits(gpus, "--gres=token:1")
+	all_free(gpus, ("--gres=token:5",))
+
+
+def test_device_of_which_a_pod_has_a_share_is_nobodys_but_its_other_shares_are_free(shares):
+	shares.tell("mask", "n1", "gres=shard::3@1")
+	waits(shares, "--gres=gpu:4")
+	whole = start(shares, "--gres=gpu:3")
+	assert of_job(shares, whole) == {0, 2, 3}
+	waits(shares, "--gres=shard:2")
+	start(shares, "--gres=shard:1")
+	all_free(shares, ("--gres=shard:4",))
+
+
+def test_shares_of_a_device_that_a_pod_holds_are_nobodys(shares):
+	shares.tell("mask", "n1", "gres=gpu::3@0-2")
+	start(shares, "--gres=shard:4")
+	waits(shares, "--gres=shard:1")
+	all_free(shares, ("--gres=gpu:4",))
+
+
+def test_types_are_kept_apart(typed):
+	typed.tell("mask", "n1", "gres=gpu:h100:1+token:red:2")
+	waits(typed, "--gres=gpu:h100:2")
+	waits(typed, "--gres=token:red:2")
+	job = start(typed, "--gres=gpu:a100:2,token:blue:2,token:red:1")
+	assert of_job(typed, job) == {0, 1}
+	other = start(typed, "--gres=gpu:h100:1")
+	assert of_job(typed, other) == {2}
+	typed.cancel_all()
+	typed.tell("mask", "n1", "gres=gpu:a100:3")  # more than there are: any device
+	job = start(typed, "--gres=gpu:1")
+	assert of_job(typed, job) == {2}
+	waits(typed, "--gres=gpu:a100:1")
+	all_free(typed, ("--gres=gpu:4,token:red:3,token:blue:2",))
+
+
+def test_hooks_and_scans_tell_what_a_job_has(gpus):
+	told = gpus.submit(tres="gpu:2,token:3", cpus=1)
+	job = int(told["job"])
+	gpus.becomes(job, "RUNNING")
+	assert sorted(gpus.jobs()[job]["gres"].split("+")) == ["gpu::2@0,1", "token::3@"]
+	gpus.run("scancel", str(job))
+	gpus.becomes(job, "CANCELLED")
+	fini = [event for event in gpus.events() if event.startswith("job_fini") and f"job={job} " in event][-1]
+	assert "gpu::2@0,1" in fini
+	all_free(gpus, ("--gres=gpu:4",))
+
+
+def test_hooks_and_scans_tell_which_device_a_share_is_of(shares):
+	shares.tell("mask", "n1", "gres=gpu::1@0")
+	job = int(shares.submit(tres="shard:3", cpus=1)["job"])
+	shares.becomes(job, "RUNNING")
+	assert re.fullmatch(r"shard::3@[1-3]", shares.jobs()[job]["gres"])
+	all_free(shares, ("--gres=gpu:4",))
+
+
+def test_masks_hold_in_a_preemptors_choice(gpus):
+	"""One of two GPUs that it wants is a pod's: nobody is preempted in vain."""
+	gpus.tell("mask", "n1", "gres=gpu::2@0-1")
+	low = gpus.batch("-p", "lowone", "-n1", "--mem=10", "--gres=gpu:2")
+	gpus.becomes(low, "RUNNING")
+	wide = gpus.batch("-p", "one", "-n1", "--mem=10", "--gres=gpu:3")
+	gpus.scheduled()
+	assert gpus.show(low)["JobState"] == "RUNNING"
+	gpus.run("scancel", str(wide))
+	fits = gpus.batch("-p", "one", "-n1", "--mem=10", "--gres=gpu:2")
+	gpus.becomes(fits, "RUNNING")
+	assert of_job(gpus, fits) == {2, 3}
+	all_free(gpus, ("--gres=gpu:4",))
+
+
+def test_what_is_shown_is_gone_with_the_mask_and_nothing_is_left_after_a_reconfigure(gpus):
+	gpus.tell("mask", "n1", "gres=gpu::2@0-1+token::2@")
+	assert shows(gpus, {0, 1}) and "token:2" in used(gpus)
+	job = start(gpus, "--gres=gpu:1")
+	assert of_job(gpus, job) == {2}
+	gpus.reconfigure()
+	gpus.tell("mask", "n1", "gres=gpu::2@0-1")
+	assert shows(gpus, {0, 1, 2}) and "token:0" in used(gpus)
+	gpus.tell("unmask")
+	assert shows(gpus, {2})
+	all_free(gpus, ("--gres=gpu:4",))
+
+
+def end(cluster, job):
+	cluster.run("scancel", str(job))
+	wait_for("the job's end", lambda: cluster.show(job)["JobState"] == "CANCELLED")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_device_is_given_twice_whatever_comes_and_goes(gpus, seed):
+	"""A model of who has which device, beside jobs and pods that come and go at random."""
+	dice = random.Random(seed)
+	print(f"seed {seed}")
+	jobs, pods, foreign = {}, {}, 0
+
+	def mask():
+		masks = [f"gpu::{len(held)}@{','.join(map(str, sorted(held)))}" for held in pods.values()]
+		masks += [f"gpu::{foreign}@"] if foreign else []
+		gpus.tell(*(["mask", "n1", "gres=" + "+".join(masks)] if masks else ["unmask"]))
+
+	def free():
+		taken = [device for held in [*jobs.values(), *pods.values()] for device in held]
+		assert len(taken) == len(set(taken)), (jobs, pods)
+		return 4 - len(taken) - foreign
+	for _ in range(40):
+		what = dice.choice(["job", "job", "end", "leave", "gone", "foreign", "look"])
+		if what == "job":
+			wanted = dice.randint(1, 2)
+			if wanted <= free():
+				job = start(gpus, f"--gres=gpu:{wanted}")
+				jobs[job] = of_job(gpus, job)
+				assert len(jobs[job]) == wanted
+			else:
+				waits(gpus, f"--gres=gpu:{wanted}")
+		elif what == "end" and jobs:
+			job = dice.choice(list(jobs))
+			jobs.pop(job)
+			end(gpus, job)
+		elif what == "leave" and jobs:  # its pod goes on after its job, as job_fini masks it
+			job = dice.choice(list(jobs))
+			pods[job] = jobs.pop(job)
+			mask()
+			end(gpus, job)
+		elif what == "gone" and pods:
+			pods.pop(dice.choice(list(pods)))
+			mask()
+		elif what == "foreign":
+			foreign = min(dice.randint(0, 2), free() + foreign)
+			mask()
+		elif what == "look":
+			used(gpus)
+		free()
+	all_free(gpus, ("--gres=gpu:4",))
