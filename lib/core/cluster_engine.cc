@@ -14,8 +14,6 @@ static constexpr Millis connect_again{10'000};
 // How long a list or a watch that fails waits at most. A cluster has few of them; what
 // waits longer only comes back later.
 static constexpr Millis longest_pause{10'000};
-// What foreign pods hold needs no disk before anything is done: written once for many.
-static constexpr Millis save_foreign_within{1'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     std::shared_ptr<SlurmWorker> worker)
@@ -190,13 +188,7 @@ void ClusterEngine::end_of_turn()
 {
 	if (foreign_->use_changed())
 		pods_->use_changed();
-	pods_->end_of_turn();
-	if (!foreign_->journal_changed() || std::exchange(save_planned_, true))
-		return;
-	loop_.after(save_foreign_within, [this] {
-		save_planned_ = false;
-		(void) pods_->save_journal(); // what fails is written with the next
-	});
+	pods_->end_of_turn(); // saves what foreign pods hold as well
 }
 
 // Credentials may not be there yet (a mount, a rotation): not an error for ever.

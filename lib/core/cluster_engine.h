@@ -108,7 +108,6 @@ private:
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
-	bool save_planned_ = false;
 };
 
 } // namespace sk8::core

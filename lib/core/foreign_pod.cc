@@ -32,7 +32,11 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->milli_cpu = std::clamp<std::int64_t>(p.request.milli_cpu, 0, kube::max_milli_cpu);
 	out->memory_bytes = std::max<std::int64_t>(p.request.memory_bytes, 0);
 	out->host_ports = p.host_ports;
-	out->grace_seconds = p.meta.deleting ? p.meta.deletion_grace_seconds : p.grace_seconds;
+	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,
+	// calculateEffectiveGracePeriod()).
+	const bool given = p.meta.deleting && p.meta.deletion_grace_seconds > 0;
+	out->grace_seconds = std::clamp<std::int64_t>(given ? p.meta.deletion_grace_seconds : p.grace_seconds, 0,
+						      kube::max_grace_seconds);
 	out->phase = p.phase;
 	out->over = kubelet_reports_over(p);
 	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");

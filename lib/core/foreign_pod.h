@@ -21,7 +21,7 @@ struct ForeignPod {
 	std::int64_t milli_cpu = 0;
 	std::int64_t memory_bytes = 0;
 	std::vector<kube::HostPort> host_ports;
-	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL
+	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL, 0 to kube::max_grace_seconds
 	std::string phase;
 	bool over = false;               // kubelet_reports_over()
 	// Only the image of a static pod in the API (annotation kubernetes.io/config.mirror): the

@@ -9,8 +9,9 @@
 
 namespace sk8::core {
 
-// After its grace, for what the kubelet needs to notice and to clean up.
-static constexpr Millis time_to_clean_up{30'000};
+// After its grace, for what the kubelet needs to notice and to clean up; and so long nobody
+// notices that a kubelet is not heard of (kube-controller-manager, --node-monitor-grace-period).
+static constexpr Millis time_to_clean_up{30'000}, silence_unnoticed{50'000};
 
 ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use)
 	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use)
@@ -26,6 +27,7 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		e.milli_cpu = h.milli_cpu;
 		e.memory_mb = h.memory_mb;
 		e.overhead = h.overhead;
+		e.grace_seconds = h.grace_seconds;
 		by_node_[h.node].insert(h.key.uid);
 	}
 	for (const Released &r : known.released)
@@ -44,6 +46,7 @@ Hold ForeignPods::hold_of(const Entry &e) const
 	h.milli_cpu = e.milli_cpu;
 	h.memory_mb = e.memory_mb;
 	h.overhead = e.overhead;
+	h.grace_seconds = e.grace_seconds;
 	return h;
 }
 
@@ -126,7 +129,6 @@ void ForeignPods::update(Entry &e)
 	if (!ports_.holds.hold_foreign(hold))
 		return;
 	ports_.journal.hold(hold);
-	journal_changed_ = true;
 	if (held)
 		ports_.slurm.wake_scheduler(); // it may be less than before
 	log_pod(verbose, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
@@ -141,7 +143,6 @@ bool ForeignPods::drop_hold(const Entry &e)
 		return false;
 	ports_.holds.release(e.key);
 	ports_.journal.free(e.key);
-	journal_changed_ = true;
 	ports_.slurm.wake_scheduler();
 	return true;
 }
@@ -156,8 +157,7 @@ void ForeignPods::vanish(Entry &e, bool seen)
 		return forget(e.key.uid); // it takes nothing of a shared node
 	use_changed_ |= use_.remove(e.key.uid);
 	e.gone = seen ? Entry::Gone::seen : Entry::Gone::unseen;
-	e.gone_at = ports_.timer.now();
-	e.heartbeat = nodes_.heartbeat(e.node);
+	count_anew(e);
 	gone_.insert(e.key.uid);
 	if (seen)
 		log_pod(error, e.key, 0, "the object of this foreign pod vanished before the kubelet had reported its "
@@ -167,16 +167,26 @@ void ForeignPods::vanish(Entry &e, bool seen)
 			"has reported again", e.node.c_str());
 }
 
-// The kubelet, alive after all that the pod had to end in.
-bool ForeignPods::proved_by_kubelet(Entry &e) const
+void ForeignPods::count_anew(Entry &e)
 {
-	const Millis needed = Millis(e.grace_seconds * 1000) + time_to_clean_up;
+	e.counts_from = ports_.timer.now();
+	e.heartbeat = nodes_.heartbeat(e.node);
+	e.silent = nodes_.kubelet(e.node) != NodeView::Kubelet::ready;
+}
+
+// The kubelet, heard of all the time in which the pod had to end, and once more after that:
+// one that comes back reports at once, before it has ended what is not in the API any more.
+bool ForeignPods::proved_by_kubelet(Entry &e)
+{
+	if (e.silent || nodes_.kubelet(e.node) != NodeView::Kubelet::ready)
+		count_anew(e);
+	const Millis needed = Millis(e.grace_seconds * 1000) + time_to_clean_up + silence_unnoticed;
 	const std::int64_t heartbeat = nodes_.heartbeat(e.node);
-	if (ports_.timer.now() - e.gone_at < needed) {
+	if (ports_.timer.now() - e.counts_from < needed) {
 		e.heartbeat = heartbeat;
 		return false;
 	}
-	return heartbeat != 0 && heartbeat != e.heartbeat && nodes_.kubelet(e.node) == NodeView::Kubelet::ready;
+	return heartbeat != 0 && heartbeat != e.heartbeat;
 }
 
 void ForeignPods::free(Entry &e, const char *why)
@@ -195,7 +205,6 @@ void ForeignPods::forget(const std::string &uid)
 	if (!it->second.declared.empty()) {
 		ports_.holds.forget_release(it->second.key);
 		ports_.journal.free(it->second.key);
-		journal_changed_ = true;
 	}
 	if (auto of = by_node_.find(it->second.node); of != by_node_.end()) {
 		of->second.erase(uid);
@@ -236,6 +245,8 @@ void ForeignPods::nodes_changed()
 {
 	std::vector<std::string> nothing;
 	for (auto &[uid, e] : entries_) {
+		if (e.gone != Entry::Gone::no)
+			count_anew(e); // what its kubelet did before is not known
 		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key))
 			continue;
 		update(e); // also of what vanished before nodes were known
@@ -328,7 +339,6 @@ std::optional<Result<std::string>> ForeignPods::release_by_hand(const std::strin
 	drop_hold(e); // also before nodes are known
 	ports_.holds.remember_release(word);
 	ports_.journal.released(word);
-	journal_changed_ = true;
 	return done;
 }
 

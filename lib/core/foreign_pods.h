@@ -9,8 +9,8 @@
 //   vanished before our eyes    by force: nobody will report. Held until a person says so
 //                               (slurm-k8s release)
 //   vanished while we were not  most likely the kubelet removed it after its end. Free when
-//   looking (or a mirror pod)   the kubelet reports again after the pod's grace: it stops
-//                               what is not in the API any more
+//   looking (or a mirror pod)   the kubelet has been heard of for the pod's grace and some
+//                               more: it stops what is not in the API any more
 //
 // Engine thread only, no I/O but through the ports.
 #ifndef SK8_CORE_FOREIGN_PODS_H
@@ -56,9 +56,7 @@ public:
 	void nodes_changed(); // of any
 
 	bool synced() const { return synced_; }
-	// True once after lines were written to the journal that should be saved soon; and
-	// once after host ports or pod slots of nodes have become others.
-	bool journal_changed() { return std::exchange(journal_changed_, false); }
+	// True once after host ports or pod slots of nodes have become others.
 	bool use_changed() { return std::exchange(use_changed_, false); }
 
 	ForeignNumbers numbers() const;
@@ -77,8 +75,9 @@ private:
 		bool mirror = false, overhead = false;
 		// No object any more, and no proof of its end.
 		enum class Gone { no, unseen, seen } gone = Gone::no;
-		Millis gone_at{0};
-		std::int64_t heartbeat = 0; // of its node's kubelet, as known when it was too early
+		Millis counts_from{0};      // since when its node's kubelet has been heard of without a gap
+		bool silent = false;        // it is not
+		std::int64_t heartbeat = 0; // its last one that came too early
 		std::string declared;       // Released::by; empty: nobody did
 	};
 	using Entries = std::unordered_map<std::string, Entry>; // by uid
@@ -91,7 +90,8 @@ private:
 	bool drop_hold(const Entry &e);
 	void free(Entry &e, const char *why);
 	void forget(const std::string &uid);
-	bool proved_by_kubelet(Entry &e) const;
+	void count_anew(Entry &e);
+	bool proved_by_kubelet(Entry &e);
 	std::string why_held(const Entry &e) const;
 
 	const std::string cluster_;
@@ -101,7 +101,7 @@ private:
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
 	std::unordered_set<std::string> gone_; // uids of entries that are gone
-	bool synced_ = false, journal_changed_ = false, use_changed_ = false;
+	bool synced_ = false, use_changed_ = false;
 };
 
 } // namespace sk8::core

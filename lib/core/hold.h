@@ -27,6 +27,7 @@ struct Hold {
 	bool foreign = false;
 	std::int64_t milli_cpu = 0;
 	bool overhead = false; // ForeignPod::overhead
+	std::int64_t grace_seconds = 30; // of a foreign pod, from its deletion to SIGKILL
 
 	bool operator==(const Hold &) const = default;
 };

@@ -26,7 +26,7 @@ std::string journal_line(const Hold &h)
 	if (h.lost_node)
 		line.set("lost_node", Json::boolean(true));
 	if (h.foreign)
-		line.set("foreign_mcpu", Json::integer(h.milli_cpu));
+		line.set("foreign_mcpu", Json::integer(h.milli_cpu)).set("grace", Json::integer(h.grace_seconds));
 	if (h.overhead)
 		line.set("overhead", Json::boolean(true));
 	return line.dump() + '\n';
@@ -53,9 +53,10 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.node = line["node"].str();
 	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
 	const std::int64_t milli = line["foreign_mcpu"].integer_or(line["foreign_mcpu"].is_null() ? 0 : -1);
+	const std::int64_t grace = line["grace"].integer_or(line["grace"].is_null() ? h.grace_seconds : -1);
 	const Json cores = line["cores"];
 	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 || milli < 0 ||
-	    milli > kube::max_milli_cpu || !cores.is_array() || cores.size() > max_cores)
+	    milli > kube::max_milli_cpu || grace < 0 || grace > kube::max_grace_seconds || !cores.is_array() || cores.size() > max_cores)
 		return std::nullopt;
 	for (std::size_t i = 0; i < cores.size(); i++) {
 		const std::int64_t c = cores.at(i).integer_or(-1);
@@ -70,6 +71,7 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.foreign = line["foreign_mcpu"].is_integer();
 	h.milli_cpu = milli;
 	h.overhead = line["overhead"].boolean_or(false);
+	h.grace_seconds = grace;
 	return h;
 }
 

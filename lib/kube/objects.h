@@ -171,6 +171,7 @@ inline constexpr std::size_t max_containers = 512;
 inline constexpr std::size_t max_conditions = 256;
 inline constexpr std::size_t max_annotation_bytes = 256 * 1024;
 inline constexpr std::int64_t max_milli_cpu = 1'000'000'000; // a million CPUs
+inline constexpr std::int64_t max_grace_seconds = 1'000'000'000; // 30 years: it sums without overflow
 
 } // namespace sk8::kube
 

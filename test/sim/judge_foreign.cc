@@ -48,6 +48,7 @@ void Judge::foreign_event(const ApiEvent &event)
 	if (event.pod->node_name.empty())
 		return; // no foreign pod yet, or, of an older backup, none any more
 	t.gone = event.removed;
+	t.word &= !core::kubelet_reports_over(*event.pod); // the kubelet has said it itself
 	if (!event.removed)
 		return;
 	t.word = t.told = false;

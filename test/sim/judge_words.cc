@@ -100,7 +100,8 @@ void Judge::released_by_people(const std::string &uid, bool force, bool unsaved,
 	t.innocent = false;
 	t.said = true;
 	// Who does not know yet that it has a node cannot remember more than that it has none.
-	t.word = says_otherwise && (!force || remembers(known, uid));
+	const bool knows = !force && !(t.foreign && t.restored); // of a backup it may hear later
+	t.word = says_otherwise && (knows || remembers(known, uid));
 	if (t.word && !remembers(known, uid))
 		violation("I3: " + who + " was released by hand, and that is not remembered");
 	if (!unsaved && (holds(on_disk, uid) != holds(known, uid) || remembers(on_disk, uid) != remembers(known, uid)))

@@ -71,6 +71,9 @@ EXTRA_DIST += \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/finalizer-collision.case \
+	test/sim/regressions/foreign-forced-grace.case \
+	test/sim/regressions/foreign-grace-forgotten.case \
+	test/sim/regressions/foreign-kubelet-back.case \
 	test/sim/regressions/foreign-released-before-nodes.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/hold-after-full-disk.case \
@@ -79,6 +82,7 @@ EXTRA_DIST += \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
 	test/sim/regressions/lost-node-after-crash.case \
+	test/sim/regressions/ledger-of-foreign-pods-alone.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \

@@ -168,7 +168,16 @@ private:
 	void forget()
 	{
 		crash();
-		set(case_.actions.back(), "forget", 1);
+		Action &a = case_.actions.back();
+		set(a, "forget", 1);
+		if (!chance(300))
+			return;
+		// ... and it dies again before it has heard of all that there is
+		const Micros up = a.at + a.number("down") * ms;
+		set(add("crash", up + number(1000, 9000) * ms), "after", 0);
+		Action &slow = add("watch", up);
+		set(slow, "list", number(1000, 10'000));
+		set(slow, "for", 10);
 	}
 	void shutdown() { set(add("shutdown", some_time()), "down", number(10, 8000)); }
 	void reconfigure() { add("reconfigure", some_time()); }
@@ -240,7 +249,7 @@ private:
 	void foreign_pod(const std::string &name)
 	{
 		const Micros at = some_time();
-		create_foreign(name, at, false);
+		const std::string node = create_foreign(name, at, false);
 		auto on_it = [&](const char *verb, Micros when) -> Action & {
 			Action &a = add(verb, when);
 			a.with["pod"] = name;
@@ -250,6 +259,8 @@ private:
 			on_it("gc", at + number(0, 30'000) * ms);
 		if (chance(400))
 			set(on_it("release", some_time()), "for", number(1, 60));
+		if (chance(200))
+			return vanish_unseen(name, node, at + number(3000, 20'000) * ms);
 		if (!chance(500))
 			return;
 		Action &a = on_it("delete", at + number(0, 40'000) * ms);
@@ -259,7 +270,28 @@ private:
 		if (chance(500))
 			create_foreign(name, then + number(0, 3000) * ms, true);
 	}
-	void create_foreign(const std::string &name, Micros at, bool again)
+	// Deleted by force while slurmctld is down, and perhaps its node cut off; jobs that would take all of it.
+	void vanish_unseen(const std::string &name, const std::string &node, Micros at)
+	{
+		Action &down = add("crash", at);
+		set(down, "down", number(2000, 8000));
+		Action &gone = add("delete", at + number(500, 3000) * ms);
+		gone.with["pod"] = name;
+		set(gone, "force", 1);
+		if (chance(500)) {
+			Action &cut = add("netcut", std::max<Micros>(at - number(0, 2000) * ms, 0));
+			cut.with["node"] = node;
+			set(cut, "for", number(20, 120));
+		}
+		for (int n = number(1, 3); n > 0; n--) {
+			Action &all = add("batch", at + number(10, 150) * second);
+			all.with["job"] = "all" + name + std::to_string(n);
+			set(all, "cpu", case_.cores);
+			set(all, "life", number(1, 20));
+		}
+	}
+	// Returns its node.
+	std::string create_foreign(const std::string &name, Micros at, bool again)
 	{
 		static const char *const kinds_of_foreign[] = {"daemon", "named", "pod"};
 		Action &a = add("foreign", at);
@@ -277,9 +309,10 @@ private:
 		if (chance(300))
 			set(a, "pull", number(0, 5000));
 		if (chance(500))
-			set(a, "grace", number(1, 60));
+			set(a, "grace", number(1, 120));
 		if (again)
 			set(a, "again", 30);
+		return a.text("node");
 	}
 
 	Dice dice_;

@@ -57,7 +57,7 @@ void PodWatch::list()
 		watching_ = true;
 		sent_until_.clear();
 		unordered_ = false;
-		const Micros delay = dice_.between(name_ + "/late", 1 * ms, 200 * ms);
+		const Micros delay = list_lateness + dice_.between(name_ + "/late", 1 * ms, 200 * ms);
 		list_arrives_ = time_.now() + delay;
 		// pods and nodes are lists of their own: either may come first
 		later(delay,

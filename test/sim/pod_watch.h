@@ -43,11 +43,12 @@ public:
 
 	// ---- faults ----
 	Micros lateness = 0;    // of events, at most, beside the usual
+	Micros list_lateness = 0; // of lists of pods, beside the usual
 	int twice = 0;          // permille of the events that come again
 	bool reorders = false;  // events of different objects overtake each other
 	void usual()
 	{
-		lateness = twice = 0;
+		lateness = list_lateness = twice = 0;
 		reorders = false;
 	}
 

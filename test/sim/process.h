@@ -118,7 +118,7 @@ private:
 	int timers_ = 0, faults_ = 0, hooks_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
-	bool turn_ends_ = false, wake_is_coming_ = false, save_planned_ = false;
+	bool turn_ends_ = false, wake_is_coming_ = false;
 	std::set<std::string> told_; // uids of foreign pods that the judge is to know of
 	Micros started_at_ = -1;
 };

@@ -259,12 +259,6 @@ void Process::end_of_turn()
 	controller_->end_of_turn();
 	if (out_.disk.full) // the loop waits for a second at most
 		later(second, [this] { turn([] {}); });
-	if (!foreign_->journal_changed() || std::exchange(save_planned_, true))
-		return;
-	later(second, [this] {
-		save_planned_ = false;
-		(void) controller_->save_journal();
-	});
 }
 
 } // namespace sk8::sim

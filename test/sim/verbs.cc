@@ -269,6 +269,7 @@ struct Verbs {
 		if (a.has("break"))
 			watch.interrupt(a.has("lost"));
 		watch.lateness = a.number("late") * ms;
+		watch.list_lateness = a.number("list") * ms;
 		watch.twice = static_cast<int>(a.number("twice"));
 		watch.reorders = a.has("reorders");
 		w.until(a.seconds("for", 10), a, [&watch] { watch.usual(); });

@@ -223,25 +223,86 @@ TEST_CASE("a foreign pod that went while nobody looked is free when its kubelet 
 	CHECK(s.foreign->numbers().unproved == 1);
 	s.kubelet_reports(); // too early
 	CHECK(s.mask());
-	s.timer.advance(Millis(61'000)); // grace 30 s, and 30 s to clean up
+	s.timer.advance(Millis(111'000)); // grace 30 s, 30 s to clean up, 50 s in which nobody may have noticed that it was away
 	s.foreign->node_changed("n1", false); // no news of the kubelet
 	CHECK(s.mask());
 	SECTION("and not if it is not ready")
 	{
 		s.kubelet_reports(false);
+		s.kubelet_reports();
 		CHECK(s.mask());
+		s.timer.advance(Millis(111'000));
 	}
 	SECTION("and not if the node is gone")
 	{
 		s.nodes->remove("n1");
 		s.foreign->node_changed("n1", true);
+		s.kubelet_reports();
 		CHECK(s.mask());
+		s.timer.advance(Millis(111'000));
 	}
 	s.kubelet_reports();
 	CHECK_FALSE(s.mask());
 	CHECK(s.foreign->numbers().held == 0);
 	(void) s.journal.flush();
 	CHECK_FALSE(s.journal.holds("a"));
+}
+
+TEST_CASE("a kubelet that comes back proves nothing before it was there for as long as a pod takes to end")
+{
+	Site s;
+	s.foreign->replaced({s.pod("a", 500, 100)});
+	s.restart();
+	s.foreign->replaced({});
+	s.timer.advance(Millis(100'000));
+	SECTION("when it was seen to be silent")
+	{
+		s.kubelet_reports(false);
+		s.timer.advance(Millis(3'600'000));
+		s.kubelet_reports();
+	}
+	SECTION("when nobody looked at it meanwhile")
+	{
+		s.timer.advance(Millis(3'600'000));
+		s.heartbeat += 10;
+		s.nodes->replace({s.node("n1", "true"), s.node("n2", "true"), s.node("other", "false")});
+		s.foreign->nodes_changed();
+	}
+	s.timer.advance(Millis(109'000));
+	s.kubelet_reports();
+	CHECK(s.mask());
+	s.timer.advance(Millis(2'000));
+	s.kubelet_reports();
+	CHECK_FALSE(s.mask());
+}
+
+TEST_CASE("a kubelet gives its own grace to a foreign pod that is deleted by force")
+{
+	kube::Pod pod;
+	pod.grace_seconds = 600;
+	CHECK(foreign_pod_of(pod)->grace_seconds == 600);
+	pod.meta.deleting = true;
+	CHECK(foreign_pod_of(pod)->grace_seconds == 600);
+	pod.meta.deletion_grace_seconds = 5;
+	CHECK(foreign_pod_of(pod)->grace_seconds == 5);
+	pod.meta.deletion_grace_seconds = std::numeric_limits<std::int64_t>::max();
+	CHECK(foreign_pod_of(pod)->grace_seconds == kube::max_grace_seconds);
+}
+
+TEST_CASE("a foreign pod that went while nobody looked has its own grace, after a restart too")
+{
+	Site s;
+	auto slow = std::make_shared<ForeignPod>(*s.pod("a", 500, 100));
+	slow->grace_seconds = 600;
+	s.foreign->replaced({slow});
+	s.restart();
+	s.foreign->replaced({});
+	s.timer.advance(Millis(679'000));
+	s.kubelet_reports();
+	CHECK(s.mask());
+	s.timer.advance(Millis(2'000));
+	s.kubelet_reports();
+	CHECK_FALSE(s.mask());
 }
 
 TEST_CASE("what the saved ledger says of foreign pods holds until they have been listed")
