@@ -265,6 +265,8 @@ void Judge::removal_told(const std::string &uid)
 void Judge::check()
 {
 	check_words();
+	if (node_state)
+		check_nodes();
 	for (const auto &[r, excluded] : exclusions_) {
 		auto it = slurm_->jobs().find(r.first);
 		if (it != slurm_->jobs().end() && ref(it->second) == r && it->second.pending() &&
@@ -332,6 +334,8 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	}
 	if (masked && excused == 0)
 		return "something is still masked";
+	if (const std::string what = node_state ? unfinished_nodes() : ""; !what.empty())
+		return what;
 	if (entries > api_.pods().size() + excused)
 		return "the engine keeps " + std::to_string(entries) + " pods, there are " + std::to_string(api_.pods().size());
 	return "";

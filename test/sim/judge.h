@@ -50,6 +50,10 @@ public:
 	void priority_by_people(const SlurmJob &job) { priorities_[ref(job)] = job.priority; }
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
+	void node_cordoned_by_people(const std::string &name, bool on);
+	void node_drained_by_people(const std::string &name, const std::string &reason);
+	void node_resumed_by_people(const std::string &name, bool was_ours);
+	bool node_state = false; // is carried from side to side
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
 	void slurm_crashed(const core::Ledger &on_disk, Micros written_by);
@@ -109,6 +113,13 @@ public:
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
 	void foreign_told(const std::string &uid) override;
+	void node_written(const std::string &name) override { nodes_[name].writes++; }
+	void node_changed_by_us(const std::string &name) override
+	{
+		nodes_[name].writes++;
+		nodes_[name].drained_since = true;
+	}
+	void node_event(const kube::NodePtr &node) override;
 	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
@@ -144,6 +155,18 @@ private:
 		Micros known_since = 0;
 		std::set<std::string> finalizers; // of others
 	};
+	struct NodeTruth {
+		bool cordoned = false;              // by people, and it stands
+		std::string drained;                // by people, for this reason
+		std::string uncordoned_despite;     // Slurm's reason, for which we had cordoned it
+		bool drained_since = false;         // by us, since that cordon
+		bool resumed_despite_cordon = false;
+		bool ready = true;
+		int news = 0, writes = 0;           // of the node that others made; of ours
+	};
+	void check_nodes();
+	void nodes_after_crash();
+	std::string unfinished_nodes() const;
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
 	static std::string name_of(const std::string &what, const std::string &name, const std::string &uid);
 	PodTruth *truth_of(const std::string &mark);
@@ -168,6 +191,7 @@ private:
 	std::map<Ref, std::string> exclusions_;
 	std::map<Ref, std::uint32_t> priorities_;
 	std::set<std::string> gone_; // nodes
+	std::map<std::string, NodeTruth> nodes_;
 	int crashes_ = 0;
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;

@@ -26,6 +26,7 @@ static bool remembers(const core::Ledger &ledger, const std::string &uid)
 void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 {
 	foreign_after_crash(on_disk, written_by);
+	nodes_after_crash();
 	crashes_++;
 	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did

@@ -17,7 +17,7 @@ struct KubeRequests::Request {
 	bool write = false, answered = false, hangs = false;
 	int restores = 0; // of etcd, before it was sent
 	Effect effect;
-	Done done;
+	core::KubePort::Done done;
 };
 
 static KubeReply status(int code)
@@ -29,7 +29,7 @@ static KubeReply status(int code)
 	return r;
 }
 
-void KubeRequests::send(const std::string &what, const PodKey &key, bool write, Effect effect, Done done)
+void KubeRequests::send(const std::string &what, const PodKey &key, bool write, Effect effect, KubePort::Done done)
 {
 	auto r = std::make_shared<Request>();
 	r->what = what + " " + key.name;
@@ -133,7 +133,7 @@ void KubeRequests::arrive(const std::shared_ptr<Request> &r)
 
 // ---- the port ----
 
-void KubeRequests::get_pod(const PodKey &key, Done done)
+void KubeRequests::get_pod(const PodKey &key, KubePort::Done done)
 {
 	send("get", key, false,
 	     [this, key] {
@@ -146,7 +146,7 @@ void KubeRequests::get_pod(const PodKey &key, Done done)
 	     std::move(done));
 }
 
-void KubeRequests::set_finalizer(const PodKey &key, bool present, Done done)
+void KubeRequests::set_finalizer(const PodKey &key, bool present, KubePort::Done done)
 {
 	send(present ? "put finalizer on" : "take finalizer off", key, true,
 	     [this, key, present] {
@@ -160,7 +160,7 @@ void KubeRequests::set_finalizer(const PodKey &key, bool present, Done done)
 }
 
 void KubeRequests::bind(const PodKey &key, const std::string &node,
-			const std::map<std::string, std::string> &annotations, Done done)
+			const std::map<std::string, std::string> &annotations, KubePort::Done done)
 {
 	watcher_.binding_by_us(key);
 	send("bind to " + node, key, true,
@@ -172,7 +172,7 @@ void KubeRequests::bind(const PodKey &key, const std::string &node,
 	     });
 }
 
-void KubeRequests::delete_pod(const PodKey &key, std::int64_t grace, Done done)
+void KubeRequests::delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done)
 {
 	send("delete", key, true,
 	     [this, key, grace] {
@@ -183,7 +183,7 @@ void KubeRequests::delete_pod(const PodKey &key, std::int64_t grace, Done done)
 }
 
 void KubeRequests::set_condition(const PodKey &key, const std::string &version, const core::PodCondition &condition,
-				 Done done)
+				 KubePort::Done done)
 {
 	send("condition", key, true,
 	     [this, key, version, condition] {
@@ -193,7 +193,7 @@ void KubeRequests::set_condition(const PodKey &key, const std::string &version, 
 	     std::move(done));
 }
 
-void KubeRequests::create_event(const PodKey &key, const core::PodEvent &event, Done done)
+void KubeRequests::create_event(const PodKey &key, const core::PodEvent &event, KubePort::Done done)
 {
 	send("event " + event.reason, key, true, [] { return status(201); }, std::move(done));
 }

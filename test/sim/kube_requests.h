@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lib/core/kube_port.h"
+#include "lib/core/node_kube_port.h"
 #include "test/sim/dice.h"
 #include "test/sim/model_api.h"
 
@@ -29,9 +30,11 @@ public:
 	virtual void removal_told(const std::string &uid) = 0;
 	// It knows of this foreign pod, and where nodes stand on both sides.
 	virtual void foreign_told(const std::string &uid) = 0;
+	// It wrote to this Node object.
+	virtual void node_written(const std::string &name) = 0;
 };
 
-class KubeRequests final : public core::KubePort {
+class KubeRequests final : public core::KubePort, public core::NodeKubePort {
 public:
 	KubeRequests(Schedule &time, Dice &dice, Story &story, ModelApi &api, RequestWatcher &watcher,
 		     std::function<void(std::function<void()>)> turn)
@@ -46,21 +49,28 @@ public:
 	int faults = 0;               // permille of the requests that go wrong
 	bool strips_finalizers = false; // mutant: all of them, others' too
 
-	void get_pod(const core::PodKey &key, Done done) override;
-	void set_finalizer(const core::PodKey &key, bool present, Done done) override;
+	void get_pod(const core::PodKey &key, KubePort::Done done) override;
+	void set_finalizer(const core::PodKey &key, bool present, KubePort::Done done) override;
 	void bind(const core::PodKey &key, const std::string &node,
-		  const std::map<std::string, std::string> &annotations, Done done) override;
-	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, Done done) override;
+		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
+	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override;
 	void set_condition(const core::PodKey &key, const std::string &resource_version,
-			   const core::PodCondition &condition, Done done) override;
-	void create_event(const core::PodKey &key, const core::PodEvent &event, Done done) override;
+			   const core::PodCondition &condition, KubePort::Done done) override;
+	void create_event(const core::PodKey &key, const core::PodEvent &event, KubePort::Done done) override;
 	void get_volumes(const core::PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
 
+	void patch_node(const kube::Meta &node, const core::NodePatch &patch, NodeKubePort::Done done) override;
+	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override;
+	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
+				std::optional<std::int64_t> transition, NodeKubePort::Done done) override;
+
 private:
+	void send_node(const std::string &what, const kube::Meta &meta, std::function<void(kube::Node &)> edit,
+		       NodeKubePort::Done done);
 	using Effect = std::function<core::KubeReply()>;
 	struct Request;
-	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, Done done);
+	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, KubePort::Done done);
 	void arrive(const std::shared_ptr<Request> &r);
 	bool goes_wrong(const std::shared_ptr<Request> &r);
 	void give_up_later(const std::shared_ptr<Request> &r);

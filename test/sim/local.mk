@@ -16,6 +16,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.h \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_words.cc \
+	test/sim/judge_nodes.cc \
 	test/sim/kube_requests.cc \
 	test/sim/kube_requests.h \
 	test/sim/make_case.cc \
@@ -29,6 +30,9 @@ test_sim_sim_SOURCES = \
 	test/sim/model_slurm.h \
 	test/sim/mutants.cc \
 	test/sim/mutants.h \
+	test/sim/mutants_seen.cc \
+	test/sim/node_requests.cc \
+	test/sim/nodes.cc \
 	test/sim/pod_watch.cc \
 	test/sim/pod_watch.h \
 	test/sim/process.cc \
@@ -40,6 +44,7 @@ test_sim_sim_SOURCES = \
 	test/sim/shrink.h \
 	test/sim/sim.cc \
 	test/sim/slurm_job.h \
+	test/sim/slurm_nodes.cc \
 	test/sim/slurm_ops.cc \
 	test/sim/story.h \
 	test/sim/trace.cc \

@@ -34,6 +34,8 @@ public:
 					(this->*kind.make)();
 		if (chance(500))
 			foreign_pods();
+		if (chance(400))
+			node_states();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);
@@ -233,6 +235,25 @@ private:
 			add("nodegone", some_time()).with["node"] = "n" + std::to_string(case_.nodes);
 	}
 
+	// Both administrators, in any order, in bursts.
+	void node_states()
+	{
+		case_.node_state = true;
+		for (int burst = number(1, 4); burst > 0; burst--) {
+			const std::string node = some_node();
+			Micros at = some_time();
+			for (int n = number(1, 5); n > 0; n--) {
+				const char *const verbs[] = {"cordon", "cordon", "drain", "undrain"};
+				Action &a = add(verbs[number(0, 3)], at);
+				a.with["node"] = node;
+				if (a.verb == "cordon")
+					set(a, "on", number(0, 1));
+				if (a.verb == "drain" && chance(500))
+					a.with["reason"] = "fan";
+				at += chance(500) ? number(0, 500) * ms : number(0, 15'000) * ms;
+			}
+		}
+	}
 	void foreign_pods()
 	{
 		if (chance(400)) {

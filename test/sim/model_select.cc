@@ -81,7 +81,7 @@ std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const s
 						    const std::vector<const SlurmJob *> &without) const
 {
 	const SelectNode &n = nodes.at(node);
-	if (!n.usable || n.completing || in_list(job.excluded, node) || (!job.required.empty() && job.required != node))
+	if (!n.usable || n.drain || n.completing || in_list(job.excluded, node) || (!job.required.empty() && job.required != node))
 		return std::nullopt;
 	std::vector<bool> busy = n.used;
 	std::uint64_t counted = n.memory;

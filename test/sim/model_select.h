@@ -20,6 +20,10 @@ struct SelectNode {
 	std::vector<bool> used;   // by running jobs
 	std::uint64_t memory = 0; // MB, the same
 	bool usable = true;       // it has registered and is not down
+	bool down = false;
+	bool drain = false;
+	std::string reason;       // of the drain
+	std::uint32_t reason_uid = SK8_NO_UID;
 	int completing = 0;       // ended jobs whose processes are still there
 };
 

@@ -39,7 +39,7 @@ void ModelSlurm::updated()
 void ModelSlurm::save()
 {
 	save_planned_ = false;
-	saved_ = {jobs_, next_};
+	saved_ = {jobs_, next_, select_.nodes};
 }
 
 void ModelSlurm::boot(SlurmHooks &hooks)
@@ -60,8 +60,13 @@ void ModelSlurm::load()
 	jobs_ = saved_.jobs;
 	next_ = saved_.next;
 	select_.clear();
-	for (auto &[name, n] : select_.nodes)
+	for (auto &[name, n] : select_.nodes) {
 		n.usable = false; // until it registers
+		const SelectNode &was = saved_.nodes[name];
+		n.drain = was.drain;
+		n.reason = was.reason;
+		n.reason_uid = was.reason_uid;
+	}
 	for (auto &p : processes_) {
 		const SlurmJob *job = find(p.job_id);
 		p.forgotten = !job || job->pending() || job->submit_time != p.submit_time;
@@ -90,6 +95,7 @@ void ModelSlurm::registered()
 		if (dead_[name])
 			fail_jobs_on(name);
 		n.usable = !dead_[name];
+		n.down = dead_[name];
 	}
 	std::vector<std::uint32_t> over;
 	for (const auto &[id, job] : jobs_)
@@ -99,6 +105,8 @@ void ModelSlurm::registered()
 			over.push_back(id);
 	for (auto id : over)
 		finish(jobs_.at(id), SK8_JOB_COMPLETED, 0, SK8_NO_UID);
+	nodes_stamp_ = wall();
+	watcher_.slurm_changed();
 	kick();
 }
 
@@ -316,48 +324,6 @@ void ModelSlurm::plan_purge(const SlurmJob &job)
 			return;
 		jobs_.erase(id);
 		changed();
-	});
-}
-
-// ---- nodes ----
-
-void ModelSlurm::fail_jobs_on(const std::string &node)
-{
-	std::vector<std::uint32_t> ids;
-	for (const auto &[id, job] : jobs_)
-		if (job.running() && job.node == node)
-			ids.push_back(id);
-	for (auto id : ids)
-		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
-}
-
-void ModelSlurm::node_dies(const std::string &node)
-{
-	dead_[node] = true;
-	std::erase_if(processes_, [&](const BatchProcess &p) { return p.node == node; });
-	// SlurmdTimeout
-	later(dice_.between("slurm/timeout", 5 * second, 30 * second), [this, node] {
-		if (!dead_[node])
-			return;
-		select_.nodes.at(node).usable = false;
-		nodes_stamp_ = wall();
-		fail_jobs_on(node);
-	});
-}
-
-void ModelSlurm::node_returns(const std::string &node)
-{
-	dead_[node] = false;
-	if (!up())
-		return;
-	select_.nodes.at(node).usable = false;
-	fail_jobs_on(node); // "unexpectedly rebooted"
-	later(dice_.between("slurm/return", 200 * ms, 3 * second), [this, node] {
-		if (dead_[node])
-			return;
-		select_.nodes.at(node).usable = true;
-		nodes_stamp_ = wall();
-		kick();
 	});
 }
 

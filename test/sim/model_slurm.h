@@ -21,6 +21,8 @@ namespace sk8::sim {
 
 inline constexpr std::int64_t slurm_epoch = 1'000'000; // wall seconds at the virtual time 0
 
+inline constexpr std::uint32_t model_slurm_uid = 64030; // SlurmUser
+
 // Our plugins, as slurmctld calls them.
 class SlurmHooks {
 public:
@@ -44,6 +46,7 @@ public:
 	// It goes where its pod is, whatever it was to exclude.
 	virtual void pinned_by_us(const SlurmJob &job) = 0;
 	virtual void started_without_being_woken(const SlurmJob &job) = 0;
+	virtual void node_changed_by_us(const std::string &) {}
 };
 
 // What a batch job runs on its node.
@@ -89,6 +92,9 @@ public:
 	// ---- nodes ----
 	void node_dies(const std::string &node);
 	void node_returns(const std::string &node);
+	void drain(const std::string &node, const std::string &reason, std::uint32_t by); // scontrol update, by root
+	void resume(const std::string &node);
+	bool trusts_callers = false; // mutant: changes nodes that are not as expected
 	int busy = 0; // permille of our submits that it does not take now,
 	int tries_at_once = 500; // and of those that it tries to start before it answers
 
@@ -106,6 +112,9 @@ private:
 	bool start_there(SlurmJob &job, const char *node, sk8_outcome &out);
 	void end(const sk8_end &e, sk8_outcome &out);
 	void exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes, sk8_outcome &out);
+	sk8_node view(const std::string &name, const SelectNode &n) const;
+	void change_node(const sk8_node_change &c, sk8_outcome &out);
+	void set_drain(const std::string &node, bool on, const std::string &reason, std::uint32_t by);
 	SlurmJob *find(std::uint32_t id);
 	SlurmJob *find(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
 	SlurmJob *find_pending(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
@@ -136,6 +145,7 @@ private:
 	struct State {
 		std::map<std::uint32_t, SlurmJob> jobs;
 		std::uint32_t next = 1;
+		std::map<std::string, SelectNode> nodes; // of which only the drain counts
 	};
 	std::map<std::uint32_t, SlurmJob> jobs_;
 	std::uint32_t next_ = 1;

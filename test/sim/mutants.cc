@@ -48,6 +48,10 @@ const std::vector<MutantInfo> &mutants()
 		{foreign_not_restored, "foreign-not-restored", "foreign pods of the saved ledger are forgotten at start"},
 		{foreign_not_saved, "foreign-not-saved", "foreign pods do not come into the saved ledger"},
 		{foreign_not_waited_for, "foreign-not-waited-for", "without a ledger nodes take jobs before foreign pods are known"},
+		{cordon_taken_for_ours, "cordon-taken-for-ours", "who cordoned a node is not asked"},
+		{uncordon_not_noticed, "uncordon-not-noticed", "that somebody uncordoned what we had cordoned is not noticed"},
+		{node_not_resumed, "node-not-resumed", "nodes that we drained stay drained"},
+		{node_taken_by_force, "node-taken-by-force", "nodes are drained and resumed as they are by then"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -292,91 +296,6 @@ std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJo
 	if (m != Mutant::hold_not_flushed)
 		return inner;
 	return std::make_unique<MutantJournal>(std::move(inner));
-}
-
-// ---- what the engine and Slurm see ----
-
-kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
-{
-	if (m != Mutant::deletion_is_proof || !pod->meta.deleting || pod->started_at == 0)
-		return pod;
-	auto copy = std::make_shared<kube::Pod>(*pod);
-	copy->phase = "Failed";
-	for (auto &c : copy->containers)
-		c.state = kube::ContainerStatus::State::terminated;
-	return copy;
-}
-
-core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
-{
-	auto out = std::make_shared<core::ForeignPod>(*pod);
-	switch (m) {
-	case Mutant::foreign_rounded_down:
-		out->milli_cpu -= out->milli_cpu % 1000;
-		break;
-	case Mutant::foreign_memory_not_masked:
-		out->memory_bytes = 0;
-		break;
-	case Mutant::foreign_end_ignored:
-		out->over = false;
-		break;
-	case Mutant::foreign_phase_believed:
-		out->over = pod->phase == "Succeeded" || pod->phase == "Failed";
-		break;
-	case Mutant::foreign_deletion_is_proof:
-		out->over |= pod->meta.deleting;
-		break;
-	default:
-		return pod;
-	}
-	return out;
-}
-
-core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last)
-{
-	if (m != Mutant::foreign_removal_is_proof)
-		return mutate_foreign(m, std::move(last));
-	auto out = std::make_shared<core::ForeignPod>(*last);
-	out->over = true;
-	return out;
-}
-
-static void spoil(Mutant m, core::NodeMask &mask)
-{
-	switch (m) {
-	case Mutant::mask_without_memory:
-		mask.memory_mb = 0;
-		break;
-	case Mutant::adoption_masks_nothing:
-		mask.more_cores = 0;
-		break;
-	case Mutant::foreign_not_masked:
-		mask.milli_cpu = 0;
-		break;
-	case Mutant::overhead_not_masked:
-		mask.overhead_milli_cpu = 0;
-		mask.overhead_mb = 0;
-		break;
-	case Mutant::overhead_set_aside_twice:
-		mask.allocatable.milli_cpu *= 2;
-		mask.allocatable.memory_mb *= 2;
-		break;
-	default:
-		break;
-	}
-}
-
-std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks)
-{
-	if (!masks || m == Mutant::none)
-		return masks;
-	auto copy = std::make_shared<core::MaskSnapshot>(*masks);
-	for (auto &known : copy->masks) {
-		core::NodeMask mask = *known;
-		spoil(m, mask);
-		known = std::make_shared<core::NodeMask>(std::move(mask));
-	}
-	return copy;
 }
 
 } // namespace sk8::sim

@@ -58,6 +58,10 @@ enum class Mutant {
 	foreign_not_restored,
 	foreign_not_saved,
 	foreign_not_waited_for,
+	cordon_taken_for_ours,
+	uncordon_not_noticed,
+	node_not_resumed,
+	node_taken_by_force,
 };
 
 struct MutantInfo {
@@ -72,6 +76,7 @@ std::unique_ptr<core::KubePort> mutate(Mutant m, core::KubePort &inner, ModelApi
 std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner);
 std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner);
 kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
+kube::NodePtr mutate_node(Mutant m, kube::NodePtr node);
 core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
 core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);

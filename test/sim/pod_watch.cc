@@ -91,6 +91,8 @@ void PodWatch::interrupt(bool lost)
 	tell(story_, name_, ": interrupted", lost ? ", 410" : "");
 	connection_++;
 	watching_ = false;
+	if (calls_.lost)
+		calls_.lost();
 	if (lost || unordered_ || !listed())
 		version_ = -1;
 	later(dice_.between(name_ + "/again", 100 * ms, 3 * second), [this] { resume(); });

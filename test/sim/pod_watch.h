@@ -24,6 +24,7 @@ public:
 		std::function<void(const kube::PodPtr &)> changed, removed;
 		std::function<void(const std::vector<kube::NodePtr> &)> nodes_replaced; // null: nodes are not wanted
 		std::function<void(const kube::NodePtr &)> node_changed;
+		std::function<void()> lost; // there is no news any more
 		std::function<void()> back; // after an interruption, before what was missed
 	};
 

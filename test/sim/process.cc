@@ -62,6 +62,7 @@ void Process::die()
 		requests_->die();
 	if (worker_)
 		worker_->detach(settings_.name);
+	nodes_.reset();
 	foreign_.reset();
 	controller_.reset();
 	journal_.reset();
@@ -242,6 +243,8 @@ void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 {
 	if (controller_->slurm_nodes(nodes))
 		foreign_->nodes_changed();
+	if (nodes_)
+		nodes_->slurm_nodes(nodes);
 }
 
 void Process::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)

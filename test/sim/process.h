@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lib/core/foreign_pods.h"
+#include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/slurm_worker.h"
 #include "test/sim/journal.h"
@@ -30,6 +31,7 @@ struct Outside { // of a process; outlives it
 	Disk &disk;
 	RequestWatcher &requests;
 	Mutant mutant;
+	bool node_state; // is carried from side to side
 };
 
 class Process final : public SlurmHooks, public core::TimerPort, public Clock, public core::SlurmListener,
@@ -74,6 +76,7 @@ private:
 	// Counts effects on the outside; false: dead by now, nothing happens.
 	bool effect(const char *what);
 	void start_engine();
+	void start_nodes();
 	void watch_pods();
 	void watch_foreign_pods();
 	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
@@ -102,6 +105,7 @@ private:
 
 	class SlurmGate;
 	class KubeGate;
+	class NodeGate;
 
 	Outside out_;
 	core::HoldTable holds_;
@@ -113,6 +117,9 @@ private:
 	std::unique_ptr<core::HoldJournal> journal_;
 	std::unique_ptr<core::PodsController> controller_;
 	std::unique_ptr<core::ForeignPods> foreign_;
+	std::unique_ptr<core::SlurmNodePort> node_port_;
+	std::shared_ptr<NodeGate> node_gate_;
+	std::unique_ptr<core::NodesController> nodes_; // null: node state is not played
 	bool alive_ = true, dying_ = false, in_charge_ = false;
 	int effects_left_ = -1;
 	int timers_ = 0, faults_ = 0, hooks_ = 0;

@@ -101,6 +101,54 @@ private:
 	core::SlurmPort &inner_;
 };
 
+// To nodes: only these writes; the same effects.
+class Process::NodeGate final : public core::NodeKubePort, public core::SlurmNodePort {
+public:
+	NodeGate(Process &p, core::NodeKubePort &kube, core::SlurmNodePort &slurm) : p_(p), kube_(kube), slurm_(slurm) {}
+
+	void patch_node(const kube::Meta &node, const core::NodePatch &patch, core::NodeKubePort::Done done) override
+	{
+		if (p_.effect("patch node"))
+			kube_.patch_node(node, patch, std::move(done));
+	}
+	void set_our_taint(const kube::Node &node, bool on, core::NodeKubePort::Done done) override
+	{
+		if (p_.effect("taint"))
+			kube_.set_our_taint(node, on, std::move(done));
+	}
+	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
+				std::optional<std::int64_t> transition, core::NodeKubePort::Done done) override
+	{
+		if (p_.effect("node's condition"))
+			kube_.set_node_condition(node, condition, transition, std::move(done));
+	}
+	void change_node(core::NodeChange change, core::SlurmNodePort::Done done) override
+	{
+		if (!p_.effect("change node"))
+			return;
+		if (p_.out_.mutant == Mutant::node_not_resumed && change.action == SK8_NODE_RESUME)
+			return;
+		slurm_.change_node(std::move(change), std::move(done));
+		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
+	}
+
+private:
+	Process &p_;
+	core::NodeKubePort &kube_;
+	core::SlurmNodePort &slurm_;
+};
+
+void Process::start_nodes()
+{
+	if (!out_.node_state)
+		return;
+	node_port_ = worker_->node_port(settings_.name);
+	node_gate_ = std::make_shared<NodeGate>(*this, *requests_, *node_port_);
+	nodes_ = std::make_unique<core::NodesController>(
+		settings_, core::NodesPorts{*node_gate_, *node_gate_, *this,
+					    [](std::uint32_t uid) { return "user " + std::to_string(uid); }, model_slurm_uid});
+}
+
 void Process::start_engine()
 {
 	requests_ = std::make_unique<KubeRequests>(out_.time, out_.dice, out_.story, out_.api, out_.requests,
@@ -123,6 +171,7 @@ void Process::start_engine()
 					   }});
 	foreign_ = std::make_unique<core::ForeignPods>(settings_.name, core::ForeignPorts{*slurm_, *this, holds_, *journal_},
 						       controller_->nodes(), controller_->use());
+	start_nodes();
 	controller_->expect_foreign(out_.mutant == Mutant::foreign_not_waited_for);
 	worker_->attach(settings_.name, shared_from_this());
 	plan_round(0);
@@ -138,8 +187,21 @@ void Process::watch_pods()
 			seen.push_back(mutate(m, p));
 		return seen;
 	};
+	auto node_seen = [m = out_.mutant](const kube::NodePtr &node) { return mutate_node(m, node); };
 	PodWatch::Calls calls;
-	calls.back = [this] { turn([&] { controller_->hurry(); }); };
+	calls.lost = [this] {
+		turn([&] {
+			if (nodes_)
+				nodes_->lost();
+		});
+	};
+	calls.back = [this] {
+		turn([&] {
+			controller_->hurry();
+			if (nodes_)
+				nodes_->back();
+		});
+	};
 	calls.replaced = [this, as_seen, back = calls.back, first = true](const auto &pods) mutable {
 		back();
 		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
@@ -153,16 +215,23 @@ void Process::watch_pods()
 			out_.requests.removal_told(pod->meta.uid);
 		});
 	};
-	calls.nodes_replaced = [this](const auto &nodes) {
+	calls.nodes_replaced = [this, node_seen](const auto &nodes) {
+		std::vector<kube::NodePtr> seen;
+		for (const auto &node : nodes)
+			seen.push_back(node_seen(node));
 		turn([&] {
 			controller_->nodes_replaced(nodes);
 			foreign_->nodes_changed();
+			if (nodes_)
+				nodes_->nodes_replaced(seen);
 		});
 	};
-	calls.node_changed = [this](const auto &node) {
+	calls.node_changed = [this, node_seen](const auto &node) {
 		turn([&] {
 			const bool placing = controller_->node_changed(node);
 			foreign_->node_changed(node->meta.name, placing);
+			if (nodes_)
+				nodes_->node_changed(node_seen(node));
 		});
 	};
 	out_.watch.start(std::move(calls));

@@ -20,6 +20,9 @@ void World::people_go()
 			people("delete", {{"pod", name}});
 	for (const auto &[name, node] : std::map(api_.nodes()))
 		people("cordon", {{"node", name}, {"on", "0"}});
+	for (const auto &[name, node] : slurm_.select().nodes)
+		if (node.drain && node.reason_uid == 0)
+			people("undrain", {{"node", name}});
 	for (const auto &[id, job] : std::map(slurm_.jobs())) {
 		if (job.pending() && job.priority == 0)
 			people("priority", {{"job", job.name}, {"to", "1000"}});

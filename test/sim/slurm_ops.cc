@@ -199,18 +199,17 @@ const sk8_slurm_ops Ops::table = {
 	},
 	.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
 		for (const auto &[name, n] : the->select_.nodes) {
-			const auto cores = static_cast<std::uint32_t>(the->select_.cores);
-			sk8_node node{};
-			node.name = name.c_str();
-			node.cpus = node.cores = cores;
-			node.threads_per_core = 1;
-			node.memory_mb = the->select_.memory;
-			node.usable = n.usable;
-			node.reason = "";
-			node.reason_uid = SK8_NO_UID;
+			const sk8_node node = the->view(name, n);
 			f(arg, &node);
 		}
 	},
+	.find_node = [](const char *name, sk8_node *node) {
+		auto it = the->select_.nodes.find(name);
+		if (it != the->select_.nodes.end())
+			*node = the->view(it->first, it->second);
+		return it != the->select_.nodes.end();
+	},
+	.change_node = [](const sk8_node_change *c, sk8_outcome *out) { the->change_node(*c, *out); },
 };
 
 const sk8_slurm_ops &ModelSlurm::ops()

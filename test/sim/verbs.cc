@@ -106,15 +106,7 @@ struct Verbs {
 		});
 		w.api_.remove(pod->meta.name, pod->meta.uid, -1);
 	}
-	static void cordon(World &w, const Action &a)
-	{
-		auto it = w.api_.nodes().find(a.text("node"));
-		if (it == w.api_.nodes().end())
-			return;
-		kube::Node node = *it->second;
-		node.unschedulable = a.number("on", 1) != 0;
-		w.api_.set_node(std::move(node));
-	}
+	static void cordon(World &w, const Action &a) { w.cordon(a.text("node"), a.number("on", 1) != 0); }
 
 	// ---- Slurm's users and administrators ----
 
@@ -164,6 +156,8 @@ struct Verbs {
 		w.judge_.excluded_by_people(*job);
 		w.slurm_.updated();
 	}
+	static void drain(World &w, const Action &a) { w.drain(a.text("node"), a.has("reason") ? a.text("reason") : "disk"); }
+	static void undrain(World &w, const Action &a) { w.resume(a.text("node")); }
 	static void reconfigure(World &w, const Action &) { w.slurm_.reconfigure(); }
 
 	// for=N: looks so long, once a second, until it is true and taken; then=N: slurmctld
@@ -323,6 +317,8 @@ const Verbs::Row Verbs::table[] = {
 	{"finalizer", finalizer},
 	{"gc", gc},
 	{"cordon", cordon},
+	{"drain", drain},
+	{"undrain", undrain},
 	{"batch", batch},
 	{"cancel", end},
 	{"timeout", end},

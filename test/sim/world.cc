@@ -38,6 +38,8 @@ World::World(const Case &c, bool story, bool print)
 	api_.listen(&kubelet_);
 	api_.listen(&watch_);
 	api_.listen(&foreign_watch_);
+	judge_.node_state = c.node_state;
+	slurm_.trusts_callers = *mutant_named(c.mutant) == Mutant::node_taken_by_force;
 	faults_ = c.faults;
 	if (faults_)
 		judge_.trouble();
@@ -56,7 +58,7 @@ World::World(const Case &c, bool story, bool print)
 void World::boot()
 {
 	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, foreign_watch_, slurm_, disk_,
-						     judge_, *mutant_named(case_.mutant)});
+						     judge_, *mutant_named(case_.mutant), case_.node_state});
 	process_->lock_delay = locks_;
 	process_->set_faults(faults_);
 	slurm_.boot(*process_);

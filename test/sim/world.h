@@ -46,6 +46,9 @@ private:
 	void schedule_foreign(const Action &a, const std::string &uid);
 	bool fits_by_the_book(const kube::Pod &pod, const std::string &node) const;
 	void break_watches(); // both at once: nothing of the API server is heard
+	void cordon(const std::string &node, bool on); // nodes.cc
+	void drain(const std::string &node, const std::string &reason);
+	void resume(const std::string &node);
 	PodWatch &watch_of(const Action &a) { return a.text("of") == "foreign" ? foreign_watch_ : watch_; }
 	// What people do, not written into a case.
 	void people(const char *verb, std::map<std::string, std::string> with);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the judge knows of the state of nodes, which has two administrators:
+//
+//   * A cordon that somebody put on stays until somebody takes it off; so does a drain in
+//     Slurm, with its reason and its user.
+//   * Who takes off the cordon that we put on for Slurm's drain has decided: it does not
+//     come back while Slurm has the same reason. Who resumes in Slurm what we drained for a
+//     cordon has decided: it is not drained again while that cordon stands. What was decided
+//     while the engine was not there, or in the seconds before it was killed, it cannot know.
+//   * Both sides come to rest: what we write is not much more than what happened.
+//   * When both administrators have taken back what they did, nothing of ours is left.
+#include "lib/core/names.h"
+#include "lib/core/node_state.h"
+#include "test/sim/judge.h"
+
+namespace sk8::sim {
+
+static bool ours(const SelectNode &n)
+{
+	return n.drain && n.reason_uid == model_slurm_uid && n.reason.starts_with(core::names::slurm_mark);
+}
+
+void Judge::node_cordoned_by_people(const std::string &name, bool on)
+{
+	NodeTruth &t = nodes_[name];
+	const kube::Node &node = *api_.nodes().at(name);
+	t.news++;
+	if (node.unschedulable == on)
+		return; // kubectl does nothing then
+	const bool was_ours = core::annotation(node, core::names::drain_owner) == core::names::drain_owner_slurm;
+	t.drained_since = false;
+	t.cordoned = on && !was_ours; // with our mark still on it, it looks as if it had never been taken off
+	t.resumed_despite_cordon = false;
+	t.uncordoned_despite.clear();
+	const SelectNode &n = slurm_->select().nodes.at(name);
+	if (!on && was_ours && n.drain && !ours(n) && core::annotation(node, core::names::drain_reason) == n.reason)
+		t.uncordoned_despite = n.reason;
+}
+
+void Judge::node_drained_by_people(const std::string &name, const std::string &reason)
+{
+	NodeTruth &t = nodes_[name];
+	t.news++;
+	t.drained = reason;
+	t.resumed_despite_cordon = false;
+	if (t.uncordoned_despite != reason || !slurm_->select().nodes.at(name).drain)
+		t.uncordoned_despite.clear(); // it is another one
+}
+
+void Judge::node_resumed_by_people(const std::string &name, bool was_ours)
+{
+	NodeTruth &t = nodes_[name];
+	t.news++;
+	t.drained.clear();
+	t.uncordoned_despite.clear();
+	t.resumed_despite_cordon = was_ours && t.cordoned && t.drained_since;
+}
+
+void Judge::node_event(const kube::NodePtr &node)
+{
+	NodeTruth &t = nodes_[node->meta.name];
+	t.news += t.ready != node->ready;
+	t.ready = node->ready;
+}
+
+void Judge::nodes_after_crash()
+{
+	for (auto &[name, t] : nodes_) {
+		t.news++;
+		t.drained.clear(); // Slurm saves its nodes late
+		t.uncordoned_despite.clear();
+		t.resumed_despite_cordon = false;
+	}
+}
+
+void Judge::check_nodes()
+{
+	static constexpr int some = 30, each = 10; // writes for all that has happened to a node, and for each news
+	for (const auto &[name, t] : nodes_) {
+		const kube::Node &node = *api_.nodes().at(name);
+		const SelectNode &n = slurm_->select().nodes.at(name);
+		if (t.cordoned && !node.unschedulable)
+			violation("I5: somebody cordoned node " + name + ", and it is uncordoned by us");
+		if (!t.uncordoned_despite.empty() && n.reason == t.uncordoned_despite && node.unschedulable)
+			violation("I5: somebody uncordoned node " + name + " although Slurm drains it for \"" + n.reason +
+				  "\", and it is cordoned again");
+		if (!t.drained.empty() && slurm_->up() && !(n.drain && n.reason == t.drained && n.reason_uid == 0))
+			violation("I5: somebody drained node " + name + " for \"" + t.drained + "\", now it " +
+				  (n.drain ? "has the reason \"" + n.reason + "\"" : "is resumed"));
+		if (t.resumed_despite_cordon && ours(n) && core::cause_word(n.reason) == "cordoned")
+			violation("I5: somebody resumed node " + name + " although it is cordoned, and it is drained again");
+		if (t.writes > some + each * t.news)
+			violation("I3: node " + name + " does not come to rest: " + std::to_string(t.writes) +
+				  " writes of ours for " + std::to_string(t.news) + " news");
+	}
+}
+
+std::string Judge::unfinished_nodes() const
+{
+	for (const auto &[name, n] : slurm_->select().nodes) {
+		if (gone_.contains(name))
+			continue;
+		const kube::Node &node = *api_.nodes().at(name);
+		const auto *drained = core::find_condition(node, core::names::drained_condition);
+		if (n.drain)
+			return "node " + name + " is drained: " + n.reason;
+		if (node.unschedulable)
+			return "node " + name + " is cordoned";
+		if (!core::annotation(node, core::names::drain_owner).empty())
+			return "node " + name + " still has our annotation";
+		if (!core::annotation(node, core::names::resumed_in_slurm).empty())
+			return "node " + name + " still remembers that somebody resumed it";
+		if (drained && drained->status != "False")
+			return "the condition of node " + name + " still says that it is drained";
+	}
+	return "";
+}
+
+} // namespace sk8::sim

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Mistakes about what the engine sees of Kubernetes, and Slurm of masks.
+#include "test/sim/mutants.h"
+
+#include "lib/core/names.h"
+
+namespace sk8::sim {
+
+kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
+{
+	if (m != Mutant::deletion_is_proof || !pod->meta.deleting || pod->started_at == 0)
+		return pod;
+	auto copy = std::make_shared<kube::Pod>(*pod);
+	copy->phase = "Failed";
+	for (auto &c : copy->containers)
+		c.state = kube::ContainerStatus::State::terminated;
+	return copy;
+}
+
+kube::NodePtr mutate_node(Mutant m, kube::NodePtr node)
+{
+	const bool claims = m == Mutant::cordon_taken_for_ours && node->unschedulable;
+	const bool forgets = m == Mutant::uncordon_not_noticed && !node->unschedulable;
+	if (!claims && !forgets)
+		return node;
+	auto out = std::make_shared<kube::Node>(*node);
+	if (claims)
+		out->meta.annotations[std::string(core::names::drain_owner)] = core::names::drain_owner_slurm;
+	else
+		for (auto name : {core::names::drain_owner, core::names::drain_reason})
+			out->meta.annotations.erase(std::string(name));
+	return out;
+}
+
+core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
+{
+	auto out = std::make_shared<core::ForeignPod>(*pod);
+	switch (m) {
+	case Mutant::foreign_rounded_down:
+		out->milli_cpu -= out->milli_cpu % 1000;
+		break;
+	case Mutant::foreign_memory_not_masked:
+		out->memory_bytes = 0;
+		break;
+	case Mutant::foreign_end_ignored:
+		out->over = false;
+		break;
+	case Mutant::foreign_phase_believed:
+		out->over = pod->phase == "Succeeded" || pod->phase == "Failed";
+		break;
+	case Mutant::foreign_deletion_is_proof:
+		out->over |= pod->meta.deleting;
+		break;
+	default:
+		return pod;
+	}
+	return out;
+}
+
+core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last)
+{
+	if (m != Mutant::foreign_removal_is_proof)
+		return mutate_foreign(m, std::move(last));
+	auto out = std::make_shared<core::ForeignPod>(*last);
+	out->over = true;
+	return out;
+}
+
+static void spoil(Mutant m, core::NodeMask &mask)
+{
+	switch (m) {
+	case Mutant::mask_without_memory:
+		mask.memory_mb = 0;
+		break;
+	case Mutant::adoption_masks_nothing:
+		mask.more_cores = 0;
+		break;
+	case Mutant::foreign_not_masked:
+		mask.milli_cpu = 0;
+		break;
+	case Mutant::overhead_not_masked:
+		mask.overhead_milli_cpu = 0;
+		mask.overhead_mb = 0;
+		break;
+	case Mutant::overhead_set_aside_twice:
+		mask.allocatable.milli_cpu *= 2;
+		mask.allocatable.memory_mb *= 2;
+		break;
+	default:
+		break;
+	}
+}
+
+std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks)
+{
+	if (!masks || m == Mutant::none)
+		return masks;
+	auto copy = std::make_shared<core::MaskSnapshot>(*masks);
+	for (auto &known : copy->masks) {
+		core::NodeMask mask = *known;
+		spoil(m, mask);
+		known = std::make_shared<core::NodeMask>(std::move(mask));
+	}
+	return copy;
+}
+
+} // namespace sk8::sim

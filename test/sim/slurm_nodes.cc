@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Nodes of the model of Slurm: how they die and come back, and who drains them.
+#include "test/sim/model_slurm.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace sk8::sim {
+
+void ModelSlurm::fail_jobs_on(const std::string &node)
+{
+	std::vector<std::uint32_t> ids;
+	for (const auto &[id, job] : jobs_)
+		if (job.running() && job.node == node)
+			ids.push_back(id);
+	for (auto id : ids)
+		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
+}
+
+void ModelSlurm::node_dies(const std::string &node)
+{
+	dead_[node] = true;
+	std::erase_if(processes_, [&](const BatchProcess &p) { return p.node == node; });
+	// SlurmdTimeout
+	later(dice_.between("slurm/timeout", 5 * second, 30 * second), [this, node] {
+		if (!dead_[node])
+			return;
+		select_.nodes.at(node).usable = false;
+		select_.nodes.at(node).down = true;
+		nodes_stamp_ = wall();
+		watcher_.slurm_changed();
+		fail_jobs_on(node);
+	});
+}
+
+void ModelSlurm::node_returns(const std::string &node)
+{
+	dead_[node] = false;
+	if (!up())
+		return;
+	select_.nodes.at(node).usable = false;
+	fail_jobs_on(node); // "unexpectedly rebooted"
+	later(dice_.between("slurm/return", 200 * ms, 3 * second), [this, node] {
+		if (dead_[node])
+			return;
+		select_.nodes.at(node).usable = true;
+		select_.nodes.at(node).down = false;
+		nodes_stamp_ = wall();
+		watcher_.slurm_changed();
+		kick();
+	});
+}
+
+sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
+{
+	sk8_node node{};
+	node.name = name.c_str();
+	node.cpus = node.cores = static_cast<std::uint32_t>(select_.cores);
+	node.threads_per_core = 1;
+	node.memory_mb = select_.memory;
+	node.usable = n.usable && !n.drain;
+	node.drain = n.drain;
+	node.down = n.down;
+	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : "";
+	node.reason_uid = n.drain ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
+	for (const auto &[id, job] : jobs_)
+		node.job_count += job.running() && job.node == name;
+	node.job_count += static_cast<std::uint32_t>(n.completing);
+	return node;
+}
+
+void ModelSlurm::set_drain(const std::string &node, bool on, const std::string &reason, std::uint32_t by)
+{
+	SelectNode &n = select_.nodes.at(node);
+	n.drain = on;
+	n.reason = reason;
+	n.reason_uid = by;
+	nodes_stamp_ = wall();
+	changed();
+	if (!on)
+		kick();
+}
+
+void ModelSlurm::drain(const std::string &node, const std::string &reason, std::uint32_t by)
+{
+	tell(story_, "scontrol: node ", node, " is drained: ", reason);
+	set_drain(node, true, reason, by);
+}
+
+void ModelSlurm::resume(const std::string &node)
+{
+	tell(story_, "scontrol: node ", node, " is resumed");
+	set_drain(node, false, "", SK8_NO_UID);
+}
+
+// node_state.c sk8_change_node(); nodes are never set DOWN here.
+void ModelSlurm::change_node(const sk8_node_change &c, sk8_outcome &out)
+{
+	out = {};
+	const SelectNode &n = select_.nodes.at(c.node);
+	const bool away = n.drain || n.down;
+	const bool as_expected = c.expected[0] ? n.drain && n.reason == c.expected && n.reason_uid == model_slurm_uid
+					       : c.action != SK8_NODE_RESUME && !away;
+	if (!as_expected && !trusts_callers) {
+		out.rc = 1;
+		out.fatal = true;
+		std::snprintf(out.text, sizeof(out.text), "Invalid node state specified");
+		return;
+	}
+	watcher_.node_changed_by_us(c.node);
+	tell(story_, "slurm: we change node ", c.node, ": ", c.action == SK8_NODE_RESUME ? "resume" : c.reason);
+	if (c.action == SK8_NODE_RESUME)
+		set_drain(c.node, false, "", SK8_NO_UID);
+	else
+		set_drain(c.node, true, c.reason, model_slurm_uid);
+}
+
+} // namespace sk8::sim
