@@ -2,6 +2,7 @@
 # Examples, and the script for a kubeconfig: nothing here is read from where it is installed.
 dist_pkgdata_DATA = \
 	etc/kubernetes-rbac.yaml \
+	etc/kubernetes-reservations.yaml \
 	etc/kubernetes-token.yaml \
 	etc/slurm-k8s.alerts.yaml \
 	etc/slurm-k8s.dashboard.json \

@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_6
+#define SK8_BORDER sk8_border_7
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -171,9 +171,36 @@ struct sk8_end {
 				       * started there first; if that fails nothing is done (fatal is false) */
 };
 
+/* What a job has on one node. */
+struct sk8_share {
+	const char *node;
+	uint32_t cpus;            /* hardware threads of its cores */
+	uint64_t memory_mb;       /* 0: Slurm does not count memory */
+};
+
+/* A job of Slurm's own: no pod stands behind it, its processes run on nodes. */
+struct sk8_native_job {
+	uint32_t job_id;
+	int64_t submit_time;
+	uint32_t user_id;
+	const char *account;
+	bool requeues;            /* a batch job that may be requeued */
+	bool ending;              /* processes may be left on the nodes below, and on no other */
+	uint32_t share_count;
+	const struct sk8_share *shares;
+};
+
+/* A job in the gate is launched, or goes back to where it came from. */
+struct sk8_gate_answer {
+	uint32_t job_id;
+	bool open;
+	uint32_t delay;           /* not open: a batch job does not start again before so many seconds */
+	const char *why;          /* not open: one sentence for srun and salloc; "" = none */
+};
+
 /*
  * Implemented by sk8_slurmctld.so. Only our Slurm thread calls these; all but
- * active(), *_update() and lock() only between lock() and unlock().
+ * active(), *_update(), lock() and answer_gate() only between lock() and unlock().
  */
 struct sk8_slurm_ops {
 	/* this controller is in charge: reconfigure was seen, no shutdown has begun. Takes no lock. */
@@ -212,6 +239,13 @@ struct sk8_slurm_ops {
 	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
 	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
 	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */
+	/* jobs of Slurm's own that run, are suspended, or end. Pointers are valid during f */
+	void (*each_native)(void (*f)(void *arg, const struct sk8_native_job *job), void *arg); /* read */
+	/* f is not called: there is no such job, or no process of it is left */
+	void (*with_native)(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job),
+			    void *arg);                                            /* read */
+	/* without lock(); takes slurmctld's locks itself */
+	void (*answer_gate)(const struct sk8_gate_answer *answer);
 };
 
 /* What the process that hosts us gives. Pointers must stay valid for ever. */
@@ -244,6 +278,13 @@ SK8_API void sk8_on_shutdown(void);    /* state_save with shutdown under way: st
 SK8_API void sk8_on_job_start(const struct sk8_job *job);
 /* job_fini of a job with our mark, BEFORE the stock call: what the pod holds is masked when this returns */
 SK8_API void sk8_on_job_fini(const struct sk8_job *job);
+
+/* ---- jobs of Slurm's own, on nodes with sharing: mixed ---- */
+
+/* prolog_slurmctld of a job without our mark. true: it waits until sk8_slurm_ops.answer_gate(). */
+SK8_API bool sk8_on_gate(const struct sk8_native_job *job);
+/* job_fini of such a job: its processes end. If it is in the gate it is answered. */
+SK8_API void sk8_on_native_fini(uint32_t job_id, int64_t submit_time);
 
 /* ---- masks, for job_test ---- */
 

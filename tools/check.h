@@ -41,6 +41,10 @@ void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 std::optional<core::Settings> check_settings(const std::string &path, std::uint32_t slurm_uid, Findings &out);
 // Do users, accounts, partitions and QOS of the mapping exist?
 void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out);
+// What keeps Kubernetes from giving others what Slurm's jobs use?
+void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out);
+// Does slurm.conf name prep/k8s? slurmd loads it, too.
+bool has_prep_plugin(const SlurmConf &conf);
 // Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.
 void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out);
 // Part of it, pure: date: the server's clock at some time between before and after.

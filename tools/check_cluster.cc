@@ -140,7 +140,8 @@ static bool check_connection(Asker &kube, const kube::ClusterAccess &access, con
 
 // ---- rights ----
 
-static Json review(const core::Right &right)
+// ns: where; empty: everywhere.
+static Json review(const core::Right &right, const std::string &ns = {})
 {
 	const auto slash = right.resource.find('/');
 	Json attributes = Json::object();
@@ -148,6 +149,8 @@ static Json review(const core::Right &right)
 	attributes.set("resource", right.resource.substr(0, slash));
 	if (slash != right.resource.npos)
 		attributes.set("subresource", right.resource.substr(slash + 1));
+	if (!ns.empty())
+		attributes.set("namespace", ns);
 	Json body = Json::object();
 	body.set("apiVersion", "authorization.k8s.io/v1").set("kind", "SelfSubjectAccessReview");
 	return body.set("spec", Json::object().set("resourceAttributes", attributes));
@@ -180,6 +183,18 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 	if (given == answers.size())
 		out.ok("rights of " + cluster, "all " + std::to_string(given) + " are given");
 	return true;
+}
+
+// sharing: mixed
+static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+{
+	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
+	static constexpr core::Right right{"", "pods", "create", ""};
+	const std::string about = "rights of " + settings.name, &ns = settings.reservations.ns;
+	const auto answer = kube.create(kube::resource_path(reviews), {review(right, ns)}).front();
+	if (!answer.ok() || !answer.body["status"]["allowed"].boolean_or(false))
+		out.problem(about, "the verb create on pods in namespace " + ns + " is missing, without it no job of Slurm's starts on "
+								   "a mixed node; kubectl apply -f kubernetes-reservations.yaml");
 }
 
 // ---- nodes ----
@@ -250,16 +265,6 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		out.problem(about, "nodes.names in slurm-k8s.yaml: Slurm has no node " + some(unknown));
 }
 
-static void check_sharing(const core::ClusterSettings &settings, Findings &out)
-{
-	if (settings.nodes.sharing == core::NodeSettings::Sharing::none)
-		out.warning("sharing of " + settings.name,
-			    "nodes.sharing is none: nothing keeps kube-scheduler from placing pods on the cores and the memory of "
-			    "Slurm's jobs; sharing: dedicated keeps its pods off the shared nodes");
-	else
-		out.ok("sharing of " + settings.name, "dedicated");
-}
-
 void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
 {
 	const std::string about = "cluster " + settings.name;
@@ -272,8 +277,9 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	Asker kube(*access);
 	if (!check_connection(kube, *access, settings.name, out) || !check_rights(kube, settings.name, out))
 		return;
+	if (settings.nodes.sharing == core::NodeSettings::Sharing::mixed)
+		check_reservations(kube, settings, out);
 	check_nodes(kube, settings, side, out);
-	check_sharing(settings, out);
 }
 
 } // namespace sk8::tools

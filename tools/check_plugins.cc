@@ -199,6 +199,9 @@ void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 		return;
 	if (!found->ours.empty())
 		check_version(run, "scontrol", *found, out);
+	if (has_prep_plugin(conf) && !exists(found->ours + "/prep_k8s.so"))
+		out.problem("PrEpPlugins", "no folder of PluginDir has prep_k8s.so, and slurmd does not start without it; install "
+					   "slurm-k8s-node on this host");
 	if (found->ours.empty())
 		out.ok(about, "all folders are there, and Slurm's own plugins are in " + found->stock);
 	else if (found->ours_first)

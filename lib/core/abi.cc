@@ -147,6 +147,18 @@ void sk8_on_job_fini(const sk8_job *job)
 	with_runtime("sk8_on_job_fini", Hook::job_fini, [&](Runtime &r) { r.job_fini(*job); });
 }
 
+bool sk8_on_gate(const sk8_native_job *job)
+{
+	Runtime *r = get();
+	return r && guard("sk8_on_gate", false, [&] { return r->gate(*job); });
+}
+
+void sk8_on_native_fini(uint32_t job_id, int64_t submit_time)
+{
+	if (Runtime *r = get())
+		guard("sk8_on_native_fini", [&] { r->native_fini({job_id, submit_time}); });
+}
+
 const sk8_masks *sk8_masks_get(void)
 {
 	Runtime *r = get();

@@ -16,8 +16,8 @@ static constexpr Millis connect_again{10'000};
 static constexpr Millis longest_pause{10'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
-			     std::shared_ptr<SlurmWorker> worker)
-	: settings_(settings), host_(host), holds_(holds), worker_(std::move(worker)), loop_(clock_),
+			     Gate &gate, std::shared_ptr<SlurmWorker> worker)
+	: settings_(settings), host_(host), holds_(holds), gate_(gate), worker_(std::move(worker)), loop_(clock_),
 	  random_(std::random_device{}()), link_(settings.name, *this)
 {
 	loop_.set_limits({.in_flight = static_cast<int>(settings.api.in_flight),
@@ -117,8 +117,11 @@ void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 {
 	if (!pods_)
 		return;
-	if (pods_->slurm_nodes(nodes))
+	if (pods_->slurm_nodes(nodes)) {
 		foreign_->nodes_changed();
+		if (reservations_)
+			reservations_->nodes_changed();
+	}
 	nodes_->slurm_nodes(nodes);
 }
 
@@ -178,6 +181,7 @@ void ClusterEngine::run()
 	pod_reflectors_.clear();
 	foreign_reflector_.reset();
 	node_reflector_.reset();
+	reservations_.reset();
 	foreign_.reset();
 	nodes_.reset();
 	pods_.reset();
@@ -227,8 +231,13 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 					       holds_.ledger(settings_.name));
 	pods_ = std::make_unique<PodsController>(
 		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user});
-	foreign_ = std::make_unique<ForeignPods>(settings_.name, ForeignPorts{*slurm_, *this, holds_, *ledger_},
-						 pods_->nodes(), pods_->use());
+	foreign_ = std::make_unique<ForeignPods>(
+		settings_.name,
+		ForeignPorts{*slurm_, *this, holds_, *ledger_,
+			     [this](const std::string &uid) { return reservations_ && reservations_->covers(uid); }},
+		pods_->nodes(), pods_->use());
+	if (wants_natives())
+		reserve();
 	pods_->expect_foreign(false);
 	node_kube_ = std::make_unique<NodeLink>(*client_);
 	node_slurm_ = worker_->node_port(settings_.name);
@@ -291,19 +300,34 @@ void ClusterEngine::watch_foreign_pods()
 		options.field_selector += ",spec.schedulerName!=" + name;
 	options.backoff.most = longest_pause;
 	kube::Reflector<ForeignPod>::Callbacks call;
-	call.on_replace = [this, first = true](std::vector<ForeignPodPtr> pods) mutable {
-		listed("foreign pods", std::exchange(first, false));
-		back("foreign pods");
-		foreign_->replaced(pods);
-		pods_->expect_foreign(true);
-	};
-	call.on_upsert = [this](ForeignPodPtr pod) { foreign_->changed(pod); };
-	call.on_delete = [this](ForeignPodPtr last) { foreign_->removed(last); };
+	hear_of_foreign_pods(call);
 	call.on_lost = [this](std::string why) { link_.lost("foreign pods", why); };
 	call.on_regained = [this] { back("foreign pods"); };
 	foreign_reflector_ = std::make_unique<kube::Reflector<ForeignPod>>(*client_, options, decode_foreign_pod, call,
 									   [this] { return random(); });
 	foreign_reflector_->start();
+}
+
+void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call)
+{
+	call.on_replace = [this, first = true](std::vector<ForeignPodPtr> pods) mutable {
+		listed("foreign pods", std::exchange(first, false));
+		back("foreign pods");
+		if (reservations_)
+			reservations_->replaced(pods);
+		foreign_->replaced(pods);
+		pods_->expect_foreign(true);
+	};
+	call.on_upsert = [this](ForeignPodPtr pod) {
+		if (reservations_)
+			reservations_->changed(pod);
+		foreign_->changed(pod);
+	};
+	call.on_delete = [this](ForeignPodPtr last) {
+		if (reservations_)
+			reservations_->removed(last);
+		foreign_->removed(last);
+	};
 }
 
 void ClusterEngine::watch_nodes()
@@ -318,16 +342,22 @@ void ClusterEngine::watch_nodes()
 		back("nodes");
 		pods_->nodes_replaced(nodes);
 		foreign_->nodes_changed();
+		if (reservations_)
+			reservations_->nodes_changed();
 		nodes_->nodes_replaced(nodes);
 	};
 	call.on_upsert = [this](kube::NodePtr node) {
 		const bool placing = pods_->node_changed(node);
 		foreign_->node_changed(node->meta.name, placing);
+		if (reservations_ && placing)
+			reservations_->nodes_changed();
 		nodes_->node_changed(node);
 	};
 	call.on_delete = [this](kube::NodePtr last) {
 		pods_->node_removed(last);
 		foreign_->node_changed(last->meta.name, true);
+		if (reservations_)
+			reservations_->nodes_changed();
 		nodes_->node_removed(last);
 	};
 	call.on_lost = [this](std::string why) {

@@ -14,11 +14,13 @@
 #include "lib/base/thread.h"
 #include "lib/core/cluster_numbers.h"
 #include "lib/core/foreign_pods.h"
+#include "lib/core/gate.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/link_state.h"
 #include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
+#include "lib/core/reservations.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
 #include "lib/kube/http_loop.h"
@@ -28,10 +30,11 @@ namespace sk8::core {
 
 class ClusterEngine final : public SlurmListener,
 			    public TimerPort,
+			    public NativePort,
 			    public std::enable_shared_from_this<ClusterEngine> {
 public:
-	// host, holds: live for ever.
-	ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
+	// host, holds, gate: live for ever.
+	ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds, Gate &gate,
 		      std::shared_ptr<SlurmWorker> worker);
 	~ClusterEngine() override;
 
@@ -51,6 +54,9 @@ public:
 	bool join(Millis timeout);
 	// From a hook: returns at once.
 	void job_seen(const PodKey &key, const JobPtr &job, Millis seen_at);
+	// From hooks: jobs have come into the gate; a job's processes are being ended.
+	void gate_changed();
+	void native_ended(JobRef job);
 	// Asks the engine's thread for its numbers; returns at once.
 	std::shared_ptr<Counting> count();
 
@@ -60,6 +66,13 @@ public:
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
 	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;
+	bool wants_natives() const override { return settings_.nodes.sharing == NodeSettings::Sharing::mixed; }
+	void natives_replaced(const std::vector<NativeJobPtr> &jobs) override;
+	void native_left(JobRef job, const std::set<std::string> &still_on) override;
+
+	// NativePort
+	void answer(JobRef job, GateAnswer answer) override { gate_.vote(settings_.name, job, answer); }
+	void watch_end(JobRef job) override { worker_->watch_end(job); }
 
 	// TimerPort
 	void after(Millis delay, std::function<void()> f) override;
@@ -72,6 +85,8 @@ private:
 	void build(const kube::ClusterAccess &access);
 	void watch_pods(const std::string &scheduler_name);
 	void watch_foreign_pods();
+	void hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call);
+	void reserve();
 	void watch_nodes();
 	void end_of_turn();
 	void back(const std::string &what);
@@ -84,6 +99,7 @@ private:
 	const ClusterSettings settings_;
 	const sk8_host host_;
 	HoldTable &holds_;
+	Gate &gate_;
 	std::shared_ptr<SlurmWorker> worker_;
 	SystemClock clock_;
 	kube::HttpLoop loop_;
@@ -105,6 +121,8 @@ private:
 	std::unique_ptr<SlurmNodePort> node_slurm_;
 	std::unique_ptr<NodesController> nodes_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
+	std::unique_ptr<ReservationPort> reservation_kube_;
+	std::unique_ptr<Reservations> reservations_; // null: no node is mixed
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;

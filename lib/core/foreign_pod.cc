@@ -38,6 +38,9 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->grace_seconds = std::clamp<std::int64_t>(given ? p.meta.deletion_grace_seconds : p.grace_seconds, 0,
 						      kube::max_grace_seconds);
 	out->phase = p.phase;
+	out->reason = p.reason;
+	// A kubelet writes startTime when it has admitted the pod, or with the phase Failed.
+	out->admitted = p.started_at != 0 && (p.phase == "Pending" || p.phase == "Running");
 	out->over = kubelet_reports_over(p);
 	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
 	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";

@@ -121,7 +121,8 @@ void ForeignPods::update(Entry &e)
 	const auto held = ports_.holds.held_by(e.key);
 	if (held && !held->hold.foreign)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
-	if (nodes_.sharing(e.node) == NodeView::Sharing::no || !e.declared.empty()) {
+	const bool covered = ports_.covered && ports_.covered(e.key.uid);
+	if (covered || nodes_.sharing(e.node) == NodeView::Sharing::no || !e.declared.empty()) {
 		drop_hold(e);
 		return;
 	}
@@ -257,6 +258,12 @@ void ForeignPods::nodes_changed()
 		forget(uid);
 	for (const auto &[node, uids] : by_node_)
 		tell_allocatable(node);
+}
+
+void ForeignPods::cover_changed(const std::string &uid)
+{
+	if (auto it = entries_.find(uid); it != entries_.end() && it->second.gone == Entry::Gone::no)
+		update(it->second);
 }
 
 // ---- slurm-k8s ----

@@ -16,6 +16,7 @@
 #ifndef SK8_CORE_FOREIGN_PODS_H
 #define SK8_CORE_FOREIGN_PODS_H
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -40,6 +41,8 @@ struct ForeignPorts {
 	TimerPort &timer;
 	HoldTable &holds;
 	HoldJournal &journal;
+	// What this pod takes a running job of Slurm's own has already (a reservation pod). Empty: never.
+	std::function<bool(const std::string &uid)> covered = {};
 };
 
 class ForeignPods {
@@ -54,6 +57,7 @@ public:
 	// After the NodeView has heard of it. placing: what placing depends on is another now.
 	void node_changed(const std::string &node, bool placing);
 	void nodes_changed(); // of any
+	void cover_changed(const std::string &uid);
 
 	bool synced() const { return synced_; }
 	// True once after host ports or pod slots of nodes have become others.

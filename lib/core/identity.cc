@@ -94,14 +94,18 @@ std::optional<Account> lookup_user(const std::string &user)
 	return Account{pw.pw_uid, pw.pw_gid};
 }
 
-std::string user_text(std::uint32_t uid)
+std::string user_name(std::uint32_t uid)
 {
 	passwd pw{}, *found = nullptr;
 	std::vector<char> buffer(16 * 1024);
-	std::string text = "uid " + std::to_string(uid);
-	if (!getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found)
-		text = std::string(pw.pw_name) + " (" + text + ")";
-	return text;
+	const bool known = !getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found;
+	return known ? pw.pw_name : std::to_string(uid);
+}
+
+std::string user_text(std::uint32_t uid)
+{
+	const std::string name = user_name(uid), number = std::to_string(uid);
+	return name == number ? "uid " + number : name + " (uid " + number + ")";
 }
 
 } // namespace sk8::core

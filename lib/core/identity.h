@@ -37,6 +37,8 @@ Result<Identity> identify(const kube::Pod &pod, const Wishes &wishes,
 
 // The system's NSS.
 std::optional<Account> lookup_user(const std::string &user);
+// "alice", or "1001" if nobody knows a name. Asks NSS.
+std::string user_name(std::uint32_t uid);
 // "alice (uid 1001)", or "uid 1001" if nobody knows a name. Asks NSS.
 std::string user_text(std::uint32_t uid);
 

@@ -9,6 +9,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/annotations.h \
 	lib/core/cluster_engine.cc \
 	lib/core/cluster_engine.h \
+	lib/core/cluster_natives.cc \
 	lib/core/cluster_numbers.h \
 	lib/core/cluster_status.cc \
 	lib/core/control.cc \
@@ -21,6 +22,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/foreign_pod.h \
 	lib/core/foreign_pods.cc \
 	lib/core/foreign_pods.h \
+	lib/core/gate.cc \
+	lib/core/gate.h \
 	lib/core/hold.h \
 	lib/core/hold_journal.cc \
 	lib/core/hold_journal.h \
@@ -50,6 +53,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/metrics_table.cc \
 	lib/core/metrics_table.h \
 	lib/core/names.h \
+	lib/core/native_job.h \
 	lib/core/node_kube_port.h \
 	lib/core/node_link.cc \
 	lib/core/node_link.h \
@@ -85,14 +89,24 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_status.cc \
 	lib/core/pods_status.h \
 	lib/core/pods_then.h \
+	lib/core/reservation.cc \
+	lib/core/reservation.h \
+	lib/core/reservation_link.h \
+	lib/core/reservation_log.h \
+	lib/core/reservation_port.h \
+	lib/core/reservations.cc \
+	lib/core/reservations.h \
+	lib/core/reservations_gate.cc \
 	lib/core/rights.h \
 	lib/core/runtime.cc \
 	lib/core/runtime.h \
+	lib/core/runtime_natives.cc \
 	lib/core/settings.cc \
 	lib/core/settings.h \
 	lib/core/shared_nodes.h \
 	lib/core/slurm_commands.cc \
 	lib/core/slurm_lock.h \
+	lib/core/slurm_natives.cc \
 	lib/core/slurm_node.h \
 	lib/core/slurm_nodes.cc \
 	lib/core/slurm_port.h \

@@ -35,6 +35,11 @@ inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
 // The node's condition: True as soon as no job of Slurm is left.
 inline constexpr std::string_view drained_condition = "SlurmDrained";
 
+// Labels of reservation pods: kubectl get pods -l slurm-k8s.io/job is squeue.
+inline constexpr std::string_view reservation_job = "slurm-k8s.io/job";
+inline constexpr std::string_view reservation_user = "slurm-k8s.io/user";
+inline constexpr std::string_view reservation_account = "slurm-k8s.io/account";
+
 // The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.
 inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";
 inline constexpr std::string_view dedicated_taint_value = "slurm";

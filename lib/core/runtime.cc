@@ -13,7 +13,8 @@ namespace sk8::core {
 
 static constexpr Millis longest_shutdown{1'000};
 
-Runtime::Runtime(const sk8_host &host) : host_(host)
+Runtime::Runtime(const sk8_host &host)
+	: host_(host), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); })
 {
 	kube::http_global_init(); // from a plugin's init(): before there are threads
 	metrics();
@@ -168,6 +169,15 @@ RuntimeState Runtime::state()
 
 // ---- configuration (Slurm thread) ----
 
+static std::set<std::string> mixed_clusters(const std::vector<ClusterSettings> &clusters)
+{
+	std::set<std::string> out;
+	for (const auto &c : clusters)
+		if (c.nodes.sharing == NodeSettings::Sharing::mixed)
+			out.insert(c.name);
+	return out;
+}
+
 void Runtime::reload()
 {
 	start_control();
@@ -180,8 +190,10 @@ void Runtime::reload()
 	if (!wanted) {
 		for (auto line : split(wanted.error().message, '\n'))
 			log_error("%.*s", static_cast<int>(line.size()), line.data());
-		log_error("%s is not used; %s", host_.config_path,
-			  state().engines.empty() ? "no pod is placed" : "the former settings stay in force");
+		const bool none = state().engines.empty();
+		log_error("%s is not used; %s", host_.config_path, none ? "no pod is placed" : "the former settings stay in force");
+		if (none)
+			gate_.set_clusters({});
 		return;
 	}
 	listen_for_metrics(wanted->metrics);
@@ -195,19 +207,20 @@ void Runtime::reload()
 			stop.push_back(engine->settings().name);
 	for (const auto &name : stop)
 		stop_engine(name);
+	gate_.set_clusters(mixed_clusters(wanted->clusters));
 	for (const auto &c : start)
 		start_engine(c);
 }
 
 void Runtime::start_engine(const ClusterSettings &settings)
 {
-	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, worker_);
+	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, gate_, worker_);
 	if (auto r = engine->start(); !r) {
 		log_error("cluster %s: %s", settings.name.c_str(), r.error().message.c_str());
 		return;
 	}
 	if (unless_parked([&] { engines_[settings.name] = engine; }))
-		return;
+		return engine->gate_changed();
 	engine->stop();
 	engine->join(longest_shutdown);
 }
@@ -285,6 +298,7 @@ void Runtime::shutdown()
 	{
 		std::lock_guard lock(mutex_);
 		parked_ = true;
+		gate_.forget();
 		metrics_server.swap(metrics_server_);
 		engines.swap(engines_);
 		worker.swap(worker_);

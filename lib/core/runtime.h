@@ -16,6 +16,7 @@
 #include "lib/base/thread.h"
 #include "lib/core/cluster_engine.h"
 #include "lib/core/control.h"
+#include "lib/core/gate.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/metrics_server.h"
 #include "lib/core/settings.h"
@@ -35,6 +36,8 @@ public:
 	void shutdown();
 	void job_start(const sk8_job &job);
 	void job_fini(const sk8_job &job);
+	bool gate(const sk8_native_job &job);
+	void native_fini(JobRef job);
 	HoldTable &holds() { return holds_; }
 
 private:
@@ -47,6 +50,8 @@ private:
 	void reload();
 	void start_engine(const ClusterSettings &settings);
 	void stop_engine(const std::string &cluster);
+	void answer_gate(JobRef job, const GateAnswer &answer);
+	std::vector<std::shared_ptr<ClusterEngine>> mixed_engines();
 	void tell_engine(const PodKey &key, const Job &job);
 	void listen_for_metrics(const MetricsSettings &settings);
 	std::string metrics_page();
@@ -54,6 +59,7 @@ private:
 	const sk8_host host_;
 	SystemClock clock_;
 	HoldTable holds_;
+	Gate gate_;
 
 	// Guards what follows; hooks wait for it: no I/O and no start of a thread but the
 	// Slurm thread's own under it.

@@ -52,8 +52,30 @@ static const Schema<NodeSettings> &node_schema()
 		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
 			.default_text("all nodes").check(bad_selector),
 		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
-		one_of("sharing", &N::sharing, {{"none", N::Sharing::none}, {"dedicated", N::Sharing::dedicated}},
-		       "How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there."),
+		one_of("sharing", &N::sharing, {{"none", N::Sharing::none}, {"dedicated", N::Sharing::dedicated}, {"mixed", N::Sharing::mixed}},
+		       "How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
+		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes. Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
+			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
+	};
+	return *schema;
+}
+
+static std::string bad_namespace(const std::string &name)
+{
+	for (char c : name)
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'))
+			return "is no namespace, use small letters, digits and '-'";
+	return name.size() > 63 ? "is no namespace, use 1 to 63 characters" : "";
+}
+
+static const Schema<ReservationSettings> &reservation_schema()
+{
+	using R = ReservationSettings;
+	static const auto *schema = new Schema<R>{
+		field("namespace", &R::ns, "Namespace of the reservation pods. Nobody else should be allowed to create pods there.")
+			.not_empty().check(bad_namespace),
+		field("image", &R::image, "Their image: it does nothing until it is ended, as Kubernetes' own pause does.").not_empty(),
+		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),
 	};
 	return *schema;
 }
@@ -153,6 +175,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 			.not_empty(),
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
+		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

@@ -31,13 +31,23 @@ struct NamespaceSettings {
 
 struct NodeSettings {
 	// How Kubernetes is kept from giving others what Slurm's jobs use, see doc/sharing.md.
-	enum class Sharing { none, dedicated };
+	enum class Sharing { none, dedicated, mixed };
 	std::string selector;           // Kubernetes label selector of the shared nodes; empty = all
 	std::vector<std::string> names; // Slurm names of shared nodes that take no job while their
 	                                // pods are not known (no saved ledger, no list yet)
 	Sharing sharing = Sharing::none;
+	Millis gate_timeout{60'000};
 
 	bool operator==(const NodeSettings &) const = default;
+};
+
+// sharing: mixed
+struct ReservationSettings {
+	std::string ns = "slurm-k8s-jobs";
+	std::string image = "registry.k8s.io/pause:3.10";
+	std::string priority_class; // empty: none
+
+	bool operator==(const ReservationSettings &) const = default;
 };
 
 struct PriorityClassSettings {
@@ -92,6 +102,7 @@ struct ClusterSettings {
 	std::vector<std::string> scheduler_names{"slurm"};
 	std::vector<NamespaceSettings> namespaces;
 	NodeSettings nodes;
+	ReservationSettings reservations;
 	PodSettings pods;
 	StateSettings state;
 	ApiSettings api;

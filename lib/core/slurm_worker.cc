@@ -181,6 +181,7 @@ void SlurmWorker::round()
 	scan_jobs();
 	Posts posts;
 	scan_nodes(posts);
+	scan_natives(posts);
 	send(std::move(posts));
 }
 
@@ -267,6 +268,7 @@ void SlurmWorker::read_all()
 			if (entry.second->running())
 				running.push_back(entry);
 		holds_.jobs_running(running); // under the lock: no hook comes in between
+		read_natives();
 	}
 	live_.clear();
 	ids_.clear();

@@ -22,6 +22,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/core/hold_table.h"
+#include "lib/core/native_job.h"
 #include "lib/core/node_view.h"
 #include "lib/core/slurm_port.h"
 
@@ -40,6 +41,10 @@ public:
 	virtual void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) = 0;
 	virtual void job_changed(const PodKey &key, const JobPtr &job) = 0;
 	virtual void job_purged(const PodKey &key, JobRef ref) = 0;
+	// Jobs of Slurm's own; only of interest to who shares nodes as mixed.
+	virtual bool wants_natives() const { return false; } // any thread
+	virtual void natives_replaced(const std::vector<NativeJobPtr> &) {}
+	virtual void native_left(JobRef, const std::set<std::string> &) {} // still_on: these nodes
 };
 
 class SlurmWorker {
@@ -52,6 +57,10 @@ public:
 	// The engine's port; valid as long as the worker.
 	std::unique_ptr<SlurmPort> port(const std::string &cluster);
 	std::unique_ptr<SlurmNodePort> node_port(const std::string &cluster);
+
+	// slurm_natives.cc. Any thread.
+	void answer_gate(JobRef job, const GateAnswer &answer);
+	void watch_end(JobRef job);
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
@@ -118,6 +127,8 @@ private:
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
+	void read_natives();
+	void scan_natives(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);
 	void remember(const PodKey &key, const JobPtr &job);
 	void send(Posts &&posts);
@@ -137,6 +148,7 @@ private:
 
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
+	std::map<std::uint32_t, std::pair<JobRef, std::set<std::string>>> leaving_; // native jobs that end, and on which nodes
 	std::unordered_map<std::string, std::uint32_t> ids_; // cluster/uid -> id of the live job
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
 	std::string full_text_;

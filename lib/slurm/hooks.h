@@ -48,4 +48,16 @@ struct sk8_select_hooks {
 #define SK8_SELECT_HOOKS "sk8_select_hooks"	/* for dlsym */
 extern const struct sk8_select_hooks sk8_select_hooks;
 
+/* For the prep plugin, which finds them in the module that the select plugin has loaded. */
+struct sk8_prep_hooks {
+	uint32_t slurm_version;
+
+	/* Under job and node write locks. true: done() is called with the job's id, by
+	 * another thread and without locks; its rc is a wait status. */
+	bool (*prolog)(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, bool timed_out));
+};
+
+#define SK8_PREP_HOOKS "sk8_prep_hooks"	/* for dlsym */
+extern const struct sk8_prep_hooks sk8_prep_hooks;
+
 #endif

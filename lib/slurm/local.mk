@@ -14,6 +14,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
 	lib/slurm/errors.c \
+	lib/slurm/gate.c \
 	lib/slurm/gres.c \
 	lib/slurm/gres.h \
 	lib/slurm/hooks.h \

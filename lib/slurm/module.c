@@ -93,6 +93,9 @@ static const struct sk8_slurm_ops ops = {
 	.each_node = sk8_each_node,
 	.find_node = sk8_find_node,
 	.change_node = sk8_change_node,
+	.each_native = sk8_each_native,
+	.with_native = sk8_with_native,
+	.answer_gate = sk8_answer_gate,
 };
 
 static void write_log(enum sk8_log_level level, const char *text)
@@ -189,6 +192,8 @@ static void on_job_fini(job_record_t *job_ptr)
 		return;
 	if (sk8_is_ours(job_ptr))
 		sk8_tell(job_ptr, sk8_on_job_fini);
+	else
+		sk8_native_fini(job_ptr);
 }
 
 static void before_start(job_record_t *job_ptr)

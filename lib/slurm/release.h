@@ -47,17 +47,21 @@
 /* clients load select plugins too, and call them for nodes */
 # define SK8_CLIENTS_SELECT 1
 # include "src/common/gres.h"
+# include "src/common/prep.h"
 # include "src/common/select.h"
+# include "src/slurmctld/srun_comm.h"
 # include "src/slurmctld/preempt.h"
 # include "src/plugins/select/cons_common/cons_common.h"
 #elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24,11,0)
 # error "Slurm 23.02 to 24.05: other symbols and parameters, not covered"
 #else
 # include "src/interfaces/gres.h"
+# include "src/interfaces/prep.h"
 # include "src/interfaces/preempt.h"
 # include "src/interfaces/select.h"
 # include "src/plugins/select/cons_tres/node_data.h"
 # include "src/plugins/select/cons_tres/part_data.h"
+# include "src/stepmgr/srun_comm.h"
 # if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25,5,0)
 #  define SK8_SLURM_2411 1
 #  define SK8_CLIENTS_SELECT 1

@@ -89,6 +89,12 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
 extern bool sk8_find_node(const char *name, struct sk8_node *node);
 
+/* gate.c */
+extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job without our mark */
+extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
+extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
+extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
+
 /* errors.c: rc and Slurm's message (may be NULL) as outcome */
 extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);
 

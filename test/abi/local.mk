@@ -9,6 +9,9 @@ EXTRA_DIST += \
 	test/abi/job_submit-22.05.8.symbols \
 	test/abi/job_submit-24.11.5.symbols \
 	test/abi/job_submit-26.05.3.symbols \
+	test/abi/prep-22.05.8.symbols \
+	test/abi/prep-24.11.5.symbols \
+	test/abi/prep-26.05.3.symbols \
 	test/abi/select-22.05.8.symbols \
 	test/abi/select-24.11.5.symbols \
 	test/abi/select-26.05.3.symbols
@@ -30,7 +33,8 @@ test_abi_plugin_host_SOURCES = test/abi/plugin_host.c
 test_abi_plugin_host_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 test_abi_plugin_host_LDADD = -ldl
 
-sk8_abi_generated = test/abi/select_ops.h test/abi/submit_ops.h test/abi/select.inc test/abi/job_submit.inc
+sk8_abi_generated = test/abi/select_ops.h test/abi/submit_ops.h test/abi/prep_ops.h \
+	test/abi/select.inc test/abi/job_submit.inc test/abi/prep.inc
 test_abi_libprototypes_la_SOURCES = test/abi/prototypes.c
 test_abi_libprototypes_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 if HAVE_SLURM
@@ -52,6 +56,11 @@ test/abi/submit_ops.h: test/abi/local.mk
 		sed -n '/^typedef struct slurm_submit_ops/,/^}/p' > $@.new && \
 		grep -q slurm_submit_ops_t $@.new && mv -f $@.new $@
 
+test/abi/prep_ops.h: test/abi/local.mk
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)sed -n '/^typedef struct {/{:a;N;/\n}/!ba;/prep_ops_t;/p;}' \
+		$(SLURM_SOURCE)/src/*/prep.c > $@.new && grep -q '} prep_ops_t;' $@.new && mv -f $@.new $@
+
 test/abi/select.inc: test/abi/select-$(SLURM_VERSION).symbols
 	@$(MKDIR_P) test/abi
 	$(AM_V_GEN)sed 's/^plugin_id$$/(uint32_t *) \&plugin_id/; s/$$/,/' \
@@ -60,3 +69,7 @@ test/abi/select.inc: test/abi/select-$(SLURM_VERSION).symbols
 test/abi/job_submit.inc: test/abi/job_submit-$(SLURM_VERSION).symbols
 	@$(MKDIR_P) test/abi
 	$(AM_V_GEN)sed 's/$$/,/' $(top_srcdir)/test/abi/job_submit-$(SLURM_VERSION).symbols > $@
+
+test/abi/prep.inc: test/abi/prep-$(SLURM_VERSION).symbols
+	@$(MKDIR_P) test/abi
+	$(AM_V_GEN)sed 's/$$/,/' $(top_srcdir)/test/abi/prep-$(SLURM_VERSION).symbols > $@

@@ -12,11 +12,25 @@
 #define init job_submit_init
 #define fini job_submit_fini
 #include "plugins/job_submit/job_submit_k8s.c"
+#undef plugin_name
+#undef plugin_type
+#undef plugin_version
+#undef init
+#undef fini
+#define plugin_name prep_plugin_name
+#define plugin_type prep_plugin_type
+#define plugin_version prep_plugin_version
+#define init prep_init
+#define fini prep_fini
+#define hooks prep_hooks
+#include "plugins/prep/prep_k8s.c"
 #include "test/abi/select_ops.h"
 #include "test/abi/submit_ops.h"
+#include "test/abi/prep_ops.h"
 
 extern const slurm_select_ops_t sk8_test_select_ops;
 extern const slurm_submit_ops_t sk8_test_submit_ops;
+extern const prep_ops_t sk8_test_prep_ops;
 
 const slurm_select_ops_t sk8_test_select_ops = {
 #include "test/abi/select.inc"
@@ -24,4 +38,8 @@ const slurm_select_ops_t sk8_test_select_ops = {
 
 const slurm_submit_ops_t sk8_test_submit_ops = {
 #include "test/abi/job_submit.inc"
+};
+
+const prep_ops_t sk8_test_prep_ops = {
+#include "test/abi/prep.inc"
 };

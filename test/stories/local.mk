@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # Pods through Slurm and back, on kubesim and on a real Kubernetes; see conftest.py.
+#   make races [RACES=1000] [RACES_API=sim|real]     who gets the last core
+RACES = 1000
+RACES_API = sim
+.PHONY: races
+races: all
+	SK8_BUILD=$(abs_top_builddir) SK8_RACES=$(RACES) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
+		$(top_srcdir)/test/stories/test_races.py --api $(RACES_API)
+
 EXTRA_DIST += \
 	test/stories/clock.py \
 	test/stories/command.py \
@@ -12,6 +20,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_slurm_faults.py \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
+	test/stories/mixed.py \
 	test/stories/node.py \
 	test/stories/outage.py \
 	test/stories/slurm_clock.py \
@@ -26,8 +35,12 @@ EXTRA_DIST += \
 	test/stories/test_identity.py \
 	test/stories/test_many_nodes.py \
 	test/stories/test_node_state.py \
+	test/stories/test_mixed.py \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \
+	test/stories/test_preemption.py \
+	test/stories/test_races.py \
+	test/stories/test_sharing.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
 	test/stories/world.py

@@ -1,25 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """What keeps Kubernetes' own pods from Slurm's jobs: clusters[].nodes.sharing."""
 import pytest
-import yaml
 from command import status
+from mixed import restore, share
 from node import Node
 
 OURS = {"key": "slurm-k8s.io/dedicated", "value": "slurm", "effect": "NoSchedule"}
 GPU = {"key": "gpu", "value": "yes", "effect": "PreferNoSchedule"}
-
-
-def share(stand, **nodes):
-	"""These settings of clusters[].nodes; returns the text that was there."""
-	path = stand.env["SLURM_K8S_CONF"]
-	with open(path, encoding="utf-8") as file:
-		before = file.read()
-	about = yaml.safe_load(before)
-	about["clusters"][0]["nodes"].update(nodes)
-	with open(path, "w", encoding="utf-8") as file:
-		yaml.safe_dump(about, file)
-	stand.reconfigure()
-	return before
 
 
 def taints(node):
@@ -30,9 +17,7 @@ def taints(node):
 def dedicated(stand):
 	before = share(stand, sharing="dedicated")
 	yield stand
-	with open(stand.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
-		file.write(before)
-	stand.reconfigure()
+	restore(stand, before)
 	for name in ("n1", "n2"):
 		node = Node(stand, name)
 		node.wait("no taint of ours", lambda node=node: OURS not in taints(node))

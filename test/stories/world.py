@@ -282,6 +282,12 @@ class Stand:
 			raise StandError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()}")
 		return done.stdout.strip() if check else done
 
+	def start(self, *argv):
+		"""A command of Slurm's that goes on; to be used with `with`."""
+		env = {**os.environ, **self.env}
+		env["PATH"] = ":".join([env["PATH"], *SBIN])
+		return subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
 	def jobs(self):
 		"""Every job that Slurm knows, as scontrol shows it, in the order of their ids."""
 		try:

@@ -26,6 +26,7 @@ struct Setting {
 	TempFolder folder;
 	SystemClock clock;
 	HoldTable holds;
+	Gate gate{[](JobRef, const GateAnswer &) {}};
 	sk8_host host{.config_path = "/etc/k.yaml",
 		      .state_dir = folder.path.c_str(),
 		      .slurm_cluster = "s",
@@ -43,7 +44,7 @@ struct Setting {
 	{
 		ClusterSettings settings;
 		settings.name = "c";
-		state.engines.push_back(std::make_shared<ClusterEngine>(settings, host, holds, worker));
+		state.engines.push_back(std::make_shared<ClusterEngine>(settings, host, holds, gate, worker));
 	}
 	std::shared_ptr<Inquiry> handle(const std::string &text)
 	{

@@ -24,6 +24,8 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/preemption_test.cc \
 	test/unit/core/release_test.cc \
 	test/unit/core/request_test.cc \
+	test/unit/core/reservation_world.h \
+	test/unit/core/reservations_test.cc \
 	test/unit/core/rights_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/slurm_worker_test.cc \

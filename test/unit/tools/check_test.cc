@@ -104,6 +104,16 @@ struct Host {
 		return bad();
 	}
 
+	std::string shared(core::NodeSettings::Sharing sharing)
+	{
+		core::Settings settings;
+		settings.clusters.emplace_back().name = "c";
+		settings.clusters[0].nodes.sharing = sharing;
+		found = {};
+		check_sharing(settings, read(), found);
+		return bad();
+	}
+
 	std::string bad() const
 	{
 		std::string out;
@@ -140,6 +150,16 @@ NamespaceSettings mapped(const std::string &user, const std::string &account = "
 }
 
 } // namespace
+
+TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep plugin")
+{
+	Host h;
+	CHECK(contains(h.shared(core::NodeSettings::Sharing::none), "nothing keeps kube-scheduler from placing pods"));
+	CHECK(h.shared(core::NodeSettings::Sharing::dedicated).empty());
+	CHECK(contains(h.shared(core::NodeSettings::Sharing::mixed), "add PrEpPlugins=prep/script,prep/k8s to slurm.conf"));
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	CHECK(h.shared(core::NodeSettings::Sharing::mixed).empty());
+}
 
 TEST_CASE("check: a controller as it should be has no finding but ok")
 {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The jobs that wait in prolog_slurmctld (CONFIGURING) until each cluster that shares
+// nodes as `mixed` has said what becomes of them. One for all clusters: a job may have
+// nodes of several. Every job that arrives is answered once, unless slurmctld ends
+// first: Slurm lets it arrive again after its start.
+//
+// Any thread. One short mutex, never held during I/O; hooks take it.
+#ifndef SK8_CORE_GATE_H
+#define SK8_CORE_GATE_H
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/native_job.h"
+
+namespace sk8::core {
+
+class Gate {
+public:
+	// tell: how the answer gets to Slurm; must return at once. Called without the mutex.
+	using Tell = std::function<void(JobRef, const GateAnswer &)>;
+	explicit Gate(Tell tell) : tell_(std::move(tell)) {}
+
+	// Hooks. True: it waits, and is answered.
+	bool arrive(const NativeJobPtr &job);
+	void ended(JobRef job); // whatever for: it is let out
+
+	// The clusters with mixed nodes, once the settings are known.
+	void set_clusters(std::set<std::string> clusters);
+	// Some cluster has mixed nodes, or that is not known yet.
+	bool used() const;
+	// slurmctld ends, or is not in charge any more: nobody is answered.
+	void forget();
+
+	std::vector<NativeJobPtr> waiting(const std::string &cluster) const;
+	void vote(const std::string &cluster, JobRef job, const GateAnswer &answer);
+
+private:
+	struct Waiting {
+		NativeJobPtr job;
+		std::set<std::string> missing; // votes
+	};
+	using Jobs = std::map<std::uint32_t, Waiting>; // by id
+
+	void let_out(const std::vector<JobRef> &jobs);
+
+	const Tell tell_;
+	mutable std::mutex mutex_;
+	std::optional<std::set<std::string>> clusters_; // nothing: not known yet
+	Jobs jobs_;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A job of Slurm's own, behind which no pod stands: a copy of struct sk8_native_job.
+#ifndef SK8_CORE_NATIVE_JOB_H
+#define SK8_CORE_NATIVE_JOB_H
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/base/clock.h"
+#include "lib/core/job.h"
+
+namespace sk8::core {
+
+struct NativeShare {
+	std::string node;
+	std::uint32_t cpus = 0; // hardware threads
+	std::uint64_t memory_mb = 0;
+};
+
+struct NativeJob {
+	JobRef ref;
+	std::uint32_t user_id = 0;
+	std::string account;
+	bool requeues = false; // a batch job that may be requeued
+	bool ending = false;   // processes may be left on the nodes of shares, and on no other
+	std::vector<NativeShare> shares;
+};
+using NativeJobPtr = std::shared_ptr<const NativeJob>;
+
+NativeJobPtr native_from_abi(const sk8_native_job &j); // copies
+
+// What becomes of a job in the gate.
+struct GateAnswer {
+	bool open = true;
+	Millis delay{0};  // not open: a batch job does not start again before
+	std::string why;  // not open: one sentence for people
+};
+
+// What the engine asks of Slurm about them; any thread, returns at once.
+class NativePort {
+public:
+	virtual ~NativePort() = default;
+	virtual void answer(JobRef job, GateAnswer answer) = 0;
+	// It ends: SlurmListener::native_left() tells which nodes it still uses until there are none.
+	virtual void watch_end(JobRef job) = 0;
+};
+
+} // namespace sk8::core
+
+#endif

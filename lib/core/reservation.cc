@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/reservation.h"
+
+#include <algorithm>
+
+#include "lib/base/text.h"
+#include "lib/core/job_request.h"
+#include "lib/core/names.h"
+
+namespace sk8::core {
+
+static constexpr std::string_view name_begin = "slurm-";
+static constexpr std::int64_t grace_seconds = 1;
+static constexpr std::int64_t nobody = 65534;
+
+std::string reservation_name(JobRef job, const std::string &node)
+{
+	return strprintf("slurm-%u-%llx-", job.id, static_cast<unsigned long long>(job.submit_time)) + node;
+}
+
+bool is_reservation_name(std::string_view name)
+{
+	if (!name.starts_with(name_begin))
+		return false;
+	name.remove_prefix(name_begin.size());
+	const auto id = name.substr(0, name.find('-'));
+	if (id.empty() || id.size() == name.size() || !std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; }))
+		return false;
+	name.remove_prefix(id.size() + 1);
+	const auto time = name.substr(0, name.find('-'));
+	return !time.empty() && time.size() < name.size() &&
+	       std::ranges::all_of(time, [](unsigned char c) { return std::isxdigit(c); });
+}
+
+std::string label_value(std::string_view text)
+{
+	static constexpr std::size_t longest = kube::max_label_value;
+	std::string out(text.substr(0, longest));
+	for (char &c : out)
+		if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.')
+			c = '_';
+	auto no_end = [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); };
+	while (!out.empty() && no_end(out.back()))
+		out.pop_back();
+	out.erase(0, static_cast<std::size_t>(std::ranges::find_if_not(out, no_end) - out.begin()));
+	return out;
+}
+
+static Json container(const NativeShare &share, const ReservationSettings &settings)
+{
+	Json requests = Json::object();
+	requests.set("cpu", std::to_string(share.cpus));
+	if (share.memory_mb)
+		requests.set("memory", std::to_string(share.memory_mb) + "Mi");
+	Json drop = Json::array();
+	drop.append(Json::string("ALL"));
+	Json context = Json::object();
+	context.set("readOnlyRootFilesystem", Json::boolean(true)).set("allowPrivilegeEscalation", Json::boolean(false));
+	context.set("capabilities", Json::object().set("drop", drop));
+	Json out = Json::object();
+	out.set("name", "reservation").set("image", settings.image).set("imagePullPolicy", "IfNotPresent");
+	return out.set("resources", Json::object().set("requests", requests)).set("securityContext", context);
+}
+
+static Json spec(const NativeShare &share, const ReservationSettings &settings)
+{
+	Json containers = Json::array(), tolerations = Json::array();
+	containers.append(container(share, settings));
+	tolerations.append(Json::object().set("operator", "Exists"));
+	Json context = Json::object();
+	context.set("runAsNonRoot", Json::boolean(true)).set("runAsUser", Json::integer(nobody));
+	context.set("runAsGroup", Json::integer(nobody));
+	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
+	Json out = Json::object();
+	// Placed by us: no scheduler is asked, the kubelet decides.
+	out.set("nodeName", share.node).set("containers", containers).set("tolerations", tolerations);
+	out.set("terminationGracePeriodSeconds", Json::integer(grace_seconds)).set("securityContext", context);
+	out.set("automountServiceAccountToken", Json::boolean(false)).set("enableServiceLinks", Json::boolean(false));
+	if (!settings.priority_class.empty())
+		out.set("priorityClassName", settings.priority_class);
+	return out;
+}
+
+Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
+			const ReservationSettings &settings)
+{
+	Json labels = Json::object(), notes = Json::object(), meta = Json::object();
+	labels.set(names::reservation_job, std::to_string(job.ref.id));
+	labels.set(names::reservation_user, label_value(user));
+	labels.set(names::reservation_account, label_value(job.account));
+	notes.set(names::job_submit_time, std::to_string(job.ref.submit_time));
+	meta.set("name", reservation_name(job.ref, share.node)).set("namespace", settings.ns);
+	meta.set("labels", labels).set("annotations", notes);
+	Json out = Json::object();
+	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
+	return out.set("spec", spec(share, settings));
+}
+
+bool fits_share(const ForeignPod &pod, const NativeShare &share)
+{
+	return pod.node_name == share.node && pod.milli_cpu <= static_cast<std::int64_t>(share.cpus) * 1000 &&
+	       whole_mib(pod.memory_bytes) <= share.memory_mb && pod.host_ports.empty();
+}
+
+ReservationStep next_step(const ReservationFacts &f)
+{
+	if (f.busy)
+		return ReservationStep::none;
+	if (f.exists)
+		return (!f.wanted || f.over) && !f.deleting ? ReservationStep::remove : ReservationStep::none;
+	return f.wanted ? ReservationStep::create : ReservationStep::none;
+}
+
+} // namespace sk8::core

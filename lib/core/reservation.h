@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// A reservation pod: what one job of Slurm's own holds on one node, as Kubernetes counts
+// it. It does nothing; that the kubelet has admitted it says that there was room. Pure.
+#ifndef SK8_CORE_RESERVATION_H
+#define SK8_CORE_RESERVATION_H
+
+#include <optional>
+#include <string>
+
+#include "lib/base/json.h"
+#include "lib/core/foreign_pod.h"
+#include "lib/core/native_job.h"
+#include "lib/core/settings.h"
+
+namespace sk8::core {
+
+// "slurm-12-692dcb50-n1": one run of one job on one node, for ever.
+std::string reservation_name(JobRef job, const std::string &node);
+// Whether a pod of ours may have had this name once.
+bool is_reservation_name(std::string_view name);
+
+// The object to be created. user: a name, or a uid as text.
+Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
+			const ReservationSettings &settings);
+
+// A label's value from any text: what is not allowed there becomes '_'.
+std::string label_value(std::string_view text);
+
+// Does this pod hold no more than the share, where the share is? Only then it takes nothing that
+// the job does not have.
+bool fits_share(const ForeignPod &pod, const NativeShare &share);
+
+struct ReservationFacts {
+	bool wanted = false;  // the job uses the node
+	bool exists = false;  // there is an object
+	bool over = false;    // its kubelet has refused it, or has ended it
+	bool deleting = false;
+	bool busy = false;    // an answer is awaited
+};
+enum class ReservationStep { none, create, remove };
+ReservationStep next_step(const ReservationFacts &facts);
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the reservations controller asks of the Kubernetes API; as KubePort.
+#ifndef SK8_CORE_RESERVATION_PORT_H
+#define SK8_CORE_RESERVATION_PORT_H
+
+#include "lib/base/json.h"
+#include "lib/core/kube_port.h"
+
+namespace sk8::core {
+
+class ReservationPort {
+public:
+	virtual ~ReservationPort() = default;
+	// uid: of the pod that was made; else empty.
+	using Created = std::function<void(const KubeReply &, const std::string &uid)>;
+
+	virtual void create_pod(const std::string &ns, const Json &object, Created done) = 0;
+	// Refused (409) if the pod of this name has another uid.
+	virtual void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) = 0;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/reservations.h"
+
+#include <algorithm>
+
+#include "lib/core/reservation_log.h"
+
+namespace sk8::core {
+
+static constexpr std::int64_t grace_seconds = 1;
+static constexpr Millis first_delay{500}, longest_delay{10'000};
+
+Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
+	: settings_(settings), ports_(std::move(ports)), nodes_(nodes)
+{
+}
+
+// ---- what Slurm tells ----
+
+Reservations::Entry &Reservations::enter(const NativeJobPtr &job)
+{
+	Entry &e = entries_[{job->ref.id, job->ref.submit_time}];
+	e.job = job;
+	return e;
+}
+
+void Reservations::arrived(const NativeJobPtr &job)
+{
+	const Id id{job->ref.id, job->ref.submit_time};
+	if (auto it = entries_.find(id); it != entries_.end() && (it->second.in_gate || it->second.ending))
+		return;
+	enter(job).in_gate = true;
+	ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); });
+	sync(id);
+}
+
+void Reservations::jobs_replaced(const std::vector<NativeJobPtr> &jobs)
+{
+	std::set<Id> listed;
+	for (const auto &job : jobs) {
+		listed.insert({job->ref.id, job->ref.submit_time});
+		Entry &e = enter(job);
+		if (job->ending && !e.ending)
+			ended(job->ref);
+	}
+	std::vector<JobRef> missing;
+	for (const auto &[id, e] : entries_)
+		if (!listed.contains(id) && !e.in_gate)
+			missing.push_back(e.job->ref);
+	for (const JobRef &ref : missing)
+		left(ref, {});
+	jobs_listed_ = true;
+	sync_all();
+}
+
+void Reservations::ended(JobRef job)
+{
+	auto it = entries_.find({job.id, job.submit_time});
+	if (it == entries_.end() || it->second.ending)
+		return;
+	Entry &e = it->second;
+	e.ending = true;
+	for (auto &[node, p] : e.pods)
+		cover(e, p);
+	if (std::exchange(e.in_gate, false)) // it has never been on its nodes
+		return left(job, {});
+	ports_.slurm.watch_end(job);
+}
+
+void Reservations::left(JobRef job, const std::set<std::string> &still_on)
+{
+	const Id id{job.id, job.submit_time};
+	auto it = entries_.find(id);
+	if (it == entries_.end())
+		return;
+	it->second.ending = true;
+	for (auto &[node, p] : it->second.pods) {
+		p.wanted &= still_on.contains(node);
+		cover(it->second, p);
+	}
+	if (still_on.empty())
+		not_wanted(it->second);
+	sync(id);
+}
+
+// ---- what Kubernetes tells ----
+
+Reservations::Pod *Reservations::find(const std::string &ns, const std::string &name, Entry **entry)
+{
+	if (ns != settings_.reservations.ns)
+		return nullptr;
+	auto at = by_name_.find(name);
+	if (at == by_name_.end())
+		return nullptr;
+	Entry &e = entries_.at(at->second.job);
+	*entry = &e;
+	return &e.pods.at(at->second.node);
+}
+
+void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
+{
+	std::set<std::string> listed;
+	for (const auto &pod : pods)
+		listed.insert(pod->meta.uid);
+	for (auto &[id, e] : entries_)
+		for (auto &[node, p] : e.pods)
+			if (!p.uid.empty() && !listed.contains(p.uid))
+				lose(e, p);
+	orphans_.clear();
+	choose_all(); // of which some of these may be
+	pods_listed_ = true;
+	for (const auto &pod : pods)
+		changed(pod);
+	sync_all();
+}
+
+void Reservations::changed(const ForeignPodPtr &pod)
+{
+	if (pod->meta.ns != settings_.reservations.ns)
+		return;
+	Entry *e = nullptr;
+	if (Pod *p = find(pod->meta.ns, pod->meta.name, &e)) {
+		const Id id = by_name_.at(pod->meta.name).job;
+		see(*e, *p, *pod);
+		return sync(id);
+	}
+	if (is_reservation_name(pod->meta.name) && !pod->meta.deleting) {
+		orphans_[pod->meta.name] = pod;
+		look_at_orphans();
+	}
+}
+
+void Reservations::removed(const ForeignPodPtr &last)
+{
+	if (last->meta.ns != settings_.reservations.ns)
+		return;
+	if (auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
+		orphans_.erase(it);
+	Entry *e = nullptr;
+	Pod *p = find(last->meta.ns, last->meta.name, &e);
+	if (!p || p->uid != last->meta.uid)
+		return;
+	const Id id = by_name_.at(last->meta.name).job;
+	lose(*e, *p);
+	sync(id);
+}
+
+void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
+{
+	if (!p.uid.empty() && p.uid != seen.meta.uid) {
+		if (!p.busy)
+			return; // not made by us, in the place of ours
+		uncover(p.uid);
+	}
+	p.uid = seen.meta.uid;
+	p.fits = fits_share(seen, p.share);
+	p.over = seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
+	p.admitted = seen.admitted && p.fits && !seen.meta.deleting;
+	p.deleting = seen.meta.deleting;
+	if (p.admitted)
+		p.failures = 0;
+	if (p.over && !p.deleting)
+		p.trouble = "the kubelet of node " + p.share.node + " refuses the job's reservation pod" +
+			    (seen.reason.empty() ? "" : " (" + seen.reason + ")");
+	else if (!p.fits)
+		p.trouble = "another pod has the name of the job's reservation pod on node " + p.share.node;
+	cover(e, p);
+}
+
+void Reservations::lose(Entry &e, Pod &p)
+{
+	if (p.over && p.wanted) // refused, or evicted: not at once again
+		later(e, p);
+	uncover(p.uid);
+	p.uid.clear();
+	p.fits = p.over = p.deleting = false;
+	if (std::exchange(p.admitted, false) && p.wanted && !e.in_gate)
+		log_job(warning, e.job->ref, "its reservation pod on node %s was taken away; it is made again",
+			p.share.node.c_str());
+}
+
+void Reservations::cover(const Entry &e, const Pod &p)
+{
+	if (p.uid.empty())
+		return;
+	if (!p.fits || e.ending || !p.wanted || p.over)
+		return uncover(p.uid);
+	if (covered_.insert(p.uid).second)
+		ports_.cover_changed(p.uid);
+}
+
+void Reservations::uncover(const std::string &uid)
+{
+	if (covered_.erase(uid))
+		ports_.cover_changed(uid);
+}
+
+void Reservations::nodes_changed()
+{
+	sync_all();
+}
+
+// ---- decisions ----
+
+void Reservations::sync_all()
+{
+	std::vector<Id> ids;
+	for (const auto &[id, e] : entries_)
+		ids.push_back(id);
+	choose_all();
+	look_at_orphans(); // before any is made again
+	for (const Id &id : ids)
+		sync(id);
+}
+
+void Reservations::choose_all()
+{
+	if (nodes_.synced())
+		for (auto &[id, e] : entries_)
+			choose_nodes(e);
+}
+
+// It has a pod on each of its nodes that is shared now.
+void Reservations::choose_nodes(Entry &e)
+{
+	for (const NativeShare &share : e.job->shares) {
+		const bool shared = nodes_.sharing(share.node) == NodeView::Sharing::yes;
+		auto it = e.pods.find(share.node);
+		if (it == e.pods.end() && shared) {
+			it = e.pods.try_emplace(share.node).first;
+			it->second.share = share;
+			it->second.wanted = !e.ending || e.job->ending;
+			it->second.name = reservation_name(e.job->ref, share.node);
+			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
+		}
+		if (it != e.pods.end() && !e.ending)
+			it->second.wanted = shared;
+	}
+}
+
+void Reservations::sync(Id id)
+{
+	auto it = entries_.find(id);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	if (ready()) {
+		choose_nodes(e);
+		for (auto &[node, p] : e.pods)
+			step(e, p);
+	}
+	if (e.in_gate)
+		judge(e);
+	const bool idle = std::ranges::all_of(e.pods, [](const auto &at) { return at.second.uid.empty() && !at.second.busy; });
+	const bool unwanted = std::ranges::none_of(e.pods, [](const auto &at) { return at.second.wanted; });
+	if (!e.ending || !ready() || !idle || !unwanted)
+		return;
+	for (const auto &[node, p] : e.pods)
+		by_name_.erase(p.name);
+	entries_.erase(it);
+}
+
+void Reservations::step(Entry &e, Pod &p)
+{
+	const Millis now = ports_.timer.now();
+	const bool ours = p.fits && !p.uid.empty(); // a stranger of that name is not ours to delete
+	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && p.over, p.deleting || (!p.uid.empty() && !ours), p.busy};
+	const ReservationStep what = next_step(facts);
+	if (what == ReservationStep::none || now < p.retry_at)
+		return;
+	if (what == ReservationStep::create)
+		return create(e, p);
+	// A batch job that is refused goes back at once, and not before that is known.
+	if (p.over && e.in_gate && e.job->requeues)
+		return;
+	const Id id{e.job->ref.id, e.job->ref.submit_time};
+	p.busy = true;
+	remove({settings_.name, settings_.reservations.ns, p.name, p.uid}, [this, id, node = p.share.node](const KubeReply &r) {
+		auto it = entries_.find(id);
+		if (it == entries_.end())
+			return;
+		Pod &pod = it->second.pods.at(node);
+		pod.busy = false;
+		if (r.status == 404)
+			lose(it->second, pod);
+		else if (r.ok())
+			pod.deleting = true;
+		else
+			failed(it->second, pod, r.error);
+		sync(id);
+	});
+}
+
+void Reservations::create(Entry &e, Pod &p)
+{
+	const Id id{e.job->ref.id, e.job->ref.submit_time};
+	p.busy = true;
+	const Json object = reservation_object(*e.job, p.share, ports_.user(e.job->user_id), settings_.reservations);
+	ports_.kube.create_pod(settings_.reservations.ns, object,
+			       [this, id, node = p.share.node](const KubeReply &r, const std::string &uid) {
+		auto it = entries_.find(id);
+		if (it == entries_.end())
+			return;
+		Pod &pod = it->second.pods.at(node);
+		pod.busy = false;
+		if (!r.ok()) {
+			failed(it->second, pod, r.error);
+		} else if (pod.uid.empty()) { // faster than the watch
+			pod.uid = uid;
+			pod.fits = true;
+			cover(it->second, pod);
+		}
+		sync(id);
+	});
+}
+
+void Reservations::remove(const PodKey &key, std::function<void(const KubeReply &)> done)
+{
+	ports_.kube.delete_pod(key, grace_seconds, std::move(done));
+}
+
+void Reservations::later(const Entry &e, Pod &p)
+{
+	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(p.failures++, 10)));
+	p.retry_at = ports_.timer.now() + delay;
+	ports_.timer.after(delay, [this, id = Id{e.job->ref.id, e.job->ref.submit_time}] { sync(id); });
+}
+
+void Reservations::failed(const Entry &e, Pod &p, const std::string &why)
+{
+	p.trouble = "the reservation pod on node " + p.share.node + ": " + why;
+	log_job(warning, e.job->ref, "%s; tried again", p.trouble.c_str());
+	later(e, p);
+}
+
+// ---- what nobody needs ----
+
+// Pods with names of ours that no entry has had: an entry has come since, or their job ended
+// while slurmctld was away.
+void Reservations::look_at_orphans()
+{
+	std::vector<ForeignPodPtr> found, gone;
+	for (const auto &[name, pod] : orphans_) {
+		if (by_name_.contains(name))
+			found.push_back(pod);
+		else if (ready() && jobs_listed_)
+			gone.push_back(pod);
+	}
+	for (const auto &pod : found) {
+		orphans_.erase(pod->meta.name);
+		changed(pod);
+	}
+	for (const auto &pod : gone) {
+		orphans_.erase(pod->meta.name);
+		log_info("cluster %s: reservation pod %s stands for no job and is deleted", settings_.name.c_str(),
+			 pod->meta.name.c_str());
+		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid}, [this, pod](const KubeReply &r) {
+			if (r.ok() || r.status == 404 || r.status == 409)
+				return;
+			orphans_[pod->meta.name] = pod;
+			ports_.timer.after(longest_delay, [this] { look_at_orphans(); });
+		});
+	}
+}
+
+} // namespace sk8::core

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// sharing: mixed. Each job of Slurm's own on a shared node has a reservation pod there, and
+// is let out of the gate when the kubelets of all its nodes have admitted theirs: whoever
+// comes second yields, and that is for the kubelet to say.
+//
+//   in the gate   pods are made; admitted: the job is launched; refused: a job that can be
+//                 requeued goes back into the queue, others try again until gateTimeout
+//   launched      a pod that somebody takes away is made again; the job goes on
+//   ending        its processes may be left: the pod stays, and is masked as any foreign pod
+//   gone          the pod is deleted, and stays masked until its kubelet has ended it
+//
+// A pod counts as one of these only if its name is that of a job that runs and it holds no
+// more than the job; whatever else its owner claims it is a foreign pod.
+//
+// Engine thread only. All I/O goes through the ports.
+#ifndef SK8_CORE_RESERVATIONS_H
+#define SK8_CORE_RESERVATIONS_H
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/core/node_view.h"
+#include "lib/core/reservation.h"
+#include "lib/core/reservation_port.h"
+#include "lib/core/timer_port.h"
+
+namespace sk8::core {
+
+struct ReservationPorts {
+	NativePort &slurm;
+	ReservationPort &kube;
+	TimerPort &timer;
+	std::function<std::string(std::uint32_t uid)> user;        // a name, or the uid; may ask NSS
+	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
+};
+
+class Reservations {
+public:
+	// nodes: of the pods controller; outlives this.
+	Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes);
+
+	// ---- Slurm ----
+	void arrived(const NativeJobPtr &job);            // in the gate; again changes nothing
+	void jobs_replaced(const std::vector<NativeJobPtr> &jobs); // all that run or end
+	void ended(JobRef job);                           // its processes are being ended
+	void left(JobRef job, const std::set<std::string> &still_on);
+
+	// ---- Kubernetes; before the foreign pods hear of it ----
+	void replaced(const std::vector<ForeignPodPtr> &pods);
+	void changed(const ForeignPodPtr &pod);
+	void removed(const ForeignPodPtr &last);
+	void nodes_changed();
+
+	// Is what this pod takes what a running job of Slurm's own has already?
+	bool covers(const std::string &uid) const { return covered_.contains(uid); }
+
+private:
+	struct Pod {
+		NativeShare share;
+		std::string name, uid; // uid: of the object that is there; empty: none
+		bool wanted = true, fits = false, admitted = false, over = false, deleting = false, busy = false;
+		int failures = 0;
+		Millis retry_at{0};
+		std::string trouble; // why there is none; empty: nothing has gone wrong
+	};
+	using Id = std::pair<std::uint32_t, std::int64_t>;
+	struct Entry {
+		NativeJobPtr job;
+		bool in_gate = false, ending = false;
+		std::map<std::string, Pod> pods; // by node
+	};
+	struct Place {
+		Id job;
+		std::string node;
+	};
+
+	bool ready() const { return nodes_.synced() && pods_listed_; }
+	Entry &enter(const NativeJobPtr &job);
+	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
+	void see(Entry &e, Pod &p, const ForeignPod &seen);
+	void lose(Entry &e, Pod &p);
+	void cover(const Entry &e, const Pod &p);
+	void uncover(const std::string &uid);
+	void sync(Id id);
+	void sync_all();
+	void choose_nodes(Entry &e);
+	void choose_all();
+	void step(Entry &e, Pod &p);
+	void create(Entry &e, Pod &p);
+	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
+	void judge(Entry &e);
+	void open(Entry &e);
+	void refuse(Entry &e, const std::string &why);
+	void timeout(Id id);
+	void not_wanted(Entry &e);
+	void failed(const Entry &e, Pod &p, const std::string &why);
+	void later(const Entry &e, Pod &p);
+	void look_at_orphans();
+
+	const ClusterSettings settings_;
+	ReservationPorts ports_;
+	const NodeView &nodes_;
+	std::map<Id, Entry> entries_;
+	std::unordered_map<std::string, Place> by_name_;
+	std::unordered_map<std::string, ForeignPodPtr> orphans_; // by name: in our namespace, of no job known
+	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
+	std::set<std::string> covered_;                        // uids
+	bool pods_listed_ = false, jobs_listed_ = false;
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The runtime's part for jobs of Slurm's own, from hooks to engines and back.
+#include "lib/core/runtime.h"
+
+namespace sk8::core {
+
+std::vector<std::shared_ptr<ClusterEngine>> Runtime::mixed_engines()
+{
+	std::lock_guard lock(mutex_);
+	std::vector<std::shared_ptr<ClusterEngine>> out;
+	for (const auto &[name, engine] : engines_)
+		if (engine->wants_natives())
+			out.push_back(engine);
+	return out;
+}
+
+bool Runtime::gate(const sk8_native_job &abi)
+{
+	{
+		std::lock_guard lock(mutex_);
+		if (parked_)
+			return false;
+	}
+	if (!gate_.arrive(native_from_abi(abi)))
+		return false;
+	for (const auto &engine : mixed_engines())
+		engine->gate_changed();
+	return true;
+}
+
+void Runtime::native_fini(JobRef job)
+{
+	if (!gate_.used())
+		return;
+	gate_.ended(job);
+	for (const auto &engine : mixed_engines())
+		engine->native_ended(job);
+}
+
+// Any thread.
+void Runtime::answer_gate(JobRef job, const GateAnswer &answer)
+{
+	std::lock_guard lock(mutex_);
+	if (worker_)
+		worker_->answer_gate(job, answer);
+}
+
+} // namespace sk8::core

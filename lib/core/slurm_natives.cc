@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The Slurm thread's part for jobs of Slurm's own: all of them after a start, when those that
+// end have left their nodes, and what becomes of those in the gate.
+#include "lib/base/guard.h"
+#include "lib/core/slurm_lock.h"
+#include "lib/core/slurm_worker.h"
+
+namespace sk8::core {
+
+void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer)
+{
+	post([this, job, answer] {
+		const auto delay = std::chrono::duration_cast<std::chrono::seconds>(answer.delay);
+		const sk8_gate_answer a{job.id, answer.open, static_cast<std::uint32_t>(delay.count()), answer.why.c_str()};
+		ops_.answer_gate(&a);
+	});
+}
+
+void SlurmWorker::watch_end(JobRef job)
+{
+	post([this, job] { leaving_[job.id] = {job, {}}; });
+}
+
+// slurmctld's locks are held. Posted under them: what hooks tell of a job comes later.
+void SlurmWorker::read_natives()
+{
+	std::lock_guard lock(mutex_);
+	std::vector<std::shared_ptr<SlurmListener>> to;
+	for (const auto &[cluster, l] : listeners_)
+		if (l->wants_natives())
+			to.push_back(l);
+	if (to.empty())
+		return;
+	std::vector<NativeJobPtr> jobs;
+	ops_.each_native(
+		[](void *arg, const sk8_native_job *j) {
+			guard("job list",
+			      [&] { static_cast<std::vector<NativeJobPtr> *>(arg)->push_back(native_from_abi(*j)); });
+		},
+		&jobs);
+	for (const auto &l : to)
+		l->post([to = l.get(), jobs] { to->natives_replaced(jobs); });
+}
+
+// No news of Slurm's tells that the last process is gone: those few are looked at each time.
+void SlurmWorker::scan_natives(Posts &posts)
+{
+	if (leaving_.empty())
+		return;
+	std::vector<std::string> clusters;
+	{
+		std::lock_guard lock(mutex_);
+		for (const auto &[cluster, l] : listeners_)
+			if (l->wants_natives())
+				clusters.push_back(cluster);
+	}
+	SlurmLock lock(ops_, clock_, false);
+	for (auto it = leaving_.begin(); it != leaving_.end();) {
+		auto &[ref, before] = it->second;
+		NativeJobPtr now;
+		ops_.with_native(
+			ref.id,
+			[](void *arg, const sk8_native_job *j) {
+				guard("job", [&] { *static_cast<NativeJobPtr *>(arg) = native_from_abi(*j); });
+			},
+			&now);
+		std::set<std::string> still_on;
+		if (now && now->ref == ref)
+			for (const auto &share : now->shares)
+				still_on.insert(share.node);
+		if (still_on != before || still_on.empty())
+			for (const auto &cluster : clusters)
+				posts[cluster].push_back([ref = ref, still_on](SlurmListener &l) { l.native_left(ref, still_on); });
+		before = still_on;
+		it = still_on.empty() ? leaving_.erase(it) : std::next(it);
+	}
+}
+
+} // namespace sk8::core

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * gate.c - jobs of Slurm's own (no pod stands behind them), and the gate where they wait
+ * until the kubelets of their nodes have admitted pods that hold what they do.
+ *
+ * A job in the gate is CONFIGURING. Slurm saves that, and calls the plugin again for it
+ * after a restart. Whoever let it wait must answer, also if the job ends meanwhile: a
+ * requeued job does not start again before.
+ */
+#include "lib/slurm/hooks.h"
+#include "lib/slurm/slurmctld.h"
+
+static void (*prolog_done)(int rc, uint32_t job_id, bool timed_out);
+
+struct native_view {
+	struct sk8_native_job job;
+	struct sk8_share *shares;	/* xfree() it at the end */
+};
+
+/* Nodes that an ending job still uses; of any other all of its nodes. */
+static bitstr_t *nodes_in_use(const job_record_t *job_ptr)
+{
+	return IS_JOB_COMPLETING(job_ptr) ? job_ptr->node_bitmap_cg : job_ptr->node_bitmap;
+}
+
+static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
+{
+	const job_resources_t *resrcs = job_ptr->job_resrcs;
+	const bitstr_t *in_use = nodes_in_use(job_ptr);
+	uint32_t first_core = 0, kind = 0, of_kind = 0, host = 0;
+	node_record_t *node_ptr;
+
+	if (!resrcs || !resrcs->node_bitmap || !resrcs->core_bitmap || !in_use)
+		return;
+	view->shares = xcalloc(resrcs->nhosts, sizeof(*view->shares));
+	for (int i = 0; (host < resrcs->nhosts) && (node_ptr = next_node(&i)); i++) {
+		uint32_t cores;
+
+		if (!bit_test(resrcs->node_bitmap, i))
+			continue;
+		if (of_kind >= resrcs->sock_core_rep_count[kind]) {
+			kind++;
+			of_kind = 0;
+		}
+		of_kind++;
+		cores = resrcs->sockets_per_node[kind] * resrcs->cores_per_socket[kind];
+		if (bit_test((bitstr_t *) in_use, i))
+			view->shares[view->job.share_count++] = (struct sk8_share) {
+				.node = node_ptr->name,
+				.cpus = bit_set_count_range(resrcs->core_bitmap, first_core, first_core + cores) *
+					(node_ptr->tpc ? node_ptr->tpc : 1),
+				.memory_mb = resrcs->memory_allocated ? resrcs->memory_allocated[host] : 0,
+			};
+		first_core += cores;
+		host++;
+	}
+	view->job.shares = view->shares;
+}
+
+static bool is_native(const job_record_t *job_ptr)
+{
+	return (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr) || IS_JOB_COMPLETING(job_ptr)) &&
+		!sk8_is_ours(job_ptr);
+}
+
+static void fill(struct native_view *view, job_record_t *job_ptr)
+{
+	const job_details_t *details = job_ptr->details;
+
+	*view = (struct native_view) { .job = {
+		.job_id = job_ptr->job_id,
+		.submit_time = details ? details->submit_time : SK8_NO_TIME,
+		.user_id = job_ptr->user_id,
+		.account = job_ptr->account ? job_ptr->account : "",
+		.requeues = job_ptr->batch_flag && details && details->requeue,
+		.ending = IS_JOB_COMPLETING(job_ptr),
+	} };
+	fill_shares(view, job_ptr);
+}
+
+/* false: nobody wants to keep it */
+static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, bool timed_out))
+{
+	struct native_view view;
+	int saved_errno = errno;
+	bool waits;
+
+	if (!sk8_layout_fits_job(job_ptr) || !is_native(job_ptr))
+		return false;
+	__atomic_store_n(&prolog_done, done, __ATOMIC_RELEASE);
+	fill(&view, job_ptr);
+	waits = sk8_on_gate(&view.job);
+	xfree(view.shares);
+	errno = saved_errno;
+	return waits;
+}
+
+extern void sk8_native_fini(job_record_t *job_ptr)
+{
+	int saved_errno = errno;
+
+	if (job_ptr->details)
+		sk8_on_native_fini(job_ptr->job_id, job_ptr->details->submit_time);
+	errno = saved_errno;
+}
+
+/* ---- for our Slurm thread --------------------------------------------------------- */
+
+struct walk {
+	void (*f)(void *arg, const struct sk8_native_job *job);
+	void *arg;
+};
+
+static int visit(void *x, void *arg)
+{
+	job_record_t *job_ptr = x;
+	struct walk *walk = arg;
+	struct native_view view;
+
+	if (!sk8_layout_fits_job(job_ptr))
+		return -1;	/* stop */
+	if (is_native(job_ptr)) {
+		fill(&view, job_ptr);
+		walk->f(walk->arg, &view.job);
+		xfree(view.shares);
+	}
+	return 0;
+}
+
+extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg)
+{
+	struct walk walk = { .f = f, .arg = arg };
+
+	if (job_list)
+		list_for_each_ro(job_list, visit, &walk);
+}
+
+extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg)
+{
+	job_record_t *job_ptr = find_job_record(job_id);
+	struct walk walk = { .f = f, .arg = arg };
+
+	if (job_ptr)
+		visit(job_ptr, &walk);
+}
+
+static const slurmctld_lock_t write_locks = {
+	.conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK, .fed = READ_LOCK,
+};
+
+/*
+ * Slurm lets a requeued job wait two minutes, for what its last run left on the nodes. A
+ * job that was in the gate has never been on a node.
+ */
+static void shorten_wait(uint32_t job_id, uint32_t delay)
+{
+	const time_t begin = time(NULL) + delay;
+	job_record_t *job_ptr;
+
+	lock_slurmctld(write_locks);
+	job_ptr = find_job_record(job_id);
+	if (job_ptr && IS_JOB_PENDING(job_ptr) && job_ptr->details && (job_ptr->details->begin_time > begin)) {
+		job_ptr->details->begin_time = begin;
+		last_job_update = time(NULL);
+	}
+	unlock_slurmctld(write_locks);
+	schedule_job_save();
+	queue_job_scheduler();
+}
+
+static void tell_user(uint32_t job_id, const char *why)
+{
+	job_record_t *job_ptr;
+
+	lock_slurmctld(write_locks);
+	job_ptr = find_job_record(job_id);
+	if (job_ptr && !job_ptr->batch_flag)
+		srun_user_message(job_ptr, (char *) why);
+	unlock_slurmctld(write_locks);
+}
+
+extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
+{
+	void (*done)(int rc, uint32_t job_id, bool timed_out) = __atomic_load_n(&prolog_done, __ATOMIC_ACQUIRE);
+
+	if (!done || !sk8_layout_fits())
+		return;
+	if (!answer->open && answer->why[0])
+		tell_user(answer->job_id, answer->why);
+	done(answer->open ? 0 : 1 << 8, answer->job_id, false);
+	if (!answer->open)
+		shorten_wait(answer->job_id, answer->delay);
+}
+
+__attribute__((visibility("default"))) const struct sk8_prep_hooks sk8_prep_hooks = {
+	.slurm_version = SLURM_VERSION_NUMBER,
+	.prolog = prolog,
+};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * prep_k8s.c - the gate: a job on a node with sharing: mixed is launched when the node's
+ * kubelet has admitted a pod that holds there what the job does.
+ *
+ * slurm.conf: PrEpPlugins=prep/script,prep/k8s. slurmd and slurmstepd load it, too, and do
+ * nothing with it. In slurmctld it hands each job to sk8_slurmctld.so, which the select
+ * plugin has loaded; where that is not, all passes.
+ */
+#include "lib/slurm/hooks.h"
+#include <dlfcn.h>
+
+const char plugin_name[] = "Gate of jobs on nodes that Kubernetes uses too";
+const char plugin_type[] = "prep/k8s";
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+static prep_callbacks_t callbacks;
+
+/* Slurm's threads come here at once. NULL: nobody to ask. */
+static const struct sk8_prep_hooks *hooks(void)
+{
+	static const char *const places[] = { "../sk8_slurmctld.so", "sk8_slurmctld.so" };
+	const struct sk8_prep_hooks *found = NULL;
+	void *module = NULL;
+	char *dir, *slash;
+	Dl_info me;
+
+	if (!dladdr(plugin_type, &me))
+		return NULL;
+	dir = xstrdup(me.dli_fname);
+	if ((slash = strrchr(dir, '/')))
+		*slash = '\0';
+	for (size_t i = 0; !module && (i < sizeof(places) / sizeof(places[0])); i++) {
+		char *path = xstrdup_printf("%s/%s", dir, places[i]);
+
+		module = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+		xfree(path);
+	}
+	xfree(dir);
+	if (module) {
+		found = dlsym(module, SK8_PREP_HOOKS);
+		dlclose(module);	/* the select plugin keeps it */
+	}
+	return (found && (found->slurm_version == plugin_version)) ? found : NULL;
+}
+
+extern int init(void)
+{
+	return SLURM_SUCCESS;
+}
+
+extern int fini(void)
+{
+	return SLURM_SUCCESS;
+}
+
+/* From 22.05 on not called again when a reconfigure changes PrEpPlugins. */
+extern int prep_p_register_callbacks(prep_callbacks_t *given)
+{
+	if (given)
+		callbacks = *given;
+	return SLURM_SUCCESS;
+}
+
+extern int prep_p_prolog(job_env_t *job_env, slurm_cred_t *cred)
+{
+	(void) job_env;
+	(void) cred;
+	return SLURM_SUCCESS;
+}
+
+extern int prep_p_epilog(job_env_t *job_env, slurm_cred_t *cred)
+{
+	(void) job_env;
+	(void) cred;
+	return SLURM_SUCCESS;
+}
+
+/* In a thread of its own, under job and node write locks. */
+extern int prep_p_prolog_slurmctld(job_record_t *job_ptr, bool *async)
+{
+	const struct sk8_prep_hooks *to = callbacks.prolog_slurmctld ? hooks() : NULL;
+
+	*async = to && to->prolog(job_ptr, callbacks.prolog_slurmctld);
+	return SLURM_SUCCESS;
+}
+
+extern int prep_p_epilog_slurmctld(job_record_t *job_ptr, bool *async)
+{
+	(void) job_ptr;
+	*async = false;
+	return SLURM_SUCCESS;
+}
+
+/* Asked once, maybe before the select plugin is loaded. */
+extern void prep_p_required(prep_call_type_t type, bool *required)
+{
+	if (type == PREP_PROLOG_SLURMCTLD)
+		*required = running_in_slurmctld();
+}

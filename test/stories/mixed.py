@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A stand whose nodes are shared as mixed, and its reservation pods."""
+import os
+
+import yaml
+from stands.api import ApiError
+from stands.waiting import wait_for
+from world import TEST
+
+NAMESPACE = "slurm-k8s-jobs"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+MANIFEST = os.path.join(os.path.dirname(TEST), "etc", "kubernetes-reservations.yaml")
+IMAGE = "localhost/pause:test"
+PATHS = {"Namespace": "/api/v1/namespaces", "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+	"RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"}
+
+
+def apply(stand):
+	"""kubectl apply -f etc/kubernetes-reservations.yaml"""
+	with open(MANIFEST, encoding="utf-8") as file:
+		for item in yaml.safe_load_all(file):
+			try:
+				stand.api.post(PATHS[item["kind"]].format(NAMESPACE), item)
+			except ApiError as error:
+				if error.status != 409:
+					raise
+
+
+def share(stand, reservations=None, **nodes):
+	"""These settings of clusters[].nodes; returns the text that was there."""
+	path = stand.env["SLURM_K8S_CONF"]
+	with open(path, encoding="utf-8") as file:
+		before = file.read()
+	about = yaml.safe_load(before)
+	about["clusters"][0]["nodes"].update(nodes)
+	if reservations:
+		about["clusters"][0]["reservations"] = reservations
+	with open(path, "w", encoding="utf-8") as file:
+		yaml.safe_dump(about, file)
+	stand.reconfigure()
+	return before
+
+
+def restore(stand, text):
+	with open(stand.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
+		file.write(text)
+	stand.reconfigure()
+
+
+def reservations(stand):
+	"""{(job id, node): object}"""
+	found = stand.api.get(PODS)["items"]
+	return {(int(pod["metadata"]["labels"]["slurm-k8s.io/job"]), pod["spec"]["nodeName"]): pod for pod in found
+		if "slurm-k8s.io/job" in pod["metadata"].get("labels", {})}
+
+
+def refusals(stand):
+	"""The pods that kubelets have refused, by their events: the pods themselves are soon gone."""
+	events = stand.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+	return [event["involvedObject"]["name"] for event in events if event["reason"] == "OutOfcpu"]
+
+
+def wait_reservation(stand, job_id, node="n1", seconds=30):
+	return wait_for(f"reservation of job {job_id} on {node}", lambda: reservations(stand).get((job_id, node)), seconds,
+		lambda: stand.run("squeue", "-a", "-o", "%i %T %r %N"))
+
+
+def wait_no_reservation(stand, job_id, seconds=30):
+	wait_for(f"no reservation of job {job_id}", lambda: not [key for key in reservations(stand) if key[0] == job_id], seconds,
+		lambda: str(list(reservations(stand))))
+
+
+def wait_reservations_known(stand):
+	"""After other settings: the engine has started again, and lets jobs through its gate."""
+	probe = stand.batch(1, seconds=0, node="n2")
+	probe.wait("COMPLETED", seconds=60)

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Nodes whose kubelets admit what fits, an API server and a Slurm as models behind the
+// reservations controller's ports. Answers and news come when run() delivers them.
+#ifndef SK8_TEST_RESERVATION_WORLD_H
+#define SK8_TEST_RESERVATION_WORLD_H
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "lib/core/reservations.h"
+#include "test/unit/core/world.h"
+
+namespace sk8::core::test {
+
+class ReservationWorld final : public ReservationPort, public NativePort {
+public:
+	explicit ReservationWorld(const std::function<void(ClusterSettings &)> &configure = {})
+	{
+		settings.name = "c";
+		settings.nodes.selector = "shared=true";
+		settings.nodes.sharing = NodeSettings::Sharing::mixed;
+		settings.nodes.gate_timeout = Millis(20'000);
+		if (configure)
+			configure(settings);
+		restart();
+	}
+
+	// ---- people and daemons ----
+	NativeJobPtr job(std::uint32_t id, std::uint32_t cpus, std::vector<std::string> on = {"n1"}, bool requeues = true)
+	{
+		auto j = std::make_shared<NativeJob>();
+		j->ref = {id, 1000 + id};
+		j->requeues = requeues;
+		j->account = "physics & co";
+		for (const auto &node : on)
+			j->shares.push_back({node, cpus, 100});
+		return j;
+	}
+	// Somebody else's pod; true: its kubelet has room.
+	bool foreign(const std::string &name, const std::string &ns, std::int64_t cpus, const std::string &node = "n1")
+	{
+		ForeignPod p;
+		p.meta = meta(ns, name);
+		p.node_name = node;
+		p.milli_cpu = cpus * 1000;
+		return appear(std::move(p));
+	}
+	void end_pod(const std::string &name)
+	{
+		auto it = pods.find(name);
+		const ForeignPodPtr last = std::make_shared<ForeignPod>(it->second);
+		pods.erase(it);
+		news_.push_back([this, last] { controller->removed(last); });
+	}
+	// slurmctld dies: nobody remembers anything
+	void restart(bool synced = true)
+	{
+		news_.clear();
+		timer = VirtualTimer();
+		nodes = std::make_unique<NodeView>(settings.nodes.selector);
+		controller = std::make_unique<Reservations>(
+			settings,
+			ReservationPorts{*this, *this, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {}}, *nodes);
+		if (synced)
+			list();
+	}
+	void list()
+	{
+		std::vector<kube::NodePtr> kube;
+		std::vector<SlurmNode> slurm;
+		for (const std::string name : {"n1", "n2", "alone"}) {
+			auto n = std::make_shared<kube::Node>();
+			n->meta.name = n->meta.uid = name;
+			if (name != "alone")
+				n->meta.labels["shared"] = "true";
+			kube.push_back(n);
+			slurm.push_back({.name = name, .threads_per_core = 1});
+		}
+		nodes->replace(kube);
+		nodes->set_slurm(slurm);
+		std::vector<ForeignPodPtr> all;
+		for (const auto &[name, p] : pods)
+			all.push_back(std::make_shared<ForeignPod>(p));
+		controller->replaced(all);
+	}
+	void run(Millis time = Millis(0))
+	{
+		for (;;) {
+			while (!news_.empty()) {
+				auto f = std::move(news_.front());
+				news_.pop_front();
+				f();
+			}
+			if (time <= Millis(0))
+				return;
+			const Millis some = std::min(time, Millis(100));
+			timer.advance(some);
+			time -= some;
+		}
+	}
+
+	// ---- what is seen ----
+	// "launched", "back after N s", "waits"
+	std::string fate(std::uint32_t id) const
+	{
+		auto it = answers.find(id);
+		if (it == answers.end())
+			return "waits";
+		return it->second.open ? "launched" : "back after " + std::to_string(it->second.delay.count() / 1000) + " s";
+	}
+	std::string only_pod() const { return pods.size() == 1 ? pods.begin()->first : std::to_string(pods.size()) + " pods"; }
+
+	ClusterSettings settings;
+	VirtualTimer timer;
+	std::map<std::string, ForeignPod> pods; // by name
+	std::map<std::uint32_t, GateAnswer> answers;
+	std::vector<JobRef> watched;
+	std::int64_t room = 8; // CPUs of each node
+	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
+	bool kubelets = true;  // they run
+	int created = 0;
+	std::unique_ptr<NodeView> nodes;
+	std::unique_ptr<Reservations> controller;
+
+private:
+	kube::Meta meta(const std::string &ns, const std::string &name)
+	{
+		kube::Meta m;
+		m.ns = ns;
+		m.name = name;
+		m.uid = "uid-" + std::to_string(++uids_);
+		return m;
+	}
+	bool appear(ForeignPod p)
+	{
+		std::int64_t used = 0;
+		for (const auto &[name, other] : pods)
+			if (other.node_name == p.node_name && !other.over)
+				used += other.milli_cpu;
+		p.phase = "Pending";
+		if (kubelets) {
+			p.over = used + p.milli_cpu > room * 1000;
+			p.admitted = !p.over;
+			p.phase = p.over ? "Failed" : "Pending";
+			p.reason = p.over ? "OutOfcpu" : "";
+		}
+		pods[p.meta.name] = p;
+		tell(p.meta.name);
+		return !p.over;
+	}
+	void tell(const std::string &name)
+	{
+		news_.push_back([this, pod = std::make_shared<ForeignPod>(pods.at(name))] { controller->changed(pod); });
+	}
+
+	void create_pod(const std::string &ns, const Json &object, Created done) override
+	{
+		KubeReply r;
+		std::string uid;
+		const std::string name(object["metadata"]["name"].str());
+		if (fail_create > 1) {
+			r.status = fail_create;
+			r.error = "refused";
+		} else if (pods.contains(name)) {
+			r.status = 409;
+			r.error = "already exists";
+		} else {
+			created++;
+			const Json requests = object["spec"]["containers"].at(0)["resources"]["requests"];
+			ForeignPod p;
+			p.meta = meta(ns, name);
+			p.node_name = object["spec"]["nodeName"].str();
+			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000;
+			p.memory_bytes = std::stoll(std::string(requests["memory"].str())) << 20;
+			uid = p.meta.uid;
+			appear(std::move(p));
+			r.status = fail_create == 1 ? 0 : 201;
+			r.error = fail_create == 1 ? "no answer" : "";
+		}
+		news_.push_back([done = std::move(done), r, uid] { done(r, r.ok() ? uid : ""); });
+	}
+	void delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done) override
+	{
+		KubeReply r;
+		auto it = pods.find(key.name);
+		r.status = it == pods.end() ? 404 : it->second.meta.uid != key.uid ? 409 : grace < 1 ? 422 : 200;
+		news_.push_back([done = std::move(done), r] { done(r); });
+		if (r.ok())
+			end_pod(key.name);
+	}
+	void answer(JobRef job, GateAnswer answer) override { answers[job.id] = answer; }
+	void watch_end(JobRef job) override { watched.push_back(job); }
+
+	std::deque<std::function<void()>> news_;
+	int uids_ = 0;
+};
+
+} // namespace sk8::core::test
+
+#endif

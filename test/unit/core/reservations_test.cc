@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/unit/core/reservation_world.h"
+
+#include "lib/core/gate.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+TEST_CASE("reservations: a job is launched when each of its shared nodes has admitted what it holds there")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(7, 3, {"n1", "n2", "alone"}));
+	CHECK(w.fate(7) == "waits");
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	REQUIRE(w.pods.size() == 2);
+	CHECK(w.pods.at("slurm-7-3ef-n2").milli_cpu == 3000);
+	CHECK(w.pods.at("slurm-7-3ef-n2").memory_bytes == 100 << 20);
+	CHECK(w.controller->covers(w.pods.at("slurm-7-3ef-n1").meta.uid));
+}
+
+TEST_CASE("reservations: a job without a shared node is launched at once")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(7, 3, {"alone"}));
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: a batch job that a kubelet refuses goes back at once, then with growing delays")
+{
+	ReservationWorld w;
+	w.foreign("first", "default", 6);
+	std::string fates;
+	for (std::uint32_t submitted = 0; submitted < 4; submitted++) {
+		auto job = std::make_shared<NativeJob>(*w.job(7, 3));
+		job->ref.submit_time += submitted;
+		w.answers.clear();
+		w.controller->arrived(job);
+		w.run(Millis(1'000));
+		fates += w.fate(7) + ", ";
+		CHECK(w.only_pod() == "first"); // nothing of it is left
+	}
+	CHECK(fates == "back after 0 s, back after 1 s, back after 2 s, back after 4 s, ");
+	w.end_pod("first");
+	auto job = std::make_shared<NativeJob>(*w.job(7, 3));
+	job->ref.submit_time += 9;
+	w.answers.clear();
+	w.controller->arrived(job);
+	w.run();
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("reservations: srun's job tries until there is room, or gateTimeout is over")
+{
+	ReservationWorld w;
+	w.foreign("first", "default", 6);
+	w.controller->arrived(w.job(7, 3, {"n1"}, false));
+	w.run(Millis(10'000));
+	CHECK(w.fate(7) == "waits");
+	SECTION("room")
+	{
+		w.end_pod("first");
+		w.run(Millis(9'000));
+		CHECK(w.fate(7) == "launched");
+	}
+	SECTION("no room")
+	{
+		w.run(Millis(11'000));
+		REQUIRE(w.fate(7) != "waits");
+		CHECK_FALSE(w.answers.at(7).open);
+		CHECK(w.answers.at(7).why == "slurm-k8s: the job was not started: the kubelet of node n1 refuses the job's "
+					     "reservation pod (OutOfcpu); submit it again later");
+		w.run(Millis(5'000));
+		CHECK(w.only_pod() == "first");
+		CHECK(w.created < 10);
+	}
+}
+
+TEST_CASE("reservations: a job is not launched while no kubelet has said anything, and does not wait for ever")
+{
+	ReservationWorld w;
+	w.kubelets = false;
+	w.controller->arrived(w.job(7, 3));
+	w.run(Millis(19'000));
+	CHECK(w.fate(7) == "waits");
+	w.run(Millis(2'000));
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: without Kubernetes all wait that may be on a shared node")
+{
+	const bool named = GENERATE(true, false);
+	ReservationWorld w([&](ClusterSettings &s) {
+		if (named)
+			s.nodes.names = {"n1"};
+	});
+	w.restart(false);
+	w.controller->arrived(w.job(7, 3));
+	w.controller->arrived(w.job(8, 3, {"alone"}));
+	w.run(Millis(5'000));
+	CHECK(w.fate(7) == "waits");
+	CHECK(w.fate(8) == (named ? "launched" : "waits"));
+	w.list();
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.fate(8) == "launched");
+}
+
+TEST_CASE("reservations: the pod stays until the job's last process is gone, and covers nothing from its end on")
+{
+	ReservationWorld w;
+	const auto job = w.job(7, 3, {"n1", "n2"});
+	w.controller->arrived(job);
+	w.run();
+	const std::string uid = w.pods.at("slurm-7-3ef-n1").meta.uid;
+	w.controller->ended(job->ref);
+	w.run();
+	CHECK(w.pods.size() == 2);
+	CHECK_FALSE(w.controller->covers(uid));
+	CHECK(w.watched == std::vector{job->ref});
+	w.controller->left(job->ref, {"n1"});
+	w.run();
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+	w.controller->left(job->ref, {});
+	w.run();
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: a job that ends in the gate leaves no pod")
+{
+	ReservationWorld w;
+	w.kubelets = false;
+	const auto job = w.job(7, 3);
+	w.controller->arrived(job);
+	w.run();
+	w.controller->ended(job->ref);
+	w.run(Millis(30'000));
+	CHECK(w.pods.empty());
+	CHECK(w.answers.empty()); // the gate itself has let it out
+}
+
+TEST_CASE("reservations: a pod that is taken away is made again while its job runs")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(7, 3));
+	w.run();
+	w.end_pod("slurm-7-3ef-n1");
+	w.run();
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+	CHECK(w.created == 2);
+}
+
+TEST_CASE("reservations: after a restart pods and jobs find each other, whoever is told first")
+{
+	ReservationWorld w;
+	const auto runs = w.job(7, 2), gone = w.job(8, 2), without = w.job(9, 1);
+	auto ends = std::make_shared<NativeJob>(*w.job(10, 1));
+	for (const auto &job : {runs, gone, NativeJobPtr(ends)})
+		w.controller->arrived(job);
+	w.run();
+	REQUIRE(w.pods.size() == 3);
+	const std::string uid = w.pods.at("slurm-7-3ef-n1").meta.uid;
+	ends->ending = true;
+	const std::vector<NativeJobPtr> jobs{runs, without, ends};
+	if (GENERATE(true, false)) {
+		w.restart();
+		w.controller->jobs_replaced(jobs);
+	} else {
+		w.restart(false);
+		w.controller->jobs_replaced(jobs);
+		w.list();
+	}
+	w.run(Millis(1'000));
+	CHECK(w.pods.contains("slurm-9-3f1-n1"));
+	CHECK_FALSE(w.pods.contains("slurm-8-3f0-n1"));
+	CHECK(w.pods.contains("slurm-10-3f2-n1"));
+	CHECK(w.pods.at("slurm-7-3ef-n1").meta.uid == uid);
+	CHECK(w.controller->covers(uid));
+	CHECK_FALSE(w.controller->covers(w.pods.at("slurm-10-3f2-n1").meta.uid));
+	w.controller->left(ends->ref, {});
+	w.run();
+	CHECK_FALSE(w.pods.contains("slurm-10-3f2-n1"));
+}
+
+TEST_CASE("reservations: a request whose answer is lost makes no second pod")
+{
+	ReservationWorld w;
+	w.fail_create = 1;
+	w.controller->arrived(w.job(7, 3));
+	w.run(Millis(5'000));
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.created == 1);
+}
+
+TEST_CASE("reservations: a missing right keeps the job in the gate, and is asked for ever less often")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.nodes.gate_timeout = Millis(300'000); });
+	w.fail_create = 403;
+	w.controller->arrived(w.job(7, 3));
+	w.run(Millis(60'000));
+	CHECK(w.fate(7) == "waits");
+	w.fail_create = 0;
+	w.run(Millis(11'000));
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("reservations: what others make in our names is neither believed nor deleted")
+{
+	ReservationWorld w;
+	const std::string name = "slurm-7-3ef-n1";
+	SECTION("in another namespace")
+	{
+		w.foreign(name, "default", 1);
+		w.run();
+		CHECK_FALSE(w.controller->covers(w.pods.at(name).meta.uid));
+	}
+	SECTION("larger than the job")
+	{
+		w.foreign(name, "slurm-k8s-jobs", 5);
+		w.controller->arrived(w.job(7, 3));
+		w.run(Millis(19'000));
+		CHECK(w.fate(7) == "waits");
+		w.run(Millis(5'000));
+		CHECK(w.fate(7) == "back after 0 s");
+		CHECK_FALSE(w.controller->covers(w.pods.at(name).meta.uid));
+	}
+	SECTION("in the place of ours")
+	{
+		w.controller->arrived(w.job(7, 3));
+		w.run();
+		const std::string ours = w.pods.at(name).meta.uid;
+		w.foreign(name, "slurm-k8s-jobs", 3);
+		w.run();
+		CHECK_FALSE(w.controller->covers(w.pods.at(name).meta.uid));
+		CHECK(w.pods.at(name).meta.uid != ours);
+	}
+	CHECK(w.pods.contains(name));
+}
+
+TEST_CASE("reservations: names and labels are such that Kubernetes takes them")
+{
+	CHECK(label_value("physics & co") == "physics___co");
+	CHECK(label_value("_-a.b-_") == "a.b");
+	CHECK(label_value("\xc3\xa9\xc3\xa9").empty());
+	CHECK(label_value(std::string(100, 'x')).size() == 63);
+	CHECK(is_reservation_name(reservation_name({4294967295, 1'763'848'016}, "node-1.example.com")));
+	for (const char *name : {"slurm-", "slurm-7", "slurm-7-", "slurm-7-3ef", "slurm-x-3ef-n1", "slurm-7-xyz-n1", "nginx"}) {
+		CAPTURE(name);
+		CHECK_FALSE(is_reservation_name(name));
+	}
+	const Json object = reservation_object({.ref = {7, 1007}, .account = "a b"}, {"n1", 2, 0}, "al/ice", {});
+	CHECK(object["spec"]["nodeName"].str() == "n1");
+	CHECK(object["metadata"]["labels"]["slurm-k8s.io/user"].str() == "al_ice");
+	CHECK(object["spec"]["containers"].at(0)["resources"]["requests"].size() == 1);
+	CHECK_FALSE(object["spec"]["automountServiceAccountToken"].boolean_or(true));
+}
+
+// ---- the gate ----
+
+namespace {
+
+struct Told {
+	std::map<std::uint32_t, bool> open;
+	Gate gate{[this](JobRef job, const GateAnswer &answer) { open[job.id] = answer.open; }};
+
+	bool arrive(std::uint32_t id, std::int64_t submitted = 1)
+	{
+		auto job = std::make_shared<NativeJob>();
+		job->ref = {id, submitted};
+		return gate.arrive(job);
+	}
+};
+
+} // namespace
+
+TEST_CASE("gate: without mixed nodes nobody waits, and before that is known everybody does")
+{
+	Told t;
+	CHECK(t.arrive(1));
+	CHECK(t.open.empty());
+	t.gate.set_clusters({});
+	CHECK(t.open.at(1));
+	CHECK_FALSE(t.arrive(2));
+}
+
+TEST_CASE("gate: each cluster has a say, one refusal is enough, and nobody is asked twice")
+{
+	Told t;
+	t.gate.set_clusters({"a", "b"});
+	CHECK(t.arrive(1));
+	CHECK(t.gate.waiting("a").size() == 1);
+	t.gate.vote("a", {1, 1}, {});
+	CHECK(t.gate.waiting("a").empty());
+	CHECK(t.open.empty());
+	t.gate.vote("b", {1, 2}, {.open = false, .why = "of another run"});
+	CHECK(t.open.empty());
+	SECTION("open")
+	{
+		t.gate.vote("b", {1, 1}, {});
+		CHECK(t.open.at(1));
+	}
+	SECTION("refused")
+	{
+		t.gate.vote("b", {1, 1}, {.open = false, .why = "no room"});
+		CHECK_FALSE(t.open.at(1));
+	}
+	SECTION("a cluster goes")
+	{
+		t.gate.set_clusters({"a"});
+		CHECK(t.open.at(1));
+	}
+	SECTION("it ends")
+	{
+		t.gate.ended({1, 2}); // another run
+		CHECK(t.open.empty());
+		t.gate.ended({1, 1});
+		CHECK(t.open.at(1));
+		t.open.clear();
+		t.gate.vote("b", {1, 1}, {.open = false, .why = ""});
+		CHECK(t.open.empty());
+	}
+	SECTION("slurmctld ends")
+	{
+		t.gate.forget();
+		t.gate.vote("b", {1, 1}, {});
+		CHECK(t.open.empty());
+	}
+}
