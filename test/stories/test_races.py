@@ -75,7 +75,7 @@ class Track:
 			pod = pool.submit(self.place, number, self.dice.uniform(0, SPREAD))
 			job = self.submit(self.dice.uniform(0, SPREAD))
 			pod = pod.result()
-		about = lambda: f"{pod.phase} {job.why()}"  # noqa: E731
+		about = lambda: f"{pod.phase} {job.why()}\n{self.left()}"  # noqa: E731
 		pod.wait_phase("Running", "Failed")
 		if pod.phase == "Failed":
 			job.wait_started()
@@ -91,9 +91,15 @@ class Track:
 		pod.delete()
 		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.empty(), 60, about)
 
+	def left(self):
+		"""Pods and CPUs (allocated/idle/other/total) of the node."""
+		pods = self.api.get("/api/v1/pods?fieldSelector=spec.nodeName=" + self.node)["items"]
+		cpus = self.stand.run("sinfo", "-h", "-N", "-n", self.node, "-p", "batch", "-o", "%C")
+		return [(pod["metadata"]["name"], pod["status"].get("phase")) for pod in pods], cpus
+
 	def empty(self):
-		left = self.api.get("/api/v1/pods?fieldSelector=spec.nodeName=" + self.node)["items"]
-		return not left and self.stand.run("sinfo", "-h", "-N", "-n", self.node, "-o", "%C").startswith("0/")
+		pods, cpus = self.left()
+		return not pods and cpus.startswith("0/")
 
 	def run(self, races):
 		for number in range(races):
