@@ -82,7 +82,8 @@ static std::string hidden(const Json &mask, const char *unit = "")
 
 static std::string memory(const Json &amounts)
 {
-	return std::to_string(number_of(amounts, "memory_mb")) + "M";
+	const std::string gres = text_of(amounts, "gres", "");
+	return std::to_string(number_of(amounts, "memory_mb")) + "M" + (gres.empty() ? "" : " " + gres);
 }
 
 // {"waiting": 3, "bound": 10} -> "3 waiting, 10 bound"

@@ -235,7 +235,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		settings_.name,
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
 			     [this](const std::string &uid) { return reservations_ && reservations_->covers(uid); }},
-		pods_->nodes(), pods_->use());
+		pods_->nodes(), pods_->use(), settings_.resources);
 	if (wants_natives())
 		reserve();
 	pods_->expect_foreign(false);

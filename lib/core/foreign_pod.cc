@@ -31,6 +31,9 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->node_name = p.node_name;
 	out->milli_cpu = std::clamp<std::int64_t>(p.request.milli_cpu, 0, kube::max_milli_cpu);
 	out->memory_bytes = std::max<std::int64_t>(p.request.memory_bytes, 0);
+	for (const auto &[name, count] : p.request.extended)
+		if (count > 0 && name.find('/') != name.npos)
+			out->extended.emplace(name, count);
 	out->host_ports = p.host_ports;
 	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,
 	// calculateEffectiveGracePeriod()).

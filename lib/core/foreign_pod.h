@@ -6,6 +6,7 @@
 #define SK8_CORE_FOREIGN_POD_H
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct ForeignPod {
 	// What Kubernetes counts for it there, see kube::Pod::request. 1000 = one hardware thread.
 	std::int64_t milli_cpu = 0;
 	std::int64_t memory_bytes = 0;
+	std::map<std::string, std::int64_t> extended; // those with a domain, as nvidia.com/gpu
 	std::vector<kube::HostPort> host_ports;
 	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL, 0 to kube::max_grace_seconds
 	std::string phase;

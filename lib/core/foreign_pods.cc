@@ -13,8 +13,9 @@ namespace sk8::core {
 // notices that a kubelet is not heard of (kube-controller-manager, --node-monitor-grace-period).
 static constexpr Millis time_to_clean_up{30'000}, silence_unnoticed{50'000};
 
-ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use)
-	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use)
+ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use,
+			 std::vector<ResourceSettings> resources)
+	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use), resources_(std::move(resources))
 {
 	// Those that a former slurmctld knew: not in the first list means gone.
 	const Ledger known = ports_.holds.ledger(cluster);
@@ -26,6 +27,7 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		e.node = h.node;
 		e.milli_cpu = h.milli_cpu;
 		e.memory_mb = h.memory_mb;
+		e.gres = h.gres;
 		e.overhead = h.overhead;
 		e.grace_seconds = h.grace_seconds;
 		by_node_[h.node].insert(h.key.uid);
@@ -45,6 +47,7 @@ Hold ForeignPods::hold_of(const Entry &e) const
 	h.foreign = true;
 	h.milli_cpu = e.milli_cpu;
 	h.memory_mb = e.memory_mb;
+	h.gres = e.gres;
 	h.overhead = e.overhead;
 	h.grace_seconds = e.grace_seconds;
 	return h;
@@ -90,6 +93,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.node = pod->node_name;
 	e.milli_cpu = pod->milli_cpu;
 	e.memory_mb = whole_mib(pod->memory_bytes);
+	e.gres = gres_of(pod->extended, resources_);
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;

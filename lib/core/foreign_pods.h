@@ -47,8 +47,9 @@ struct ForeignPorts {
 
 class ForeignPods {
 public:
-	// nodes, use: of the pods controller; outlive this.
-	ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use);
+	// nodes, use: of the pods controller; outlive this. resources: ClusterSettings::resources.
+	ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use,
+		    std::vector<ResourceSettings> resources = {});
 
 	// All there are with a node and of no scheduler of ours; then what becomes of them.
 	void replaced(const std::vector<ForeignPodPtr> &pods);
@@ -74,6 +75,7 @@ private:
 		std::string node;
 		std::int64_t milli_cpu = 0;
 		std::uint64_t memory_mb = 0;
+		GresList gres;
 		std::int64_t grace_seconds = 30;
 		std::string phase;
 		bool mirror = false, overhead = false;
@@ -102,6 +104,7 @@ private:
 	ForeignPorts ports_;
 	const NodeView &nodes_;
 	NodeUse &use_;
+	const std::vector<ResourceSettings> resources_;
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
 	std::unordered_set<std::string> gone_; // uids of entries that are gone

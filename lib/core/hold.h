@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/gres.h"
 #include "lib/core/pod_key.h"
 
 namespace sk8::core {
@@ -28,6 +29,7 @@ struct Hold {
 	std::int64_t milli_cpu = 0;
 	bool overhead = false; // ForeignPod::overhead
 	std::int64_t grace_seconds = 30; // of a foreign pod, from its deletion to SIGKILL
+	GresList gres;         // devices that are not known are any that no job has
 
 	bool operator==(const Hold &) const = default;
 };

@@ -14,13 +14,14 @@ bool HoldTable::masked(const std::string &id) const
 	return r == running_.end() || r->second.node != h->second.node || r->second.suspended;
 }
 
-// Its job's cores; the memory stays the job's.
+// Its job's cores; the memory and GRES stay the job's.
 Hold HoldTable::freed_by_suspension(const std::string &id) const
 {
 	Hold out = holds_.at(id);
 	out.cores = running_.at(id).cores;
 	out.more_cores = 0;
 	out.memory_mb = 0;
+	out.gres.clear();
 	return out;
 }
 
@@ -33,7 +34,7 @@ bool HoldTable::suspended(const std::string &id) const
 
 HoldTable::Running HoldTable::running_of(const Job &job)
 {
-	return {job.ref, job.node, job.cores, job.memory_mb, job.state == SK8_JOB_SUSPENDED};
+	return {job.ref, job.node, job.cores, job.memory_mb, job.state == SK8_JOB_SUSPENDED, job.gres};
 }
 
 // After a change of what is known of one pod; mutex_ is held. Hooks wait for
@@ -99,12 +100,14 @@ void HoldTable::job_ended(const PodKey &key, JobRef ref)
 	auto it = running_.find(key.id());
 	if (it == running_.end() || it->second.ref != ref)
 		return;
-	// An adopted pod has no cores of its own until its job gave it some: they
-	// are free of other jobs, so let it keep just these.
+	// An adopted pod has no cores and devices of its own until its job gave it some:
+	// they are free of other jobs, so let it keep just these.
 	if (auto h = holds_.find(key.id()); h != holds_.end() && h->second.node == it->second.node) {
 		h->second.cores = it->second.cores;
 		h->second.more_cores = 0;
 		h->second.memory_mb = std::max(h->second.memory_mb, it->second.memory_mb);
+		if (!it->second.gres.empty())
+			h->second.gres = it->second.gres;
 	}
 	running_.erase(it);
 	changed(key.id());
@@ -122,6 +125,7 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	if (!fresh && h.node != r.node)
 		leave(h);
 	h = {key, r.node, r.cores, 0, r.memory_mb, h.lost_node && h.node == r.node};
+	h.gres = r.gres;
 	changed(key.id());
 	return h;
 }
@@ -255,11 +259,12 @@ MaskNumbers HoldTable::mask_numbers(const std::string &cluster)
 }
 
 std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::string &node,
-						 const std::vector<std::uint16_t> &cores) const
+						 const std::vector<std::uint16_t> &cores, const GresList &gres) const
 {
 	std::lock_guard lock(mutex_);
 	const Hold *other = masks_.find(node, [&](const Hold &h) {
-		return h.key.uid != key.uid && std::ranges::find_first_of(cores, h.cores) != cores.end();
+		return h.key.uid != key.uid && (std::ranges::find_first_of(cores, h.cores) != cores.end() ||
+						devices_collide(gres, h.gres));
 	});
 	return other ? std::optional(other->key) : std::nullopt;
 }

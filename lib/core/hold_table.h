@@ -82,9 +82,9 @@ public:
 	Ledger ledger(const std::string &cluster) const;
 	Cover cover(const PodKey &key) const;
 	MaskNumbers mask_numbers(const std::string &cluster);
-	// Another pod whose mask has one of these cores of the node.
+	// Another pod whose mask has one of these cores or devices of the node.
 	std::optional<PodKey> masked_by_other(const PodKey &key, const std::string &node,
-					      const std::vector<std::uint16_t> &cores) const;
+					      const std::vector<std::uint16_t> &cores, const GresList &gres) const;
 
 	// ---- slurm-k8s (any thread) ----
 
@@ -120,6 +120,7 @@ private:
 		std::vector<std::uint16_t> cores;
 		std::uint64_t memory_mb = 0;
 		bool suspended = false;
+		GresList gres;
 	};
 	static Running running_of(const Job &job);
 	bool suspended(const std::string &id) const;

@@ -30,6 +30,7 @@ Job job_from_abi(const sk8_job &j)
 	if (j.cores)
 		out.cores.assign(j.cores, j.cores + j.core_count);
 	out.memory_mb = j.memory_mb;
+	out.gres = merged(gres_from_abi(j.gres, j.gres_count));
 	return out;
 }
 

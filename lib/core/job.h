@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/core/gres.h"
 #include "lib/sk8_abi.h"
 
 namespace sk8::core {
@@ -42,6 +43,7 @@ struct Job {
 	std::string node;
 	std::vector<std::uint16_t> cores; // Slurm's abstract index on the node
 	std::uint64_t memory_mb = 0;
+	GresList gres; // what it has there
 
 	bool operator==(const Job &) const = default;
 

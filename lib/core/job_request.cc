@@ -11,7 +11,7 @@ static constexpr std::int64_t mib = 1024 * 1024;
 
 // What this version cannot honour. Placing such a pod all the same would be a
 // promise broken later, on the node.
-static std::string unsupported(const kube::Pod &pod)
+static std::string unsupported(const kube::Pod &pod, const std::vector<ResourceSettings> &resources)
 {
 	struct Row {
 		bool present;
@@ -27,10 +27,16 @@ static std::string unsupported(const kube::Pod &pod)
 	for (const Row &row : rows)
 		if (row.present)
 			return row.text;
-	for (const auto &[name, count] : pod.request.extended)
-		if (count > 0)
+	for (const auto &[name, count] : pod.request.extended) {
+		if (name == "ephemeral-storage")
+			continue; // the kubelet's to judge, Slurm has none
+		if (count > 0 && !find_resource(resources, name))
 			return "it asks for " + one_line(name, 128) +
-			       ": resources other than cpu, memory and ephemeral-storage are not supported yet";
+			       ": resources other than cpu, memory, ephemeral-storage and those of clusters[].resources in "
+			       "slurm-k8s.yaml are not supported";
+		if (count > max_gres_count)
+			return "it asks for more of " + one_line(name, 128) + " than any node has";
+	}
 	return "";
 }
 
@@ -92,7 +98,7 @@ Result<JobRequest> make_request(const PodKey &key, const kube::Pod &pod,
 	auto wishes = read_wishes(pod);
 	if (!wishes)
 		return wishes.error();
-	if (std::string why = unsupported(pod); !why.empty())
+	if (std::string why = unsupported(pod, settings.resources); !why.empty())
 		return Error{why};
 	if (std::string why = below_request(pod, *wishes); !why.empty())
 		return Error{why};
@@ -109,6 +115,7 @@ Result<JobRequest> make_request(const PodKey &key, const kube::Pod &pod,
 	r.features = wishes->features.value_or("");
 	r.cpus = cpus_of(pod, *wishes, settings.pods);
 	r.memory_mb = memory_of(pod, *wishes, settings.pods);
+	r.gres = gres_of(pod.request.extended, settings.resources);
 	r.time_limit_minutes = time_limit_of(pod, *wishes);
 	for (const auto &c : settings.pods.priority_classes)
 		if (c.name == pod.priority_class)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/gres.h"
 #include "lib/core/identity.h"
 #include "lib/core/pod_key.h"
 
@@ -21,6 +22,7 @@ struct JobRequest {
 	std::string wckey, comment, features;
 	std::uint32_t cpus = 1;      // hardware threads; Slurm rounds up to whole cores
 	std::uint64_t memory_mb = 0; // 0: the partition's default
+	GresList gres;
 	std::uint32_t time_limit_minutes = 0;
 	std::optional<std::int64_t> nice;
 	std::string excluded_nodes; // comma list

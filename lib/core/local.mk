@@ -24,6 +24,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/foreign_pods.h \
 	lib/core/gate.cc \
 	lib/core/gate.h \
+	lib/core/gres.cc \
+	lib/core/gres.h \
 	lib/core/hold.h \
 	lib/core/hold_journal.cc \
 	lib/core/hold_journal.h \

@@ -109,6 +109,7 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 		m->more_cores += h.more_cores;
 		(h.overhead ? m->overhead_milli_cpu : m->milli_cpu) += h.milli_cpu;
 		(h.overhead ? m->overhead_mb : m->memory_mb) += h.memory_mb;
+		m->gres.insert(m->gres.end(), h.gres.begin(), h.gres.end());
 		m->clusters.insert(h.key.cluster);
 	};
 	for (const auto &[id, hold] : of.holds)
@@ -120,6 +121,8 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 		m->allocatable = known->second;
 	m->whole = !of.blocked_by.empty();
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());
+	m->gres = merged(std::move(m->gres));
+	m->gres_abi = gres_to_abi(m->gres);
 	m->version = ++version_;
 	std::ranges::sort(m->cores);
 	m->cores.erase(std::ranges::unique(m->cores).begin(), m->cores.end());

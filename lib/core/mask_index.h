@@ -42,6 +42,8 @@ struct NodeMask {
 	Allocatable allocatable;
 	bool whole = false;
 	std::set<std::string> clusters;   // whose pods these are; normally one
+	GresList gres;                    // merged()
+	std::vector<sk8_gres> gres_abi;   // borrows of it
 	std::uint64_t version = 0;        // another number = another content; never used twice
 };
 

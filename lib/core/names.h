@@ -19,6 +19,7 @@ inline constexpr std::string_view job_id = "slurm-k8s.io/job-id";
 inline constexpr std::string_view job_submit_time = "slurm-k8s.io/job-submit-time";
 inline constexpr std::string_view job_node = "slurm-k8s.io/node";
 inline constexpr std::string_view job_cores = "slurm-k8s.io/cores";
+inline constexpr std::string_view job_gres = "slurm-k8s.io/gres-devices"; // if it has any
 
 // On a node. drain-owner: slurm says that spec.unschedulable is set for as long as Slurm
 // gives the node no jobs; the others why and by whom. kubernetes: an administrator has

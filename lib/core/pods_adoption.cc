@@ -29,6 +29,7 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
 	h.memory_mb = request ? request->memory_mb
 			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
+	h.gres = gres_of(e.pod->request.extended, settings_.resources);
 	return h;
 }
 

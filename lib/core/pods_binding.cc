@@ -26,8 +26,8 @@ namespace sk8::core {
 // has been bound since.
 std::string PodsController::cores_held_by_others(const Entry &e) const
 {
-	const auto other = ports_.holds.masked_by_other(e.key, e.job->node, e.job->cores);
-	return other ? "node " + e.job->node + ": pod " + other->ns + "/" + other->name + " still holds its cores" : "";
+	const auto other = ports_.holds.masked_by_other(e.key, e.job->node, e.job->cores, e.job->gres);
+	return other ? "node " + e.job->node + ": pod " + other->ns + "/" + other->name + " still holds its cores or devices" : "";
 }
 
 void PodsController::bind(Entry &e)
@@ -183,29 +183,16 @@ void PodsController::place_and_bind()
 	}
 }
 
-static std::string core_list(const std::vector<std::uint16_t> &cores)
-{
-	std::string out;
-	for (std::size_t i = 0; i < cores.size(); i++) {
-		std::size_t last = i;
-		while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1)
-			last++;
-		out += (out.empty() ? "" : ",") + std::to_string(cores[i]);
-		if (last > i)
-			out += '-' + std::to_string(cores[last]);
-		i = last;
-	}
-	return out;
-}
-
 void PodsController::send_binding(Entry &e, const Hold &hold)
 {
-	const std::map<std::string, std::string> annotations = {
+	std::map<std::string, std::string> annotations = {
 		{std::string(names::job_id), std::to_string(e.job->ref.id)},
 		{std::string(names::job_submit_time), std::to_string(e.job->ref.submit_time)},
 		{std::string(names::job_node), hold.node},
-		{std::string(names::job_cores), core_list(hold.cores)},
+		{std::string(names::job_cores), index_list(hold.cores)},
 	};
+	if (!hold.gres.empty())
+		annotations.emplace(names::job_gres, gres_text(hold.gres));
 	if (e.failures == 0)
 		metrics().start_to_binding_ms.record(elapsed_ms(e.job_seen_at));
 	ports_.kube.bind(e.key, hold.node, annotations,

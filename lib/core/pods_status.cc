@@ -108,25 +108,26 @@ Json to_json(const PodNumbers &n)
 	return out;
 }
 
-static Json amounts(const std::vector<std::uint16_t> &cores, std::uint32_t more, std::uint64_t memory_mb)
+static Json amounts(const std::vector<std::uint16_t> &cores, std::uint32_t more, std::uint64_t memory_mb,
+		    const GresList &gres)
 {
 	Json list = Json::array();
 	for (auto c : cores)
 		list.append(Json::integer(c));
 	Json out = Json::object();
-	out.set("cores", list).set("more_cores", Json::integer(more));
+	out.set("cores", list).set("more_cores", Json::integer(more)).set("gres", gres_text(gres));
 	return out.set("memory_mb", Json::integer(static_cast<std::int64_t>(memory_mb)));
 }
 
 Json to_json(const Hold &h, bool masked)
 {
-	Json out = amounts(h.cores, h.more_cores, h.memory_mb);
+	Json out = amounts(h.cores, h.more_cores, h.memory_mb, h.gres);
 	return out.set("node", h.node).set("masked", Json::boolean(masked));
 }
 
 Json to_json(const NodeMask &m)
 {
-	Json out = amounts(m.cores, m.more_cores, m.memory_mb);
+	Json out = amounts(m.cores, m.more_cores, m.memory_mb, m.gres);
 	out.set("foreign_milli_cpu", Json::integer(m.milli_cpu));
 	out.set("overhead_milli_cpu", Json::integer(m.overhead_milli_cpu));
 	out.set("overhead_mb", Json::integer(static_cast<std::int64_t>(m.overhead_mb)));
@@ -147,6 +148,7 @@ Json to_json(const ForeignReport &r)
 	out.set("namespace", r.hold.key.ns).set("name", r.hold.key.name).set("uid", r.hold.key.uid);
 	out.set("node", r.hold.node).set("milli_cpu", Json::integer(r.hold.milli_cpu));
 	out.set("memory_mb", Json::integer(static_cast<std::int64_t>(r.hold.memory_mb)));
+	out.set("gres", gres_text(r.hold.gres));
 	if (!r.phase.empty())
 		out.set("phase", r.phase);
 	if (!r.why.empty())

@@ -5,6 +5,7 @@
 
 #include "lib/base/http_listener.h"
 #include "lib/base/text.h"
+#include "lib/core/gres.h"
 #include "lib/core/placement.h"
 
 namespace sk8::core {
@@ -107,6 +108,30 @@ static const Schema<PodSettings> &pod_schema()
 	return *schema;
 }
 
+static std::string bad_resource(const std::string &name)
+{
+	const std::size_t slash = name.find('/');
+	return slash == 0 || slash == name.npos || slash + 1 == name.size() || name.size() > 317
+		       ? "is no extended resource, use for example nvidia.com/gpu"
+		       : "";
+}
+
+static std::string bad_gres(const std::string &name)
+{
+	return name.empty() ? "is empty, use for example gpu" : bad_gres_word(name);
+}
+
+static const Schema<ResourceSettings> &resource_schema()
+{
+	using R = ResourceSettings;
+	static const auto *schema = new Schema<R>{
+		field("kubernetes", &R::kubernetes, "Name of the extended resource.").required().check(bad_resource),
+		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf.").required().check(bad_gres),
+		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any").check(bad_gres_word),
+	};
+	return *schema;
+}
+
 static const Schema<NotReadySettings> &not_ready_schema()
 {
 	using N = NotReadySettings;
@@ -176,6 +201,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
+		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. nvidia.com/gpu and amd.com/gpu are gpu, unless they are here. A pod for Slurm that asks for another one is refused; of pods that others place it does not count.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

@@ -95,6 +95,15 @@ struct ApiSettings {
 	bool operator==(const ApiSettings &) const = default;
 };
 
+// An extended resource of Kubernetes is this GRES of Slurm, one for one.
+struct ResourceSettings {
+	std::string kubernetes; // nvidia.com/gpu
+	std::string gres;       // gpu
+	std::string type;       // a100; empty: any
+
+	bool operator==(const ResourceSettings &) const = default;
+};
+
 struct ClusterSettings {
 	std::string name;
 	std::string kubeconfig; // empty: in-cluster service account
@@ -103,6 +112,7 @@ struct ClusterSettings {
 	std::vector<NamespaceSettings> namespaces;
 	NodeSettings nodes;
 	ReservationSettings reservations;
+	std::vector<ResourceSettings> resources; // besides those that find_resource() has
 	PodSettings pods;
 	StateSettings state;
 	ApiSettings api;

@@ -70,7 +70,7 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 		reply.text = full_text_;
 		return;
 	}
-	const std::string mark = r.key.mark();
+	const std::string mark = r.key.mark(), gres = gres_request(r.gres);
 	sk8_submit submit{};
 	submit.mark = mark.c_str();
 	submit.job_name = r.job_name.c_str();
@@ -84,7 +84,7 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 	submit.comment = r.comment.c_str();
 	submit.features = r.features.c_str();
 	submit.licenses = r.identity.licenses.c_str();
-	submit.tres_per_node = "";
+	submit.tres_per_node = gres.c_str();
 	submit.cpus = r.cpus;
 	submit.memory_mb = r.memory_mb;
 	submit.time_limit_minutes = r.time_limit_minutes;

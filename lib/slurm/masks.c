@@ -57,7 +57,7 @@ static bool wants_whole_node(const job_record_t *job_ptr)
 static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *node_bitmap,
 			  sk8_excluded_t excluded, const job_record_t *job_ptr)
 {
-	const bool whole = wants_whole_node(job_ptr);
+	const bool whole = wants_whole_node(job_ptr), asks = whole || job_ptr->gres_list_req;
 	struct marks *marks = NULL;
 
 	for (struct sk8_masked *entry = masked; entry < masked + count; entry++) {
@@ -69,7 +69,7 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		    !bit_test(node_bitmap, inx))
 			continue;
 		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
-		gres = entry->mask->gres_count && (whole || job_ptr->gres_list_req);
+		gres = asks && entry->mask->gres_count;
 		if (!memory && !gres && (bit_ffs(sk8_hidden_cores(entry)) < 0))
 			continue;	/* all of it fits beside what jobs may have */
 		if (!marks) {

@@ -225,6 +225,14 @@ bool Kubelet::admit(Pod &pod)
 			}
 			auto it = pod.node->allocatable.find(name);
 			std::int64_t capacity = it == pod.node->allocatable.end() ? 0 : it->second;
+			// Of extended resources the Node object tells; one that it lacks is not the kubelet's to judge.
+			if (!named && name.find('/') != name.npos) {
+				auto stored = api_.store().find(kind_of("nodes").storage, "", pod.node->name);
+				auto amount = parse_quantity(stored ? stored->json().path("status.allocatable")[name].str() : "");
+				if (!amount)
+					continue;
+				capacity = amount->whole();
+			}
 			if (requested == 0 || used + requested <= capacity)
 				continue;
 			reject(pod, "OutOf" + name,

@@ -35,6 +35,7 @@ CONFIG = """clusters:
     kubeconfig: @KUBECONFIG@
     schedulerNames: [slurm]
     nodes: {selector: "slurm-k8s.io/shared=true"}
+    resources: [{kubernetes: example.com/token, gres: token}]
     namespaces:
       - {match: default, user: daemon, account: general, allow: {partition: [batch, low, short], qos: [normal, high]}}
       - {match: team-a, user: games, account: team-a, partition: low,
@@ -63,12 +64,12 @@ def fields(line):
 
 
 def pod_object(name, command="exit 0", cpu="200m", memory="16Mi", grace=2, annotations=None, labels=None, containers=None,
-		first=None, limits=None, node=None, finalizers=None, **spec):
+		first=None, limits=None, requests=None, node=None, finalizers=None, **spec):
 	"""A pod for Slurm. containers: {name: command} instead of one; first: command of an init container;
 	node: the only one it may run on."""
 	def container(title, text):
 		return {"name": title, "image": IMAGE, "imagePullPolicy": "Never", "command": ["sh", "-c", text],
-			"resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": limits or {}}}
+			"resources": {"requests": {"cpu": cpu, "memory": memory, **(requests or {})}, "limits": limits or {}}}
 	if first:
 		spec["initContainers"] = [container("first", first)]
 	selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}

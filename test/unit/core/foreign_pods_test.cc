@@ -109,6 +109,26 @@ struct Site {
 
 } // namespace
 
+TEST_CASE("GPUs of foreign pods are masked by their number, and after a restart from the saved ledger")
+{
+	Site s;
+	const auto with_gpus = [&](const std::string &uid, std::int64_t gpus, bool over = false) {
+		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 0, 0));
+		p->extended = {{"nvidia.com/gpu", gpus}, {"example.com/other", 1}};
+		p->over = over;
+		return p;
+	};
+	s.foreign->replaced({with_gpus("a", 2), with_gpus("b", 1)});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->gres == GresList{{"gpu", "", 3, {}}});
+	s.restart();
+	REQUIRE(s.mask());
+	CHECK(s.mask()->gres == GresList{{"gpu", "", 3, {}}});
+	s.foreign->replaced({with_gpus("a", 2), with_gpus("b", 1, true)});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {}}});
+}
+
 TEST_CASE("foreign pods of a node are masked together, until each of them has ended")
 {
 	Site s;

@@ -184,7 +184,7 @@ TEST_CASE("what is free and still masked belongs to nobody")
 	t.adopt({key(1), "n1", {1}, 0, 5});
 	t.release(key(1));
 	CHECK_FALSE(t.held(key(1)));
-	CHECK_FALSE(t.masked_by_other(key(2), "n1", {1})); // no reason to end a job
+	CHECK_FALSE(t.masked_by_other(key(2), "n1", {1}, {})); // no reason to end a job
 	CHECK(t.ledger("c").holds.empty());
 	t.restore({});
 	CHECK_FALSE(t.masks());

@@ -8,6 +8,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/control_server_test.cc \
 	test/unit/core/control_test.cc \
 	test/unit/core/foreign_pods_test.cc \
+	test/unit/core/gres_test.cc \
 	test/unit/core/hold_table_test.cc \
 	test/unit/core/hostile_test.cc \
 	test/unit/core/ledger_file_test.cc \

@@ -25,6 +25,22 @@ bool contains(const std::string &text, const std::string &part)
 
 } // namespace
 
+TEST_CASE("a pod's GPUs are asked for, held with the devices that Slurm chose, and told in the Binding")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.request.extended["nvidia.com/gpu"] = 2; });
+	w.run(Millis(1000));
+	REQUIRE(w.job_of("p"));
+	CHECK(w.jobs[0].request.gres == GresList{{"gpu", "", 2, {}}});
+	w.jobs[0].job.gres = {{"gpu", "a100", 2, {1, 3}}};
+	w.slurm_starts("p", "n2", {3});
+	w.run();
+	CHECK(w.binding_annotations["slurm-k8s.io/gres-devices"] == "gpu:a100:2(1,3)");
+	const auto held = w.holds->held_by(w.jobs[0].key);
+	REQUIRE(held);
+	CHECK(held->hold.gres == GresList{{"gpu", "a100", 2, {1, 3}}});
+}
+
 TEST_CASE("a pod waits in the queue, runs where Slurm chose, and its exit code is the job's")
 {
 	World w;

@@ -32,7 +32,8 @@ TEST_CASE("all mistakes are told at once, with their lines and what would be rig
 				"  - name: \"a b\"\n"
 				"    namspaces: []\n"
 				"    nodes: {selector: \"a=b,\"}\n"
-				"    pods: {bindTimeout: 0s}\n",
+				"    pods: {bindTimeout: 0s}\n"
+				"    resources: [{kubernetes: gpu, gres: \"a,b\"}, {kubernetes: x.io/y, gres: g, type: \"a=b\"}]\n",
 				"f.yaml");
 	REQUIRE_FALSE(s.ok());
 	const std::string &text = s.error().message;
@@ -42,6 +43,9 @@ TEST_CASE("all mistakes are told at once, with their lines and what would be rig
 	CHECK(text.find("namespaces") != text.npos); // the name that was meant
 	CHECK(text.find("f.yaml:4: clusters[0].nodes.selector:") != text.npos);
 	CHECK(text.find("f.yaml:5: clusters[0].pods.bindTimeout:") != text.npos);
+	CHECK(text.find("f.yaml:6: clusters[0].resources[0].kubernetes: ") != text.npos);
+	CHECK(text.find("f.yaml:6: clusters[0].resources[0].gres: ") != text.npos);
+	CHECK(text.find("f.yaml:6: clusters[0].resources[1].type: ") != text.npos);
 }
 
 TEST_CASE("two clusters of one name are refused")

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/gres.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace sk8::core {
+
+static constexpr std::size_t max_word = 64;
+
+std::string bad_gres_word(const std::string &word)
+{
+	const bool fits = std::ranges::all_of(word, [](unsigned char c) {
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+		       c == '-' || c == '.';
+	});
+	return fits && word.size() <= max_word ? "" : "is no name in Slurm's Gres=, use up to 64 letters, digits, '_', '-' and '.'";
+}
+
+// ---- the C border ----
+
+GresList gres_from_abi(const sk8_gres *gres, std::uint32_t count)
+{
+	GresList out;
+	for (std::uint32_t i = 0; gres && i < count && i < max_gres; i++) {
+		Gres &g = out.emplace_back();
+		g.name = gres[i].name ? gres[i].name : "";
+		g.type = gres[i].type ? gres[i].type : "";
+		g.count = gres[i].count;
+		if (gres[i].devices)
+			g.devices.assign(gres[i].devices, gres[i].devices + gres[i].device_count);
+	}
+	return out;
+}
+
+std::vector<sk8_gres> gres_to_abi(const GresList &gres)
+{
+	std::vector<sk8_gres> out;
+	out.reserve(gres.size());
+	for (const Gres &g : gres)
+		out.push_back({g.name.c_str(), g.type.c_str(), g.count, static_cast<std::uint32_t>(g.devices.size()),
+			       g.devices.data()});
+	return out;
+}
+
+// ---- texts ----
+
+std::string index_list(const std::vector<std::uint16_t> &indices)
+{
+	std::string out;
+	for (std::size_t i = 0; i < indices.size(); i++) {
+		std::size_t last = i;
+		while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1)
+			last++;
+		out += (out.empty() ? "" : ",") + std::to_string(indices[i]);
+		if (last > i)
+			out += '-' + std::to_string(indices[last]);
+		i = last;
+	}
+	return out;
+}
+
+static std::string counted(const Gres &g)
+{
+	return g.name + (g.type.empty() ? "" : ":" + g.type) + ":" + std::to_string(g.count);
+}
+
+std::string gres_text(const GresList &gres)
+{
+	std::string out;
+	for (const Gres &g : gres)
+		out += (out.empty() ? "" : ",") + counted(g) + (g.devices.empty() ? "" : "(" + index_list(g.devices) + ")");
+	return out;
+}
+
+std::string gres_request(const GresList &gres)
+{
+	std::string out;
+	for (const Gres &g : gres)
+		out += (out.empty() ? "" : ",") + counted(g);
+	return out;
+}
+
+Json gres_to_json(const GresList &gres)
+{
+	Json out = Json::array();
+	for (const Gres &g : gres) {
+		Json devices = Json::array();
+		for (auto d : g.devices)
+			devices.append(Json::integer(d));
+		Json one = Json::object();
+		one.set("name", g.name).set("type", g.type).set("devices", devices);
+		out.append(one.set("count", Json::integer(static_cast<std::int64_t>(g.count))));
+	}
+	return out;
+}
+
+static std::optional<Gres> read_gres(const Json &from)
+{
+	Gres g;
+	g.name = from["name"].str();
+	g.type = from["type"].str();
+	const std::int64_t count = from["count"].integer_or(-1);
+	const Json devices = from["devices"];
+	if (g.name.empty() || !bad_gres_word(g.name).empty() || !bad_gres_word(g.type).empty() || count < 0 ||
+	    !devices.is_array() || devices.size() > max_gres_devices)
+		return std::nullopt;
+	g.count = static_cast<std::uint64_t>(count);
+	for (std::size_t i = 0; i < devices.size(); i++) {
+		const std::int64_t d = devices.at(i).integer_or(-1);
+		if (d < 0 || d > std::numeric_limits<std::uint16_t>::max())
+			return std::nullopt;
+		g.devices.push_back(static_cast<std::uint16_t>(d));
+	}
+	return g;
+}
+
+std::optional<GresList> gres_from_json(const Json &list)
+{
+	GresList out;
+	if (list.is_null())
+		return out;
+	if (!list.is_array() || list.size() > max_gres)
+		return std::nullopt;
+	for (std::size_t i = 0; i < list.size(); i++) {
+		auto g = read_gres(list.at(i));
+		if (!g)
+			return std::nullopt;
+		out.push_back(std::move(*g));
+	}
+	return out;
+}
+
+// ---- sums ----
+
+GresList merged(GresList gres)
+{
+	for (Gres &g : gres)
+		std::ranges::sort(g.devices);
+	std::ranges::sort(gres, [](const Gres &a, const Gres &b) {
+		return std::tie(a.name, a.type, a.devices) < std::tie(b.name, b.type, b.devices);
+	});
+	GresList out;
+	for (Gres &g : gres) {
+		Gres *last = out.empty() ? nullptr : &out.back();
+		if (last && last->name == g.name && last->type == g.type && last->devices.empty() && g.devices.empty())
+			last->count += g.count;
+		else if (g.count != 0)
+			out.push_back(std::move(g));
+	}
+	return out;
+}
+
+// Slurm's own names of what several jobs have of one device.
+static bool is_shared(const std::string &name)
+{
+	return name == "shard" || name == "mps";
+}
+
+bool devices_collide(const GresList &a, const GresList &b)
+{
+	for (const Gres &x : a)
+		for (const Gres &y : b)
+			if (x.name == y.name && !is_shared(x.name) &&
+			    std::ranges::find_first_of(x.devices, y.devices) != x.devices.end())
+				return true;
+	return false;
+}
+
+// ---- Kubernetes ----
+
+const ResourceSettings *find_resource(const std::vector<ResourceSettings> &settings, std::string_view kubernetes)
+{
+	// leaked: no static destructors in slurmctld
+	static const auto *own = new std::vector<ResourceSettings>{{"nvidia.com/gpu", "gpu", ""}, {"amd.com/gpu", "gpu", ""}};
+	for (const auto *list : {&settings, own})
+		for (const ResourceSettings &r : *list)
+			if (r.kubernetes == kubernetes)
+				return &r;
+	return nullptr;
+}
+
+GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std::vector<ResourceSettings> &settings)
+{
+	GresList out;
+	for (const auto &[name, count] : extended)
+		if (const ResourceSettings *r = find_resource(settings, name); r && count > 0)
+			out.push_back({r->gres, r->type, static_cast<std::uint64_t>(std::min(count, max_gres_count)), {}});
+	return merged(std::move(out));
+}
+
+} // namespace sk8::core

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/gres.h"
+
+#include "lib/core/foreign_pods.h"
+#include "lib/core/hold_journal.h"
+#include "lib/core/hold_table.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+const PodKey key{"c", "ns", "p", "uid"};
+
+Job job(GresList gres, sk8_job_state state = SK8_JOB_RUNNING)
+{
+	Job j;
+	j.ref = {7, 1000};
+	j.state = state;
+	j.node = "n1";
+	j.cores = {0};
+	j.gres = std::move(gres);
+	return j;
+}
+
+GresList masked(HoldTable &t)
+{
+	const auto snapshot = t.masks();
+	if (!snapshot)
+		return {};
+	REQUIRE(snapshot->masks.size() == 1);
+	const NodeMask &m = *snapshot->masks[0];
+	REQUIRE(m.gres_abi.size() == m.gres.size());
+	for (std::size_t i = 0; i < m.gres.size(); i++) {
+		CHECK(m.gres_abi[i].name == m.gres[i].name);
+		CHECK(m.gres_abi[i].count == m.gres[i].count);
+		CHECK(m.gres_abi[i].device_count == m.gres[i].devices.size());
+	}
+	return m.gres;
+}
+
+} // namespace
+
+TEST_CASE("an extended resource is the GRES that the settings say, else our own, else none")
+{
+	struct Row {
+		std::map<std::string, std::int64_t> asks;
+		const char *gres;
+	};
+	const std::vector<ResourceSettings> settings{
+		{"amd.com/gpu", "gpu", "mi300"}, {"nvidia.com/mig-1g.5gb", "gpu", "1g.5gb"}, {"example.com/fpga", "fpga", ""}};
+	static const Row rows[] = {
+		{{{"nvidia.com/gpu", 2}}, "gpu:2"},
+		{{{"amd.com/gpu", 2}}, "gpu:mi300:2"},
+		{{{"nvidia.com/gpu", 1}, {"amd.com/gpu", 1}}, "gpu:1,gpu:mi300:1"},
+		{{{"example.com/fpga", 1}, {"nvidia.com/mig-1g.5gb", 3}}, "fpga:1,gpu:1g.5gb:3"},
+		{{{"example.com/other", 5}, {"hugepages-2Mi", 1 << 21}}, ""},
+		{{{"nvidia.com/gpu", 0}}, ""},
+		{{{"nvidia.com/gpu", -1}}, ""},
+		{{{"nvidia.com/gpu", INT64_MAX}}, "gpu:1000000"},
+	};
+	for (const Row &row : rows)
+		CHECK(gres_request(gres_of(row.asks, settings)) == row.gres);
+	CHECK(gres_request(gres_of({{"amd.com/gpu", 1}, {"nvidia.com/gpu", 1}}, {})) == "gpu:2");
+}
+
+TEST_CASE("what is known of devices is told with their numbers")
+{
+	CHECK(gres_text({{"gpu", "a100", 3, {0, 1, 5}}, {"token", "", 2, {}}}) == "gpu:a100:3(0-1,5),token:2");
+	CHECK(gres_text({}).empty());
+}
+
+TEST_CASE("a leaving pod's devices are masked, exactly those, and only while no job covers them")
+{
+	HoldTable t;
+	const GresList had{{"gpu", "a100", 2, {1, 3}}, {"token", "", 5, {}}};
+	t.job_started(key, job(had));
+	const auto hold = t.place(key, {7, 1000});
+	REQUIRE(hold);
+	CHECK(hold->gres == had);
+	CHECK(masked(t).empty());
+	t.job_ended(key, {7, 1000});
+	CHECK(masked(t) == had);
+	t.release(key);
+	CHECK(masked(t) == had); // until a scheduling pass is over
+	t.let_masks_go();
+	CHECK(masked(t).empty());
+}
+
+TEST_CASE("a suspended job keeps its GRES itself")
+{
+	HoldTable t;
+	t.job_started(key, job({{"gpu", "", 1, {2}}}));
+	REQUIRE(t.place(key, {7, 1000}));
+	t.job_started(key, job({{"gpu", "", 1, {2}}}, SK8_JOB_SUSPENDED));
+	CHECK(masked(t).empty());
+	REQUIRE(t.masks());
+}
+
+TEST_CASE("an adopted pod holds a number of devices until its job has some")
+{
+	HoldTable t;
+	Hold adopted;
+	adopted.key = key;
+	adopted.node = "n1";
+	adopted.gres = {{"gpu", "", 2, {}}};
+	t.adopt(adopted);
+	CHECK(masked(t) == adopted.gres);
+	t.job_started(key, job({{"gpu", "", 2, {0, 1}}}));
+	t.job_ended(key, {7, 1000});
+	CHECK(masked(t) == GresList{{"gpu", "", 2, {0, 1}}});
+}
+
+TEST_CASE("devices of pods that nobody knows are counted together, those that are known one by one")
+{
+	const GresList sum = merged({{"gpu", "", 1, {}}, {"gpu", "", 1, {3}}, {"gpu", "a100", 1, {}}, {"gpu", "", 2, {}},
+				     {"gpu", "", 0, {}}, {"gpu", "", 2, {2, 0}}});
+	CHECK(gres_text(sum) == "gpu:3,gpu:2(0,2),gpu:1(3),gpu:a100:1");
+}
+
+TEST_CASE("a job that a killed slurmctld brought back with a device of another pod is told apart from one with a share")
+{
+	CHECK(devices_collide({{"gpu", "", 2, {0, 1}}}, {{"gpu", "a100", 1, {1}}}));
+	CHECK_FALSE(devices_collide({{"gpu", "", 2, {0, 1}}}, {{"gpu", "", 1, {2}}}));
+	CHECK_FALSE(devices_collide({{"gpu", "", 1, {0}}}, {{"nic", "", 1, {0}}}));
+	CHECK_FALSE(devices_collide({{"shard", "", 1, {0}}}, {{"shard", "", 1, {0}}}));
+	HoldTable t;
+	t.job_started(key, job({{"gpu", "", 1, {2}}}));
+	REQUIRE(t.place(key, {7, 1000}));
+	t.job_ended(key, {7, 1000});
+	const PodKey other{"c", "ns", "q", "other"};
+	CHECK(t.masked_by_other(other, "n1", {5}, {{"gpu", "", 1, {2}}}));
+	CHECK_FALSE(t.masked_by_other(other, "n1", {5}, {{"gpu", "", 1, {1}}}));
+}
+
+TEST_CASE("the saved ledger keeps devices, and refuses what makes no sense")
+{
+	Hold h;
+	h.key = key;
+	h.node = "n1";
+	h.gres = {{"gpu", "a100", 2, {0, 3}}, {"token", "", 7, {}}};
+	const std::string header = "{\"v\":1}\n";
+	auto read = parse_journal(header + journal_line(h));
+	REQUIRE(read);
+	CHECK(read->holds == std::vector{h});
+
+	const std::string begin = R"({"hold":"k8s:c/ns/p/uid","node":"n1","cores":[],"more":0,"mb":0,"gres":)";
+	CHECK(parse_journal(header + begin + "[]}\n"));
+	std::string many = "[";
+	for (int i = 0; i < 65; i++)
+		many += std::string(i ? "," : "") + R"({"name":"g","type":"","count":1,"devices":[]})";
+	for (const std::string &bad :
+	     {std::string("{}"), std::string("[1]"), std::string(R"([{"name":"gpu","type":"","count":-1,"devices":[]}])"),
+	      std::string(R"([{"name":"","type":"","count":1,"devices":[]}])"),
+	      std::string(R"([{"name":"a,b","type":"","count":1,"devices":[]}])"),
+	      std::string(R"([{"name":"gpu","type":"x=y","count":1,"devices":[]}])"),
+	      std::string(R"([{"name":"gpu","type":"","count":1,"devices":[65536]}])"),
+	      std::string(R"([{"name":"gpu","type":"","count":1}])"), many + "]"}) {
+		CAPTURE(bad);
+		CHECK_FALSE(parse_journal(header + begin + bad + "}\n"));
+	}
+}
