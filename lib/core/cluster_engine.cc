@@ -335,6 +335,7 @@ void ClusterEngine::watch_nodes()
 	kube::ReflectorOptions options;
 	options.name = "nodes of cluster " + settings_.name;
 	options.path = resource_path(kube::nodes_resource);
+	options.keep_managed_fields = true; // who has cordoned it
 	options.backoff.most = longest_pause;
 	kube::Reflector<kube::Node>::Callbacks call;
 	call.on_replace = [this, first = true](std::vector<kube::NodePtr> nodes) mutable {

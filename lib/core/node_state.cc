@@ -42,6 +42,16 @@ static Cause cause(std::string word, std::string_view about, bool down = false)
 	return {std::move(word), plain(text), down};
 }
 
+static Cause cordon_cause(const kube::Node &node)
+{
+	std::string text = "cordoned";
+	if (!node.cordoned_by.empty())
+		text += " by " + node.cordoned_by;
+	if (const std::string why = annotation(node, names::cordon_reason); !why.empty())
+		text += ": " + why;
+	return {"cordoned", plain(text), false};
+}
+
 static constexpr const char *not_ready_word = "NotReady";
 
 bool was_not_ready(const NodeFacts &facts)
@@ -73,7 +83,7 @@ std::vector<Cause> causes_of(const kube::Node &node, const StateSettings &settin
 {
 	std::vector<Cause> out;
 	if (node.unschedulable && !ours_cordon && settings.cordon == StateSettings::OnCordon::drain)
-		out.push_back(cause("cordoned", annotation(node, names::cordon_reason)));
+		out.push_back(cordon_cause(node));
 	if (not_ready && settings.not_ready.action != NotReadySettings::Action::ignore)
 		out.push_back(not_ready_cause(node, settings));
 	for (const auto &type : settings.conditions)

@@ -408,6 +408,18 @@ Result<PodPtr> decode_pod(const Json &object)
 	return PodPtr(std::move(pod));
 }
 
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+static std::string manager_of_cordon(const Json &meta, std::string &problem)
+{
+	std::string found;
+	if (countable(meta["managedFields"], max_listed, "managed fields", problem))
+		meta["managedFields"].each_item([&](const Json &m) {
+			if (m["fieldsV1"]["f:spec"]["f:unschedulable"].is_object())
+				found = word(m["manager"], max_name, "a field manager", problem);
+		});
+	return found;
+}
+
 Result<NodePtr> decode_node(const Json &object)
 {
 	auto node = std::make_shared<Node>();
@@ -418,6 +430,8 @@ Result<NodePtr> decode_node(const Json &object)
 	node->meta = std::move(*meta);
 	Json spec = object["spec"], status = object["status"];
 	node->unschedulable = spec["unschedulable"].boolean_or(false);
+	if (node->unschedulable)
+		node->cordoned_by = manager_of_cordon(object["metadata"], problem);
 	spec["taints"].each_item([&](const Json &t) {
 		node->taints.push_back({word(t["key"], max_key, "a taint's key", problem),
 					word(t["value"], max_name, "a taint's value", problem),

@@ -147,6 +147,7 @@ struct NodeCondition {
 struct Node {
 	Meta meta;
 	bool unschedulable = false;
+	std::string cordoned_by; // the field manager that has set it ("kubectl-cordon"); empty: not known
 	std::vector<Taint> taints;
 	bool ready = false;
 	std::int64_t heartbeat = 0; // of the condition Ready, seconds since 1970 by the kubelet's clock

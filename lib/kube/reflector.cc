@@ -91,9 +91,14 @@ private:
 			[this](Reply reply) { list_ended(std::move(reply)); });
 	}
 
+	std::string_view wanted(std::string_view object)
+	{
+		return options_.keep_managed_fields ? object : without_managed_fields(object, buffer_);
+	}
+
 	void listed(std::string_view item)
 	{
-		Result<Json> object = Json::parse(without_managed_fields(item, buffer_));
+		Result<Json> object = Json::parse(wanted(item));
 		if (object.ok())
 			return sink_.listed(*object);
 		complain("an object of the list is " + object.error().message);
@@ -210,7 +215,7 @@ private:
 	bool parse_event(std::string_view line, bool cut, std::string &type, Json &object)
 	{
 		if (!cut) {
-			Result<Json> parsed = Json::parse(without_managed_fields(line, buffer_));
+			Result<Json> parsed = Json::parse(wanted(line));
 			if (parsed.ok()) {
 				type = (*parsed)["type"].str();
 				object = (*parsed)["object"];

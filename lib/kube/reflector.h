@@ -26,6 +26,9 @@ struct ReflectorOptions {
 	std::string path;           // resource_path(pods_resource)
 	std::string label_selector; // empty: all
 	std::string field_selector; // empty: all
+	// Who has set which field (metadata.managedFields): about a third of an object, so it is
+	// kept only where it is read.
+	bool keep_managed_fields = false;
 	BackoffLimits backoff;
 	// A watch is asked to last min_watch .. max_watch, at random, and is dropped if it
 	// is still there watch_grace later.

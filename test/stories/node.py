@@ -7,6 +7,7 @@ from world import fields
 
 OWNER, REASON, BY = (f"slurm-k8s.io/drain-{word}" for word in ("owner", "reason", "by"))
 RESUMED = "slurm-k8s.io/resumed-in-slurm"
+CORDONER = "fan-watch"
 PROMPT = 10  # seconds, with all that runs beside; how long it really takes is measured in test/bench
 
 
@@ -18,7 +19,7 @@ class Node:
 
 	def cordon(self, why=None):
 		note = {"metadata": {"annotations": {"slurm-k8s.io/cordon-reason": why}}} if why else {}
-		self.stand.api.patch(f"/api/v1/nodes/{self.name}", {"spec": {"unschedulable": True}, **note})
+		self.stand.api.patch(f"/api/v1/nodes/{self.name}?fieldManager={CORDONER}", {"spec": {"unschedulable": True}, **note})
 
 	def uncordon(self):
 		self.stand.patch_node(self.name, {"unschedulable": None})

@@ -126,6 +126,19 @@ TEST_CASE("node state: what is done for each state of both sides")
 	}
 }
 
+TEST_CASE("node state: Slurm's reason for a cordon says who, and why if that is known")
+{
+	Node n;
+	n.cordon();
+	n.kube.cordoned_by = "kubectl-cordon";
+	CHECK(n.to_slurm() == "drain k8s: cordoned by kubectl-cordon");
+	n.kube.meta.annotations[std::string(names::cordon_reason)] = "fan : broken";
+	CHECK(n.to_slurm() == "drain k8s: cordoned by kubectl-cordon: fan: broken");
+	CHECK(Node(n).by_us("k8s: cordoned by kubectl-cordon: fan: broken").to_slurm() == "nothing");
+	n.kube.cordoned_by = std::string(5000, 'x');
+	CHECK(n.to_slurm().size() < 300);
+}
+
 TEST_CASE("node state: DOWN, FAIL and maintenance in Slurm cordon as DRAIN does")
 {
 	for (auto member : {&SlurmNode::down, &SlurmNode::fail, &SlurmNode::maint}) {

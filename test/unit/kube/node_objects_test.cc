@@ -42,6 +42,24 @@ TEST_CASE("a node is decoded with its taints, readiness and allocatable amounts"
 	CHECK(got.allocatable_pods == 110);
 }
 
+TEST_CASE("who has cordoned a node is the field manager of that field")
+{
+	const auto cordoned_by = [](const std::string &managers, const char *value = "true") {
+		auto n = node(R"({"metadata":{"name":"n1","uid":"u","managedFields":)" + managers +
+			      R"(},"spec":{"unschedulable":)" + value + "}}");
+		REQUIRE(n.ok());
+		return (*n)->cordoned_by;
+	};
+	const std::string kubelet = R"({"manager":"kubelet","fieldsV1":{"f:metadata":{"f:labels":{}},"f:spec":{"f:taints":{}}}})";
+	const std::string admin = R"({"manager":"kubectl-cordon","operation":"Update","fieldsV1":{"f:spec":{"f:unschedulable":{}}}})";
+	CHECK(cordoned_by("[" + kubelet + "," + admin + "]") == "kubectl-cordon");
+	CHECK(cordoned_by("[" + kubelet + "," + admin + "]", "false").empty());
+	for (const char *none : {"[]", "null", "7", "[7]", R"([{"manager":7,"fieldsV1":{"f:spec":{"f:unschedulable":{}}}}])",
+				 R"([{"manager":"m","fieldsV1":{"f:spec":{"f:unschedulable":1}}}])"})
+		CHECK(cordoned_by(none).empty());
+	CHECK(cordoned_by("[" + kubelet + "]").empty());
+}
+
 TEST_CASE("a node that is not ready, or does not say so, is not ready")
 {
 	for (const char *conditions : {"[]", R"([{"type":"Ready","status":"False"}])",
