@@ -172,6 +172,19 @@ void sk8_on_shutdown(void) { event("shutdown", NULL); }
 void sk8_on_job_start(const struct sk8_job *j) { event("job_start", j); }
 void sk8_on_job_fini(const struct sk8_job *j) { event("job_fini", j); }
 
+/* no node here has sharing: mixed */
+bool sk8_on_gate(const struct sk8_native_job *j)
+{
+	(void) j;
+	return false;
+}
+
+void sk8_on_native_fini(uint32_t job_id, int64_t submit_time)
+{
+	(void) job_id;
+	(void) submit_time;
+}
+
 bool sk8_submitting(void)
 {
 	return submitting;
