@@ -143,6 +143,7 @@ void PodsController::sync(const std::string &uid)
 	if (!started_ || it == entries_.end())
 		return;
 	Entry &e = it->second;
+	end_others(e);
 	const PodState pod = classify(facts(e));
 	const JobState job = classify(relevant_job(e), e.op == Op::submitting);
 

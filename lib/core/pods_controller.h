@@ -108,6 +108,7 @@ private:
 		std::int64_t deleted_alive_at = 0; // see end_of_pod()
 		std::string bound_node;
 		JobPtr job; // its live or last one; null: none is known
+		std::vector<JobRef> others; // live jobs with its mark, which are to end
 		Millis seen_at{0};
 		Millis job_seen_at{0};
 
@@ -158,6 +159,8 @@ private:
 	void set_pod(Entry &e, const kube::PodPtr &pod);
 	static bool older_than_known(const Entry &e, const kube::Pod &news);
 	void set_job(Entry &e, const JobPtr &job, Millis seen_at);
+	bool stands_before(const Entry &e, const Job &job, const Job &other) const;
+	void end_others(Entry &e);
 	void nodes_changed();
 	void sync_all();
 	void sync_unbound();

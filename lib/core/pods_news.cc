@@ -4,6 +4,9 @@
 // and pods_controller.cc decides what follows.
 #include "lib/core/pods_controller.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
@@ -148,13 +151,41 @@ bool PodsController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 	return others;
 }
 
+// Only the hand of an administrator, or two slurmctlds, give a pod a second job. The one
+// that runs where the pod is stands for it; else one that runs; else the newer one.
+bool PodsController::stands_before(const Entry &e, const Job &job, const Job &other) const
+{
+	const std::string node = node_of(e);
+	auto rank = [&node](const Job &j) { return !j.running() ? 0 : j.node != node ? 1 : 2; };
+	return rank(job) != rank(other) ? rank(job) > rank(other) : job.ref.submit_time > other.ref.submit_time;
+}
+
+void PodsController::end_others(Entry &e)
+{
+	for (const JobRef &ref : std::exchange(e.others, {})) {
+		if (!e.job || e.job->ref == ref)
+			continue;
+		log_pod(warning, e.key, job_id(e), "job %u is another one for this pod and is ended", ref.id);
+		ports_.slurm.end(e.key, ref, {SK8_JOB_CANCELLED, 0, "job " + std::to_string(job_id(e)) + " stands for this pod"},
+				 [](const SlurmReply &) {});
+	}
+}
+
 void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 {
 	const bool other = e.job && e.job->ref != job->ref;
 	// Late news of an older job: a live one is never replaced by a dead one, nor
 	// a newer one by an older one.
-	if (other && (job->ended() || job->ref.submit_time < e.job->ref.submit_time) && !e.job->ended())
+	if (other && !job->ended() && !e.job->ended()) {
+		const bool better = stands_before(e, *job, *e.job);
+		const JobRef loser = better ? e.job->ref : job->ref;
+		if (std::ranges::find(e.others, loser) == e.others.end())
+			e.others.push_back(loser);
+		if (!better)
+			return;
+	} else if (other && job->ended() && !e.job->ended()) {
 		return;
+	}
 	if (e.job && !other && (e.job->ended() || (e.job->running() && job->state == SK8_JOB_PENDING)))
 		return; // states only go forward; a hook may overtake an answer
 	if (!e.job || other || classify(e.job.get(), false) != classify(job.get(), false)) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What slurmctld may find when it starts, see "Recovery" in doc/reliability.md: the cells
+// that no other test has.
+#include "test/unit/catch.h"
+#include "test/unit/core/world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+// Another live job with the pod's mark, made a second later.
+static World::SlurmJob second_job(const World &w)
+{
+	World::SlurmJob out = w.jobs.at(0);
+	out.job.ref.id += 1000;
+	out.job.ref.submit_time++;
+	out.job.state = SK8_JOB_PENDING;
+	out.job.node.clear();
+	out.job.cores.clear();
+	return out;
+}
+
+TEST_CASE("of two jobs for one pod the one that runs where the pod is stands for it, the other one ends")
+{
+	World w;
+	w.create_running("p");
+	SECTION("and it was told of while slurmctld was running")
+	{
+		w.jobs.push_back(second_job(w));
+		w.controller->job_changed(w.jobs[1].key, share(w.jobs[1].job), Millis(0));
+	}
+	SECTION("and slurmctld finds both when it starts")
+	{
+		w.jobs.push_back(second_job(w));
+		w.restart();
+	}
+	SECTION("and it runs elsewhere")
+	{
+		w.jobs.push_back(second_job(w));
+		w.jobs[1].job.state = SK8_JOB_RUNNING;
+		w.jobs[1].job.node = "n2";
+		w.controller->job_changed(w.jobs[1].key, share(w.jobs[1].job), Millis(0));
+	}
+	w.run(Millis(5'000));
+	CHECK(w.jobs.at(0).job.running());
+	CHECK(w.jobs.at(1).job.ended());
+	CHECK(w.jobs.size() == 2);
+	CHECK(w.count("delete") == 0);
+	w.kubelet_ends("p", 3);
+	w.run(Millis(5'000));
+	CHECK(w.jobs.at(0).job.state == SK8_JOB_FAILED);
+	CHECK_FALSE(w.masked("n1"));
+}
+
+TEST_CASE("of two jobs for a pod that waits the newer one stands for it")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.jobs.push_back(second_job(w));
+	w.restart();
+	w.run(Millis(5'000));
+	CHECK(w.jobs.at(0).job.ended());
+	CHECK(w.jobs.at(1).job.state == SK8_JOB_PENDING);
+	CHECK(w.jobs.size() == 2);
+	CHECK(w.exists("p"));
+}
+
+TEST_CASE("a pod that was made anew under its name while slurmctld was away has a job of its own")
+{
+	World w;
+	const std::string former = w.create_running("p");
+	w.watch_delivers = false;
+	w.pods.erase("p");
+	const std::string now = w.create_pod("p");
+	w.watch_delivers = true;
+	w.restart();
+	w.run(Millis(5'000));
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[0].key.uid == former);
+	CHECK(w.jobs[0].job.ended());
+	CHECK(w.jobs[1].key.uid == now);
+	CHECK(w.jobs[1].job.state == SK8_JOB_PENDING);
+	CHECK(w.count("delete") == 0);
+	CHECK(w.masked("n1")); // nobody saw the end of the former one
+}
+
+TEST_CASE("what runs of a namespace that the configuration has no more goes on to its end")
+{
+	World w;
+	w.create_running("runs");
+	w.create_pod("waits");
+	w.run();
+	w.settings.namespaces.clear();
+	w.restart();
+	w.run(Millis(5'000));
+	CHECK(w.count("delete") == 0);
+	CHECK(w.job_of("runs")->running());
+	w.kubelet_ends("runs", 0);
+	w.run(Millis(5'000));
+	CHECK(w.job_of("runs")->state == SK8_JOB_COMPLETED);
+	CHECK_FALSE(w.masked("n1"));
+}
