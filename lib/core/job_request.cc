@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/job_request.h"
 
+#include <algorithm>
+
 #include <limits>
 
 #include "lib/base/text.h"
@@ -11,6 +13,20 @@ static constexpr std::int64_t mib = 1024 * 1024;
 
 // What this version cannot honour. Placing such a pod all the same would be a
 // promise broken later, on the node.
+// The kubelet decides which devices a pod gets, and does not tell. Whether Slurm's jobs have
+// some of the same node only the administrator knows: he says so by naming the resource.
+static std::string not_named(const std::string &name, const std::vector<ResourceSettings> &resources)
+{
+	if (std::ranges::find(resources, name, &ResourceSettings::kubernetes) != resources.end())
+		return "";
+	const std::string asks = "it asks for " + one_line(name, 128) + ": ";
+	if (find_resource(resources, name))
+		return asks + "which of them it gets the kubelet decides, without Slurm; the administrator allows it by "
+			      "clusters[].resources in slurm-k8s.yaml, see slurm-k8s(7), GPUS AND OTHER GRES";
+	return asks + "resources other than cpu, memory, ephemeral-storage and those of clusters[].resources in "
+		      "slurm-k8s.yaml are not supported";
+}
+
 static std::string unsupported(const kube::Pod &pod, const std::vector<ResourceSettings> &resources)
 {
 	struct Row {
@@ -30,10 +46,8 @@ static std::string unsupported(const kube::Pod &pod, const std::vector<ResourceS
 	for (const auto &[name, count] : pod.request.extended) {
 		if (name == "ephemeral-storage")
 			continue; // the kubelet's to judge, Slurm has none
-		if (count > 0 && !find_resource(resources, name))
-			return "it asks for " + one_line(name, 128) +
-			       ": resources other than cpu, memory, ephemeral-storage and those of clusters[].resources in "
-			       "slurm-k8s.yaml are not supported";
+		if (std::string why = not_named(name, resources); count > 0 && !why.empty())
+			return why;
 		if (count > max_gres_count)
 			return "it asks for more of " + one_line(name, 128) + " than any node has";
 	}

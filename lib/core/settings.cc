@@ -201,7 +201,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
-		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. nvidia.com/gpu and amd.com/gpu are gpu, unless they are here. A pod for Slurm that asks for another one is refused; of pods that others place it does not count.", max_gres),
+		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods do not both have GPUs of one node: which ones a pod gets its kubelet decides. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

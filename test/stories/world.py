@@ -35,7 +35,7 @@ CONFIG = """clusters:
     kubeconfig: @KUBECONFIG@
     schedulerNames: [slurm]
     nodes: {selector: "slurm-k8s.io/shared=true"}
-    resources: [{kubernetes: example.com/token, gres: token}]
+    resources: [{kubernetes: nvidia.com/gpu, gres: gpu}, {kubernetes: example.com/token, gres: token}]
     namespaces:
       - {match: default, user: daemon, account: general, allow: {partition: [batch, low, short], qos: [normal, high]}}
       - {match: team-a, user: games, account: team-a, partition: low,

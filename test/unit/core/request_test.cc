@@ -19,6 +19,7 @@ ClusterSettings mapping()
 	ml.partition = "gpu";
 	ml.allow.qos = {"high", "n*"};
 	s.namespaces = {ml};
+	s.resources = {{"example.com/token", "token", ""}};
 	return s;
 }
 
@@ -159,7 +160,8 @@ TEST_CASE("what cannot be honoured is refused with a sentence, not ignored")
 		{[](kube::Pod &p) { p.has_required_pod_affinity = true; }, "pod affinity"},
 		{[](kube::Pod &p) { p.has_topology_spread = true; }, "topologySpreadConstraints"},
 		{[](kube::Pod &p) { p.request.extended["example.com/fpga"] = 1; }, "example.com/fpga: resources other than"},
-		{[](kube::Pod &p) { p.request.extended["nvidia.com/gpu"] = 1'000'001; }, "more of nvidia.com/gpu than any node has"},
+		{[](kube::Pod &p) { p.request.extended["nvidia.com/gpu"] = 1; }, "which of them it gets the kubelet decides"},
+		{[](kube::Pod &p) { p.request.extended["example.com/token"] = 1'000'001; }, "more of example.com/token than any node has"},
 		{[](kube::Pod &p) { p.problem = "negative cpu"; }, "negative cpu"},
 		{[](kube::Pod &p) { p.meta.annotations["slurm-k8s.io/gres"] = "gpu:1"; }, "slurm-k8s.io/gres: not supported"},
 		{[](kube::Pod &p) { p.meta.annotations["slurmjob.slinky.slurm.net/exclusive"] = "true"; }, "share nodes"},

@@ -14,6 +14,7 @@ World::World()
 	ns.match = "team-*";
 	ns.user = "alice";
 	settings.namespaces.push_back(ns);
+	settings.resources = {{"nvidia.com/gpu", "gpu", ""}};
 	for (const char *name : {"n1", "n2"}) {
 		auto node = std::make_shared<kube::Node>();
 		node->meta.name = name;
