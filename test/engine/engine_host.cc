@@ -48,6 +48,9 @@ int main(int argc, char **argv)
 	if (sk8_runtime_acquire(&host))
 		return 1;
 	slurmctld.start();
+	// on a busy machine the engine may not have listed its pods yet
+	if (pods > 0)
+		slurmctld.wait_submitted(60);
 	for (int i = 0; i < std::atoi(argv[6]); i++) {
 		std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 100));
 		slurmctld.cancel_one(random);

@@ -157,9 +157,7 @@ void ModelSlurmctld::finish(ModelJob &job, sk8_job_state state)
 
 void ModelSlurmctld::cancel_one(std::mt19937 &random)
 {
-	std::unique_lock lock(mutex_);
-	// on a slow machine the engine may not have listed its pods yet
-	changed_.wait_for(lock, std::chrono::seconds(60), [this] { return !jobs_.empty(); });
+	std::lock_guard lock(mutex_);
 	std::vector<ModelJob *> live;
 	for (auto &[id, job] : jobs_)
 		if (job.state < SK8_JOB_COMPLETED)
@@ -306,6 +304,12 @@ std::size_t ModelSlurmctld::completed()
 	std::lock_guard lock(mutex_);
 	return static_cast<std::size_t>(std::count_if(
 		jobs_.begin(), jobs_.end(), [](const auto &j) { return j.second.state == SK8_JOB_COMPLETED; }));
+}
+
+bool ModelSlurmctld::wait_submitted(int seconds)
+{
+	std::unique_lock lock(mutex_);
+	return changed_.wait_for(lock, std::chrono::seconds(seconds), [&] { return !jobs_.empty(); });
 }
 
 bool ModelSlurmctld::wait_ended(std::size_t pods, int seconds)

@@ -29,10 +29,12 @@ public:
 	static const sk8_slurm_ops &ops();
 	void start();    // boot: node_init, reconfigure, then the scheduler
 	void shutdown(); // state_save
-	// Cancels a random live job, as a user would; waits for the first one.
+	// Cancels a random live job, as a user would.
 	void cancel_one(std::mt19937 &random);
 
 	std::size_t completed(); // jobs that ended well
+	// false: after so long no pod has a job.
+	bool wait_submitted(int seconds);
 	// false: after so long fewer pods than that have had their last job.
 	bool wait_ended(std::size_t pods, int seconds);
 
