@@ -88,6 +88,6 @@ def test_what_is_in_the_rpm_loads_as_slurm_loads_it(rpms, tmp_path, build, slurm
 	os.symlink(flat / "libsk8core.so.0", flat / "libsk8core.so")
 	env = {**os.environ, "SK8_SRCDIR": TOP, "SK8_LIBS": str(flat), "SK8_SLURM_VERSION": slurm_version, "SK8_STOCKDIR": stock,
 		"LD_LIBRARY_PATH": str(libs)}
-	run("make", "-C", build, "-s", "test/abi/client_host")
-	for check in ("check-symbols", "check-client"):
+	run("make", "-C", build, "-s", "test/abi/plugin_host")
+	for check in ("check-symbols", "check-loads"):
 		run(os.path.join(TOP, "test/abi", check), cwd=build, env=env)

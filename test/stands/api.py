@@ -7,6 +7,10 @@ import os
 import re
 import ssl
 import tempfile
+import time
+
+# Seconds after which a connection is made anew: a kube-apiserver closes one that is not used for 90.
+IDLE = 60
 
 
 class ApiError(OSError):
@@ -32,7 +36,7 @@ class Api:
 				with open(os.open(f"{folder}/{kind}", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
 					file.write(self._data(text, "client-" + kind))
 			self.tls.load_cert_chain(f"{folder}/certificate", f"{folder}/key")
-		self.connection = None
+		self.connection, self.used = None, 0
 
 	@staticmethod
 	def _data(text, name):
@@ -44,6 +48,10 @@ class Api:
 
 	def call(self, method, path, body=None, kind="application/json", raw=False):
 		"""The decoded answer; ApiError if its status is 400 or more, OSError if there is none."""
+		if self.connection and time.monotonic() - self.used > IDLE:
+			self.connection.close()
+			self.connection = None
+		self.used = time.monotonic()
 		if self.connection is None:
 			self.connection = http.client.HTTPSConnection(self.host, int(self.port), timeout=self.timeout,
 				context=self.tls)

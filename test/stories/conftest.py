@@ -63,20 +63,31 @@ def api(request):
 class Stands:
 	"""The stands of this run. One that a story left in disorder is replaced."""
 
+	# Each kubelet has six of the 128 inotify instances that a user may have, and other runs have stands, too.
+	MOST = 2
+
 	def __init__(self):
-		self.running = {}
+		self.running = {}  # the one that was used last is the last one
+		self.lent = []
 
 	def get(self, *what):
-		found = self.running.get(what)
+		found = self.running.pop(what, None)
 		if found and found.spoiled:
-			self.running.pop(what).down()
+			found.down()
 			found = None
 		if not found:
-			for other in [key for key in self.running if key[0] != what[0]]:
-				self.running.pop(other).down()  # two kinds at once would only slow each other
-			found = self.running[what] = Stand(*what)
+			self._make_room(what[0])
+			found = Stand(*what)
 			print(f"stand {' '.join(what)} was ready after {found.seconds:.0f} s")
+		self.running[what] = found
 		return found
+
+	def _make_room(self, kind):
+		"""Two kinds at once would only slow each other."""
+		idle = [key for key, stand in self.running.items() if stand not in self.lent]
+		over = len(self.running) - self.MOST + 1
+		for key in [key for number, key in enumerate(idle) if number < over or key[0] != kind]:
+			self.running.pop(key).down()
 
 	def down(self):
 		for found in self.running.values():
@@ -93,9 +104,11 @@ def session_stands():
 def lent(request, stands, *what):
 	"""The stand, put in order afterwards."""
 	found = stands.get(*what)
+	stands.lent.append(found)
 	found.log_began = found.log_size()
 	request.node.stand = found
 	yield found
+	stands.lent.remove(found)
 	try:
 		found.clean()
 	except (StandError, OSError):

@@ -75,7 +75,7 @@ def test_srun_that_is_refused_waits_in_the_gate_and_starts_when_there_is_room(cr
 
 def test_srun_that_never_gets_room_ends_after_gate_timeout_and_its_user_reads_why(crowded):
 	stand, _ = crowded
-	share(stand, gateTimeout="3s")
+	share(stand, gateTimeout="10s")  # a busy machine's kubelet needs some seconds to refuse
 	wait_reservations_known(stand)
 	done = stand.run("srun", "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "true", check=False, seconds=60)
 	assert done.returncode != 0
