@@ -76,7 +76,8 @@ def test_numbers_of_a_real_slurmctld_tell_of_its_pods_jobs_masks_hooks_and_locks
 		def settled():
 			page = scrape()
 			deleted = page.values("api_requests_total", verb="delete", resource="pods", code="200")
-			return page.sum("masked_cores", cluster="stand") == 3 and deleted and page
+			leaving = page.sum("pods", cluster="stand", state="leaving")  # when the watch has told of the deletion, too
+			return page.sum("masked_cores", cluster="stand") == 3 and deleted and leaving and page
 		page = wait_for("the mask", settled, 20)
 
 		states = {state: page.sum("pods", cluster="stand", state=state) for state in ("bound", "waiting", "leaving", "lost")}
