@@ -35,7 +35,7 @@ def make_pod(kind, name):
 	if kind.startswith("waiting"):
 		item["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLOSED}
 	if kind == "refused":
-		item["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+		item["spec"]["containers"][0]["resources"]["limits"] = {"example.com/fpga": "1"}
 	return item
 
 
@@ -143,7 +143,7 @@ class Day:
 		self.wait_pods("what was cancelled or deleted is gone", lambda pods: not any(n in pods for n in running + waiting))
 		over = names["ends"] + names["fails"]
 		self.wait_pods("the others are over", lambda pods: all(is_over(pods[n]) for n in over))
-		self.wait_pods("what is refused knows why", lambda pods: all("nvidia.com/gpu" in json.dumps(pods[n]["status"])
+		self.wait_pods("what is refused knows why", lambda pods: all("example.com/fpga" in json.dumps(pods[n]["status"])
 			for n in names["refused"]))
 		for name in over + names["refused"]:
 			self.delete(name)
