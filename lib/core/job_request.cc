@@ -2,7 +2,6 @@
 #include "lib/core/job_request.h"
 
 #include <algorithm>
-
 #include <limits>
 
 #include "lib/base/text.h"
@@ -11,8 +10,6 @@ namespace sk8::core {
 
 static constexpr std::int64_t mib = 1024 * 1024;
 
-// What this version cannot honour. Placing such a pod all the same would be a
-// promise broken later, on the node.
 // The kubelet decides which devices a pod gets, and does not tell. Whether Slurm's jobs have
 // some of the same node only the administrator knows: he says so by naming the resource.
 static std::string not_named(const std::string &name, const std::vector<ResourceSettings> &resources)
@@ -27,6 +24,8 @@ static std::string not_named(const std::string &name, const std::vector<Resource
 		      "slurm-k8s.yaml are not supported";
 }
 
+// What this version cannot honour. Placing such a pod all the same would be a
+// promise broken later, on the node.
 static std::string unsupported(const kube::Pod &pod, const std::vector<ResourceSettings> &resources)
 {
 	struct Row {

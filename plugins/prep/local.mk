@@ -5,6 +5,7 @@ endif
 
 prep_k8s_la_SOURCES = \
 	lib/slurm/hooks.h \
+	lib/slurm/module_path.h \
 	lib/slurm/release.h \
 	plugins/prep/prep_k8s.c
 prep_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)

@@ -8,7 +8,7 @@
  * plugin has loaded; where that is not, all passes.
  */
 #include "lib/slurm/hooks.h"
-#include <dlfcn.h>
+#include "lib/slurm/module_path.h"
 
 const char plugin_name[] = "Gate of jobs on nodes that Kubernetes uses too";
 const char plugin_type[] = "prep/k8s";
@@ -19,19 +19,12 @@ static prep_callbacks_t callbacks;
 /* Slurm's threads come here at once. NULL: nobody to ask. */
 static const struct sk8_prep_hooks *hooks(void)
 {
-	static const char *const places[] = { "../sk8_slurmctld.so", "sk8_slurmctld.so" };
 	const struct sk8_prep_hooks *found = NULL;
+	char *dir = sk8_folder_of(plugin_type);
 	void *module = NULL;
-	char *dir, *slash;
-	Dl_info me;
 
-	if (!dladdr(plugin_type, &me))
-		return NULL;
-	dir = xstrdup(me.dli_fname);
-	if ((slash = strrchr(dir, '/')))
-		*slash = '\0';
-	for (size_t i = 0; !module && (i < sizeof(places) / sizeof(places[0])); i++) {
-		char *path = xstrdup_printf("%s/%s", dir, places[i]);
+	for (size_t i = 0; dir && !module && (i < SK8_MODULE_PLACES); i++) {
+		char *path = xstrdup_printf("%s/%s", dir, sk8_module_places[i]);
 
 		module = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 		xfree(path);

@@ -5,6 +5,7 @@ endif
 
 select_cons_tres_la_SOURCES = \
 	lib/slurm/hooks.h \
+	lib/slurm/module_path.h \
 	lib/slurm/release.h \
 	lib/slurm/sizes.c \
 	lib/slurm/sizes.h \

@@ -11,6 +11,7 @@
  * so it loads there (RTLD_LAZY: functions are looked up when called).
  */
 #include "lib/slurm/hooks.h"
+#include "lib/slurm/module_path.h"
 #include "lib/slurm/sizes.h"
 #include "lib/sk8_abi.h"
 #include <dlfcn.h>
@@ -180,15 +181,9 @@ extern int select_p_state_save(char *dir_name)
  */
 static char *plugin_dirs(void)
 {
-	Dl_info full;
-	char *dirs, *slash;
-
 	if (sk8_conf_fits())
 		return xstrdup(slurm_conf.plugindir);
-	dirs = dladdr((void *) xsize, &full) ? xstrdup(full.dli_fname) : NULL;
-	if (dirs && (slash = strrchr(dirs, '/')))
-		*slash = '\0';
-	return dirs;
+	return sk8_folder_of((void *) xsize);
 }
 
 /* The next select_cons_tres.so in PluginDir that is not this file. */
@@ -225,21 +220,15 @@ static void *open_stock(void)
 	return handle;
 }
 
-/* ../sk8_slurmctld.so as installed, or beside us as in a build tree */
 static void *open_module(void)
 {
-	static const char *const places[] = { "../sk8_slurmctld.so", "sk8_slurmctld.so" };
+	char *dir = sk8_folder_of(plugin_type);
 	void *handle = NULL;
-	char *dir, *slash;
-	Dl_info me;
 
-	if (!dladdr(plugin_type, &me))
+	if (!dir)
 		return NULL;
-	dir = xstrdup(me.dli_fname);
-	if ((slash = strrchr(dir, '/')))
-		*slash = '\0';
-	for (size_t i = 0; !handle && (i < sizeof(places) / sizeof(places[0])); i++) {
-		char *path = xstrdup_printf("%s/%s", dir, places[i]);
+	for (size_t i = 0; !handle && (i < SK8_MODULE_PLACES); i++) {
+		char *path = xstrdup_printf("%s/%s", dir, sk8_module_places[i]);
 		struct stat st;
 
 		/* NOW: what this slurmctld lacks shows here, not when it is called */

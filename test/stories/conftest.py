@@ -14,11 +14,11 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mixed import IMAGE, apply, reservations, restore, share  # noqa: E402
+from mixed import mixing  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
-from stands.waiting import StandError, wait_for  # noqa: E402
+from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402
 
 
@@ -169,12 +169,7 @@ def suspending(request, session_stands, api):
 def mixed(request, session_stands, api):
 	"""Slurm's own jobs hold reservation pods on the shared nodes."""
 	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s")):
-		apply(found)
-		before = share(found, {"image": IMAGE}, sharing="mixed")
-		yield found
-		found.run("scancel", "--quiet", "-u", "root", check=False)
-		wait_for("no reservation", lambda found=found: not reservations(found), 60)
-		restore(found, before)
+		yield from mixing(found)
 
 
 @pytest.fixture

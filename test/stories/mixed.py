@@ -47,6 +47,16 @@ def restore(stand, text):
 	stand.reconfigure()
 
 
+def mixing(stand):
+	"""The stand while its nodes are mixed, for a fixture."""
+	apply(stand)
+	before = share(stand, {"image": IMAGE}, sharing="mixed")
+	yield stand
+	stand.run("scancel", "--quiet", "-u", "root", check=False)
+	wait_for("no reservation", lambda: not reservations(stand), 60)
+	restore(stand, before)
+
+
 def reservations(stand):
 	"""{(job id, node): object}"""
 	found = stand.api.get(PODS)["items"]

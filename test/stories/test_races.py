@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import lent, with_conf
-from mixed import IMAGE, apply, reservations, restore, share
+from mixed import mixing
 from stands.api import Api
 from stands.waiting import wait_for
 from world import Pod, pod_object
@@ -27,12 +27,7 @@ def small(request, session_stands, api):
 	"""Nodes of one core."""
 	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s"),
 			"--kubelets", str(NODES[api]), "--cpus", "1"):
-		apply(found)
-		before = share(found, {"image": IMAGE}, sharing="mixed")
-		yield found
-		found.run("scancel", "--quiet", "-u", "root", check=False)
-		wait_for("no reservation", lambda found=found: not reservations(found), 60)
-		restore(found, before)
+		yield from mixing(found)
 
 
 class Track:
