@@ -17,7 +17,40 @@ jobs=$(nproc 2> /dev/null || echo 2)
 
 step_source() { if [ -n "$given" ]; then echo "${given#*:}"; else script/slurm-source; fi > "$build/slurm-source.path"; }
 step_autoreconf() { [ configure -nt configure.ac ] || autoreconf -fi; }
-step_configure() { configure_in "$build"; }
+# With the compiler flags of the packages: what is tested is what is shipped.
+step_configure() {
+	local flags=()
+	! command -v dpkg-buildflags > /dev/null ||
+		mapfile -t flags < <(package_flags --export=cmdline | xargs -n 1 | grep -E '^(C|CXX|CPP|LD)FLAGS=')
+	configure_in "$build" "${flags[@]}"
+}
+package_flags() { DEB_BUILD_MAINT_OPTIONS=hardening=+all,-bindnow dpkg-buildflags "$@"; } # as in debian/rules
+
+# What was compiled once is not again, by no build of this tree: packages are made of the same objects, but for a few.
+# A cache that somebody has set up already is taken as it is.
+use_compiler_cache() {
+	if ! [ -d /usr/lib/ccache ] || [[ :$PATH: == */ccache:* ]]; then return; fi
+	export PATH=/usr/lib/ccache:$PATH
+	[ -z "${CCACHE_DIR:-}" ] || return 0
+	CCACHE_DIR=$(cache_dir)/ccache
+	# rpmbuild has a locale of its own
+	export CCACHE_DIR CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_SLOPPINESS=locale CCACHE_MAXSIZE=4G
+}
+# Under address and undefined sanitizers, by clang: what test/fuzz/run fuzzes, and what script/test runs so. Both in one
+# folder, for one build of the libraries.
+find_clang() { # prints the name of a clang++ that has libFuzzer and understands our libstdc++
+	local cxx
+	for cxx in clang++-16 clang++ clang++-19 clang++-18 clang++-17; do
+		command -v $cxx > /dev/null || continue
+		printf '%s\n' '#include <cstdint>' '#include <ranges>' '#include <string>' \
+			'extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *, std::size_t) { return 0; }' |
+			$cxx -std=c++20 -fsanitize=fuzzer,address -x c++ - -o /dev/null 2> /dev/null && { echo $cxx; return; }
+	done
+	return 1
+}
+configure_fuzz() { # FOLDER CXX
+	configure_in "$1" "CC=${2/++/}" "CXX=$2" "CXXFLAGS=-O1 -g1" --enable-fuzz --enable-sanitize=address,undefined
+}
 step_make() { make -C "$build" -j"$jobs"; }
 step_kubernetes() { test/kubernetes/build; }
 
@@ -26,5 +59,6 @@ configure_in() { # FOLDER [OPTION...]
 	[ -z "$given" ] || options+=("--with-slurm=${given%%:*}")
 	mkdir -p "$folder"
 	[ -f "$folder/config.status" ] && [ "$(cat "$folder/.options" 2> /dev/null)" = "${options[*]}" ] && return
+	rm -f "$folder/config.cache" # was found out with other options
 	(cd "$folder" && "$root/configure" -C "${options[@]}") && echo "${options[*]}" > "$folder/.options"
 }

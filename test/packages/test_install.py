@@ -120,7 +120,7 @@ def test_packages_install_beside_debians_slurm_place_a_pod_survive_an_upgrade_an
 	# An upgrade while a pod runs.
 	cluster.create("long", 3600)
 	cluster.wait("long", "Running", machine.log)
-	running = machine.run("squeue -h -o '%i %j %T'").split()
+	running = machine.run("squeue -h -n long -o '%i %j %T'").split()
 	assert running[1:] == ["long", "RUNNING"]
 	next_release = tmp_path / "next"
 	next_release.mkdir()
@@ -130,7 +130,7 @@ def test_packages_install_beside_debians_slurm_place_a_pod_survive_an_upgrade_an
 	machine.start("slurmctld")
 	cluster.create("after", 1)
 	cluster.wait("after", "Succeeded", machine.log)
-	assert machine.run("squeue -h -o '%i %j %T'").split() == running
+	assert machine.run("squeue -h -n long -o '%i %j %T'").split() == running
 	cluster.wait("long", "Running", machine.log)
 	assert machine.run("cat /etc/slurm/slurm.conf /etc/slurm/slurm-k8s.yaml /etc/slurm/k8s.kubeconfig") == ours
 

@@ -34,9 +34,14 @@ class Accounting:
 			raise StandError("mariadbd is missing; run script/install-deps accounting")
 		run(["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={self.home}/data", "--skip-test-db",
 			"--auth-root-authentication-method=normal", "--skip-name-resolve"], {"PATH": search_path()})
+		# slurmdbd would make it, but with libmariadb 11.8.9 (Debian 13) a connection that was refused for lack of it
+		# takes no column of any result from then on, and slurmdbd ends.
+		begin = os.path.join(self.home, "begin.sql")
+		with open(begin, "w", encoding="utf-8") as file:
+			file.write("CREATE DATABASE IF NOT EXISTS slurm_accounting;\n")
 		Daemon(self.slurm.folder, "mariadb").start([daemon, "--no-defaults", "--user=root", f"--datadir={self.home}/data",
 			f"--socket={self.socket}", "--skip-networking", "--skip-log-bin", f"--pid-file={self.home}/mariadb.pid",
-			"--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"])
+			f"--init-file={begin}", "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"])
 
 	def start(self):
 		"""After start_database() and the writing of slurm.conf, before slurmctld."""

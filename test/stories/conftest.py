@@ -23,7 +23,8 @@ from world import Stand  # noqa: E402
 
 
 def pytest_addoption(parser):
-	parser.addoption("--api", choices=["sim", "real"], action="append", help="the API servers to run on (default: both)")
+	parser.addoption("--api", choices=["sim", "sim-only", "real"], action="append",
+		help="the API servers to run on (default: both); sim-only: what makes no sense on the real one")
 
 
 def pytest_configure(config):
@@ -32,7 +33,7 @@ def pytest_configure(config):
 
 
 def wanted_apis(config):
-	return config.getoption("--api") or ["sim", "real"]
+	return [name.removesuffix("-only") for name in config.getoption("--api") or ["sim", "real"]]
 
 
 def pytest_generate_tests(metafunc):
@@ -45,8 +46,12 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(config, items):
 	# stories that choose their own API server run with the others of that server
+	only_sim = config.getoption("--api") == ["sim-only"]
+
 	def foreign(item):
 		marker = item.get_closest_marker("apis")
+		if only_sim and (not marker or "real" in marker.args):
+			return True
 		return marker and not set(marker.args) & set(wanted_apis(config))
 	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
 	items[:] = [item for item in items if not foreign(item)]
