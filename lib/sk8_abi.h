@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_7
+#define SK8_BORDER sk8_border_8
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -176,6 +176,8 @@ struct sk8_share {
 	const char *node;
 	uint32_t cpus;            /* hardware threads of its cores */
 	uint64_t memory_mb;       /* 0: Slurm does not count memory */
+	uint32_t gres_count;
+	const struct sk8_gres *gres;
 };
 
 /* A job of Slurm's own: no pod stands behind it, its processes run on nodes. */
@@ -188,6 +190,14 @@ struct sk8_native_job {
 	bool ending;              /* processes may be left on the nodes below, and on no other */
 	uint32_t share_count;
 	const struct sk8_share *shares;
+};
+
+/* How a job of Slurm's own that runs is ended. */
+struct sk8_native_end {
+	uint32_t job_id;
+	int64_t submit_time;      /* both must fit, else nothing is done */
+	bool requeue;             /* it is queued again, or cancelled if it cannot be; else it is cancelled */
+	const char *comment;      /* why: one sentence for its user, put into its system comment */
 };
 
 /* A job in the gate is launched, or goes back to where it came from. */
@@ -244,6 +254,8 @@ struct sk8_slurm_ops {
 	/* f is not called: there is no such job, or no process of it is left */
 	void (*with_native)(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job),
 			    void *arg);                                            /* read */
+	/* running: it was queued again. ESLURM_ALREADY_DONE if it has ended or is ending. */
+	void (*end_native)(const struct sk8_native_end *e, struct sk8_outcome *out); /* write */
 	/* without lock(); takes slurmctld's locks itself */
 	void (*answer_gate)(const struct sk8_gate_answer *answer);
 };

@@ -10,6 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/core/placement.h"
 #include "lib/core/rights.h"
+#include "lib/core/shared_nodes.h"
 #include "lib/kube/client.h"
 #include "lib/kube/kubeconfig.h"
 
@@ -223,6 +224,21 @@ static void compare(const kube::Node &node, const CheckedNode &slurm, const std:
 					     static_cast<long long>(memory_mb)));
 }
 
+// A group that has no node is most likely a label that was mistyped.
+static void check_groups(const std::vector<kube::NodePtr> &nodes, const core::NodeSettings &settings, const std::string &about, Findings &out)
+{
+	const core::SharedNodes shared(settings);
+	for (std::size_t i = 0; i < settings.groups.size(); i++) {
+		const auto selector = core::parse_selector(settings.groups[i].selector);
+		const bool used = selector && std::ranges::any_of(nodes, [&](const kube::NodePtr &node) {
+			return shared.has(*node) && core::matches(*selector, *node);
+		});
+		if (!used)
+			out.warning(about, "nodes.groups[" + std::to_string(i) + "] has no node: none that is shared has " +
+						   one_line(settings.groups[i].selector, 128) + "; label its nodes with kubectl label node");
+	}
+}
+
 static void check_nodes(Asker &kube, const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
 {
 	const std::string about = "nodes of " + settings.name;
@@ -255,6 +271,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 					   ": NodeName in slurm.conf must be the Kubernetes name");
 	else
 		out.ok(about, std::to_string(shared) + " are on both sides");
+	check_groups(*nodes, settings.nodes, about, out);
 	if (shared && !strangers.empty())
 		out.warning(about, "Slurm has no node of these names, which Kubernetes has" + selected + ": " + some(strangers));
 	std::vector<std::string> unknown;
@@ -277,7 +294,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	Asker kube(*access);
 	if (!check_connection(kube, *access, settings.name, out) || !check_rights(kube, settings.name, out))
 		return;
-	if (settings.nodes.sharing == core::NodeSettings::Sharing::mixed)
+	if (settings.nodes.any(core::Sharing::mixed))
 		check_reservations(kube, settings, out);
 	check_nodes(kube, settings, side, out);
 }

@@ -13,7 +13,8 @@
 
 namespace sk8::tools {
 
-static constexpr std::size_t max_plugin = 64u << 20;
+// Our marks are in what is loaded, and that stands before the debugging information, of which there may be much more.
+static constexpr std::size_t max_plugin = 16u << 20;
 
 namespace {
 
@@ -44,7 +45,7 @@ static Stamp stamp_in(const std::string &content)
 
 static Plugin read_plugin(const std::string &path)
 {
-	const auto content = read_file(path, max_plugin);
+	const auto content = read_beginning(path, max_plugin);
 	if (!content)
 		return {};
 	// our select plugin opens this file, Slurm's own does not know it

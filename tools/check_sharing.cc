@@ -16,32 +16,37 @@ bool has_prep_plugin(const SlurmConf &conf)
 	return std::any_of(list.begin(), list.end(), [](auto name) { return trim(name) == "k8s" || trim(name) == "prep/k8s"; });
 }
 
-static void check_mixed(const std::string &about, const SlurmConf &conf, Findings &out)
+// key: where slurm-k8s.yaml says it; nodes: those that it says it for.
+static void check_way(const std::string &about, const std::string &key, const std::string &nodes, core::Sharing sharing,
+		      const SlurmConf &conf, Findings &out)
 {
-	if (!has_prep_plugin(conf))
-		out.problem(about, "nodes.sharing is mixed, but no job waits for the kubelets of its nodes; add "
-				   "PrEpPlugins=prep/script,prep/k8s to slurm.conf");
-	else
-		out.ok(about, "mixed: Slurm's own jobs hold pods, and the kubelets decide");
+	switch (sharing) {
+	case core::Sharing::none:
+		out.warning(about, key + " is none: nothing keeps kube-scheduler from placing pods on the cores and the "
+					 "memory of Slurm's jobs" + nodes + "; sharing: dedicated keeps its pods off the shared nodes");
+		break;
+	case core::Sharing::dedicated:
+		out.ok(about, "dedicated: kube-scheduler is kept off by a taint" + nodes);
+		break;
+	case core::Sharing::mixed:
+		if (!has_prep_plugin(conf))
+			out.problem(about, key + " is mixed, but no job waits for the kubelets of its nodes; add "
+					       "PrEpPlugins=prep/script,prep/k8s to slurm.conf");
+		else
+			out.ok(about, "mixed: Slurm's own jobs hold pods" + nodes + ", and the kubelets decide");
+		break;
+	}
 }
 
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
-	using Sharing = core::NodeSettings::Sharing;
 	for (const auto &cluster : settings.clusters) {
 		const std::string about = "sharing of " + cluster.name;
-		switch (cluster.nodes.sharing) {
-		case Sharing::none:
-			out.warning(about, "nodes.sharing is none: nothing keeps kube-scheduler from placing pods on the cores and the "
-					   "memory of Slurm's jobs; sharing: dedicated keeps its pods off the shared nodes");
-			break;
-		case Sharing::dedicated:
-			out.ok(about, "dedicated: kube-scheduler is kept off by a taint");
-			break;
-		case Sharing::mixed:
-			check_mixed(about, conf, out);
-			break;
-		}
+		const auto &groups = cluster.nodes.groups;
+		for (std::size_t i = 0; i < groups.size(); i++)
+			check_way(about, "nodes.groups[" + std::to_string(i) + "].sharing", " on nodes with " + one_line(groups[i].selector, 128),
+				  groups[i].sharing, conf, out);
+		check_way(about, "nodes.sharing", groups.empty() ? "" : " on the others", cluster.nodes.sharing, conf, out);
 	}
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/base/file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -140,6 +141,24 @@ Result<void> check_folders(const std::string &path)
 	return real ? check_folders_above(folder_of(real.get())) : Result<void>();
 }
 
+// At most max_bytes. The size may be 0 (procfs) or change while we read: read until the end.
+static Result<std::string> read_some(const Fd &fd, const std::string &path, std::size_t max_bytes)
+{
+	std::string content;
+	for (;;) {
+		char buffer[16384];
+		const std::size_t want = std::min(sizeof(buffer), max_bytes - content.size());
+		const ssize_t n = ::read(fd.get(), buffer, want);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return failed("read", path);
+		if (n == 0) // the end, or no more is wanted
+			return content;
+		content.append(buffer, static_cast<std::size_t>(n));
+	}
+}
+
 Result<std::string> read_file(const std::string &path, std::size_t max_bytes, Trust trust,
 			      uid_t owner)
 {
@@ -147,23 +166,19 @@ Result<std::string> read_file(const std::string &path, std::size_t max_bytes, Tr
 	const Result<Fd> opened = open_regular(path, O_RDONLY, trust, owner, status);
 	if (!opened)
 		return opened.error();
-	const Fd &fd = *opened;
+	Result<std::string> content = read_some(*opened, path, max_bytes + 1);
+	if (content && content->size() > max_bytes)
+		return Error{strprintf("%s is larger than %zu bytes", path.c_str(), max_bytes)};
+	return content;
+}
 
-	// The size may be 0 (procfs) or change while we read: read until the end.
-	std::string content;
-	for (;;) {
-		char buffer[16384];
-		const ssize_t n = ::read(fd.get(), buffer, sizeof(buffer));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return failed("read", path);
-		if (n == 0)
-			return content;
-		if (content.size() + static_cast<std::size_t>(n) > max_bytes)
-			return Error{strprintf("%s is larger than %zu bytes", path.c_str(), max_bytes)};
-		content.append(buffer, static_cast<std::size_t>(n));
-	}
+Result<std::string> read_beginning(const std::string &path, std::size_t max_bytes)
+{
+	struct stat status;
+	const Result<Fd> opened = open_regular(path, O_RDONLY, Trust::any, 0, status);
+	if (!opened)
+		return opened.error();
+	return read_some(*opened, path, max_bytes);
 }
 
 Result<void> write_file_atomic(const std::string &path, std::string_view content, mode_t mode)

@@ -67,6 +67,9 @@ Result<void> check_folders(const std::string &path);
 Result<std::string> read_file(const std::string &path, std::size_t max_bytes,
 			      Trust trust = Trust::any, uid_t owner = 0);
 
+// The first max_bytes of a regular file, or all of a shorter one.
+Result<std::string> read_beginning(const std::string &path, std::size_t max_bytes);
+
 // After success the file holds all of content, whatever happens to the machine; after
 // failure it holds what it held before. Writers of one path must take turns.
 Result<void> write_file_atomic(const std::string &path, std::string_view content,

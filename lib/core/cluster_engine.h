@@ -66,13 +66,17 @@ public:
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
 	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;
-	bool wants_natives() const override { return settings_.nodes.sharing == NodeSettings::Sharing::mixed; }
+	bool wants_natives() const override { return settings_.nodes.any(Sharing::mixed); }
 	void natives_replaced(const std::vector<NativeJobPtr> &jobs) override;
 	void native_left(JobRef job, const std::set<std::string> &still_on) override;
 
 	// NativePort
 	void answer(JobRef job, GateAnswer answer) override { gate_.vote(settings_.name, job, answer); }
 	void watch_end(JobRef job) override { worker_->watch_end(job); }
+	void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) override
+	{
+		worker_->end_native(settings_.name, job, requeue, std::move(why), std::move(done));
+	}
 
 	// TimerPort
 	void after(Millis delay, std::function<void()> f) override;

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -45,6 +46,7 @@ struct MaskNumbers {
 	std::size_t whole_nodes = 0;
 	std::uint64_t cores = 0, memory_mb = 0; // without wholly masked nodes; cores: of pods through Slurm
 	std::uint64_t foreign_milli_cpu = 0;
+	std::map<std::pair<std::string, std::string>, std::uint64_t> gres; // by name and type, of which there are few
 };
 
 struct WatchNumbers {

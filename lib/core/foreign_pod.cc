@@ -42,6 +42,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 						      kube::max_grace_seconds);
 	out->phase = p.phase;
 	out->reason = p.reason;
+	out->disruption = p.disruption;
 	// A kubelet writes startTime when it has admitted the pod, or with the phase Failed.
 	out->admitted = p.started_at != 0 && (p.phase == "Pending" || p.phase == "Running");
 	out->over = kubelet_reports_over(p);

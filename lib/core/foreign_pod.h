@@ -26,6 +26,7 @@ struct ForeignPod {
 	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL, 0 to kube::max_grace_seconds
 	std::string phase;
 	std::string reason;              // of the phase: OutOfcpu, Evicted ...
+	kube::Disruption disruption = kube::Disruption::none;
 	bool admitted = false;           // its kubelet has taken it, and it has not ended
 	bool over = false;               // kubelet_reports_over()
 	// Only the image of a static pod in the API (annotation kubernetes.io/config.mirror): the

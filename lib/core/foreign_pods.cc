@@ -30,6 +30,7 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		e.gres = h.gres;
 		e.overhead = h.overhead;
 		e.grace_seconds = h.grace_seconds;
+		e.held = true;
 		by_node_[h.node].insert(h.key.uid);
 	}
 	for (const Released &r : known.released)
@@ -125,12 +126,15 @@ void ForeignPods::update(Entry &e)
 	const auto held = ports_.holds.held_by(e.key);
 	if (held && !held->hold.foreign)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
+	if (!held && e.held && e.gone != Entry::Gone::no)
+		return; // who took it over has seen its end
 	const bool covered = ports_.covered && ports_.covered(e.key.uid);
-	if (covered || nodes_.sharing(e.node) == NodeView::Sharing::no || !e.declared.empty()) {
+	if (covered || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
 		drop_hold(e);
 		return;
 	}
 	const Hold hold = hold_of(e);
+	e.held = true;
 	if (!ports_.holds.hold_foreign(hold))
 		return;
 	ports_.journal.hold(hold);
@@ -225,9 +229,12 @@ void ForeignPods::forget(const std::string &uid)
 // Of a node that Kubernetes has deleted it stays as it was.
 void ForeignPods::tell_allocatable(const std::string &node)
 {
-	if (const kube::Node *n = nodes_.find(node))
-		ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu,
-						    static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0)) >> 20});
+	const kube::Node *n = nodes_.find(node);
+	if (!n)
+		return;
+	const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0));
+	if (ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu, bytes >> 20}))
+		ports_.slurm.wake_scheduler(); // less may be masked than before
 }
 
 void ForeignPods::node_changed(const std::string &node, bool placing)
@@ -329,8 +336,11 @@ std::optional<Result<std::string>> ForeignPods::release_by_hand(const std::strin
 		return std::nullopt;
 	Entry &e = it->second;
 	const std::string pod = pod_text(e.key, 0);
-	if (!ports_.holds.held(e.key))
+	const auto held = ports_.holds.held_by(e.key);
+	if (!held)
 		return Error{pod + " holds nothing"};
+	if (!held->hold.foreign)
+		return std::nullopt; // see update()
 	std::string why_not;
 	if (!synced_ || !nodes_.synced())
 		why_not = "Kubernetes has not told yet which pods and nodes there are, so it may run";

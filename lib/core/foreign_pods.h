@@ -79,6 +79,7 @@ private:
 		std::int64_t grace_seconds = 30;
 		std::string phase;
 		bool mirror = false, overhead = false;
+		bool held = false; // it has been
 		// No object any more, and no proof of its end.
 		enum class Gone { no, unseen, seen } gone = Gone::no;
 		Millis counts_from{0};      // since when its node's kubelet has been heard of without a gap

@@ -15,7 +15,8 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++)
-		out->shares.push_back({j.shares[i].node, j.shares[i].cpus, j.shares[i].memory_mb});
+		out->shares.push_back({j.shares[i].node, j.shares[i].cpus, j.shares[i].memory_mb,
+				       gres_from_abi(j.shares[i].gres, j.shares[i].gres_count)});
 	return out;
 }
 

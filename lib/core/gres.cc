@@ -191,4 +191,38 @@ GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std:
 	return merged(std::move(out));
 }
 
+std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
+						const std::map<std::string, std::int64_t> &allocatable)
+{
+	std::map<std::string, std::int64_t> out;
+	for (const Gres &g : gres) {
+		const ResourceSettings *found = nullptr;
+		for (const ResourceSettings &r : settings) {
+			const bool fits = r.gres == g.name && (r.type.empty() || r.type == g.type) && allocatable.contains(r.kubernetes);
+			if (fits && (!found || found->type.empty())) // one that names the type is better
+				found = found && r.type.empty() ? found : &r;
+		}
+		if (found && g.count > 0)
+			out[found->kubernetes] += static_cast<std::int64_t>(std::min<std::uint64_t>(g.count, max_gres_count));
+	}
+	return out;
+}
+
+static std::uint64_t count_of(const GresList &gres, const std::string &name, const std::string &type)
+{
+	std::uint64_t sum = 0;
+	for (const Gres &g : gres)
+		if (g.name == name && (type.empty() || g.type == type))
+			sum += g.count;
+	return sum;
+}
+
+bool is_part_of(const GresList &part, const GresList &whole)
+{
+	return std::ranges::all_of(part, [&](const Gres &g) {
+		return count_of(part, g.name, g.type) <= count_of(whole, g.name, g.type) &&
+		       count_of(part, g.name, "") <= count_of(whole, g.name, "");
+	});
+}
+
 } // namespace sk8::core

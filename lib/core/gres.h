@@ -60,6 +60,13 @@ const ResourceSettings *find_resource(const std::vector<ResourceSettings> &setti
 // What these extended resources are in Slurm; of those that have no mapping nothing.
 GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std::vector<ResourceSettings> &settings);
 
+// The other way round: which of these resources this GRES is, as far as the settings name them
+// and the node has them (allocatable).
+std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
+						const std::map<std::string, std::int64_t> &allocatable);
+// Is it a part of the other, whichever devices?
+bool is_part_of(const GresList &part, const GresList &whole);
+
 } // namespace sk8::core
 
 #endif

@@ -47,6 +47,9 @@ struct Released {
 
 // What the saved ledger knows.
 struct Ledger {
+	// Of some nodes nobody has told yet what runs there: the ledger before it was lost, and
+	// this one may lack what it had.
+	bool partial = false;
 	std::vector<Hold> holds;
 	std::vector<Released> released;
 };

@@ -10,9 +10,17 @@ namespace sk8::core {
 
 static constexpr std::size_t max_cores = 65536;
 static constexpr std::size_t max_node = 255;
-static constexpr char header[] = "{\"v\":1}\n";
 
 // ---- lines ----
+
+static std::string journal_header(bool partial)
+{
+	Json line = Json::object();
+	line.set("v", Json::integer(1));
+	if (partial)
+		line.set("partial", Json::boolean(true));
+	return line.dump() + '\n';
+}
 
 std::string journal_line(const Hold &h)
 {
@@ -117,6 +125,7 @@ static bool apply_line(const Json &line, Known &known)
 Result<Ledger> parse_journal(std::string_view text)
 {
 	Known known;
+	Ledger out;
 	std::size_t number = 0;
 	while (!text.empty()) {
 		const std::size_t end = text.find('\n');
@@ -128,8 +137,9 @@ Result<Ledger> parse_journal(std::string_view text)
 		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, known));
 		if (!good)
 			return Error{"line " + std::to_string(number) + " is damaged or of a newer version"};
+		if (number == 1)
+			out.partial = (*line)["partial"].boolean_or(false);
 	}
-	Ledger out;
 	for (auto &[mark, line] : known) {
 		if (auto *h = std::get_if<Hold>(&line))
 			out.holds.push_back(std::move(*h));
@@ -141,7 +151,7 @@ Result<Ledger> parse_journal(std::string_view text)
 
 // ---- journal ----
 
-JournalText::JournalText(const Ledger &known)
+JournalText::JournalText(const Ledger &known) : header_(journal_header(known.partial))
 {
 	for (const Hold &h : known.holds)
 		live_[h.key.mark()] = journal_line(h);
@@ -171,9 +181,14 @@ void JournalText::free(const PodKey &key)
 	pending_ += journal_line(key);
 }
 
+void JournalText::complete()
+{
+	header_ = journal_header(false);
+}
+
 std::string JournalText::whole() const
 {
-	std::string text = header;
+	std::string text = header_;
 	for (const auto &[mark, line] : live_)
 		text += line;
 	return text;

@@ -4,6 +4,8 @@
 // a slurmctld that was killed at any moment knows what pods may still hold.
 //
 //   {"v":1}                                                        first line
+//   {"v":1,"partial":true}                                         ... of one that was begun without
+//                    a former one, until Kubernetes has told of every pod: see Ledger::partial
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
 //                    ... ,"lost_node":true}                      its object has no node any more, see Hold
 //                    ... ,"gres":[{"name":"gpu","type":"","count":2,"devices":[0,1]}]}
@@ -35,6 +37,8 @@ public:
 	virtual void hold(const Hold &h) = 0;
 	virtual void free(const PodKey &key) = 0; // also forgets a release
 	virtual void released(const Released &r) = 0;
+	// All there is has been told of: from now on it is not partial any more.
+	virtual void complete() = 0;
 	// What was appended is on disk when this returns ok. Before that nothing may be bound.
 	virtual Result<void> flush() = 0;
 };
@@ -47,15 +51,19 @@ public:
 	void hold(const Hold &h) override;
 	void free(const PodKey &key) override;
 	void released(const Released &r) override;
+	void complete() override;
 
 protected:
 	std::string whole() const; // written anew, without history
+	bool begins_anew() const { return header_ != written_header_; } // whole() is to be written
+	void written_anew() { written_header_ = header_; }
 	std::size_t live() const { return live_.size(); } // its lines, but for the first
 	std::string pending_;      // lines to append
 
 private:
 	void append(const PodKey &key, std::string line);
 	std::unordered_map<std::string, std::string> live_; // mark -> line
+	std::string header_, written_header_;
 };
 
 // Parses a saved ledger. Lines that make no sense are an error (with the line

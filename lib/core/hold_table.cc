@@ -86,10 +86,44 @@ bool HoldTable::let_masks_go()
 	return some;
 }
 
+void HoldTable::run(const std::string &id, Running job)
+{
+	if (auto of = seconds_.find(id); of != seconds_.end())
+		std::erase_if(of->second, [&](const Running &r) { return r.ref == job.ref; });
+	const auto [at, fresh] = running_.try_emplace(id, job);
+	if (fresh)
+		return;
+	if (at->second.ref != job.ref) {
+		auto h = holds_.find(id);
+		const bool stays = h != holds_.end() && at->second.node == h->second.node;
+		if (!stays)
+			std::swap(at->second, job);
+		seconds_[id].push_back(std::move(job));
+	} else {
+		at->second = std::move(job);
+	}
+}
+
+// The one on that node, or else any.
+std::optional<HoldTable::Running> HoldTable::take_second(const std::string &id, const std::string &node)
+{
+	auto of = seconds_.find(id);
+	if (of == seconds_.end() || of->second.empty())
+		return std::nullopt;
+	auto it = std::ranges::find(of->second, node, &Running::node);
+	if (it == of->second.end())
+		it = of->second.begin();
+	Running out = std::move(*it);
+	of->second.erase(it);
+	if (of->second.empty())
+		seconds_.erase(of);
+	return out;
+}
+
 void HoldTable::job_started(const PodKey &key, const Job &job)
 {
 	std::lock_guard lock(mutex_);
-	running_[key.id()] = running_of(job);
+	run(key.id(), running_of(job));
 	lifted_.erase(key.id());
 	changed(key.id());
 }
@@ -98,18 +132,28 @@ void HoldTable::job_ended(const PodKey &key, JobRef ref)
 {
 	std::lock_guard lock(mutex_);
 	auto it = running_.find(key.id());
-	if (it == running_.end() || it->second.ref != ref)
+	if (it == running_.end())
 		return;
+	if (it->second.ref != ref) {
+		if (auto of = seconds_.find(key.id()); of != seconds_.end())
+			std::erase_if(of->second, [&](const Running &r) { return r.ref == ref; });
+		return;
+	}
+	auto other = take_second(key.id(), it->second.node);
+	const bool covered = other && other->node == it->second.node;
 	// An adopted pod has no cores and devices of its own until its job gave it some:
 	// they are free of other jobs, so let it keep just these.
-	if (auto h = holds_.find(key.id()); h != holds_.end() && h->second.node == it->second.node) {
+	if (auto h = holds_.find(key.id()); !covered && h != holds_.end() && h->second.node == it->second.node) {
 		h->second.cores = it->second.cores;
 		h->second.more_cores = 0;
 		h->second.memory_mb = std::max(h->second.memory_mb, it->second.memory_mb);
 		if (!it->second.gres.empty())
 			h->second.gres = it->second.gres;
 	}
-	running_.erase(it);
+	if (other)
+		it->second = std::move(*other);
+	else
+		running_.erase(it);
 	changed(key.id());
 }
 
@@ -117,8 +161,15 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 {
 	std::lock_guard lock(mutex_);
 	auto it = running_.find(key.id());
-	if (it == running_.end() || it->second.ref != ref)
+	if (it == running_.end())
 		return std::nullopt;
+	if (it->second.ref != ref) {
+		auto of = seconds_.find(key.id());
+		const auto wanted = [&](const Running &r) { return r.ref == ref; };
+		if (of == seconds_.end() || std::ranges::none_of(of->second, wanted))
+			return std::nullopt;
+		std::swap(it->second, *std::ranges::find_if(of->second, wanted));
+	}
 	const Running &r = it->second;
 	const auto [at, fresh] = holds_.try_emplace(key.id());
 	Hold &h = at->second;
@@ -167,10 +218,10 @@ bool HoldTable::hold_foreign(Hold hold)
 	return true;
 }
 
-void HoldTable::set_allocatable(const std::string &node, const Allocatable &allocatable)
+bool HoldTable::set_allocatable(const std::string &node, const Allocatable &allocatable)
 {
 	std::lock_guard lock(mutex_);
-	masks_.set_allocatable(node, allocatable);
+	return masks_.set_allocatable(node, allocatable);
 }
 
 HoldTable::Cover HoldTable::release(const PodKey &key)
@@ -217,6 +268,7 @@ Ledger HoldTable::ledger(const std::string &cluster) const
 {
 	std::lock_guard lock(mutex_);
 	Ledger out;
+	out.partial = masks_.blocks(cluster);
 	for (const auto &[k, h] : holds_)
 		if (h.key.cluster == cluster)
 			out.holds.push_back(h);
@@ -254,6 +306,8 @@ MaskNumbers HoldTable::mask_numbers(const std::string &cluster)
 		out.cores += m->cores.size() + m->more_cores;
 		out.foreign_milli_cpu += static_cast<std::uint64_t>(m->milli_cpu + m->overhead_milli_cpu);
 		out.memory_mb += m->memory_mb + m->overhead_mb;
+		for (const Gres &g : m->gres)
+			out.gres[{g.name, g.type}] += g.count;
 	}
 	return out;
 }
@@ -303,8 +357,9 @@ void HoldTable::jobs_running(const std::vector<std::pair<PodKey, JobPtr>> &runni
 {
 	std::lock_guard lock(mutex_);
 	running_.clear();
+	seconds_.clear();
 	for (const auto &[key, job] : running)
-		running_[key.id()] = running_of(*job);
+		run(key.id(), running_of(*job));
 	all_changed();
 }
 
@@ -315,6 +370,7 @@ void HoldTable::restore(Ledger saved)
 	holds_.clear();
 	released_.clear();
 	running_.clear();
+	seconds_.clear();
 	lifted_.clear();
 	suspended_.clear();
 	for (auto &h : saved.holds) {

@@ -68,8 +68,8 @@ public:
 	void adopt(Hold hold);
 	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.
 	bool hold_foreign(Hold hold);
-	// What Kubernetes says that pods may have there.
-	void set_allocatable(const std::string &node, const Allocatable &allocatable);
+	// What Kubernetes says that pods may have there. True if that changes a mask.
+	bool set_allocatable(const std::string &node, const Allocatable &allocatable);
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
 	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing
@@ -123,6 +123,8 @@ private:
 		GresList gres;
 	};
 	static Running running_of(const Job &job);
+	void run(const std::string &id, Running job);
+	std::optional<Running> take_second(const std::string &id, const std::string &node);
 	bool suspended(const std::string &id) const;
 	Hold freed_by_suspension(const std::string &id) const;
 	bool masked(const std::string &id) const;
@@ -136,6 +138,9 @@ private:
 	std::unordered_map<std::string, Hold> holds_;       // by cluster/uid
 	std::unordered_map<std::string, Released> released_; // by cluster/uid
 	std::unordered_map<std::string, Running> running_;  // by cluster/uid
+	// Only an administrator's hand, or another slurmctld, gives a pod a second job: those that run
+	// beside that one, which is where the pod is if any is.
+	std::unordered_map<std::string, std::vector<Running>> seconds_; // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
 	std::unordered_map<std::string, Hold> suspended_;   // by cluster/uid: what masks_ has for these
 	MaskIndex masks_; // the holds that are not covered, and what else is masked

@@ -46,13 +46,14 @@ Result<void> LedgerFile::rewrite()
 	if (!file)
 		return file.error();
 	file_.emplace(std::move(*file));
+	written_anew();
 	lines_ = live() + 1;
 	return {};
 }
 
 Result<void> LedgerFile::flush()
 {
-	const bool old = !file_ || (lines_ > min_lines_for_rewrite && lines_ > 2 * live());
+	const bool old = !file_ || begins_anew() || (lines_ > min_lines_for_rewrite && lines_ > 2 * live());
 	if (!old && pending_.empty())
 		return {};
 	auto r = old ? rewrite() : write();

@@ -18,6 +18,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_server.h \
 	lib/core/control_socket.cc \
 	lib/core/control_socket.h \
+	lib/core/eviction.cc \
+	lib/core/eviction.h \
 	lib/core/foreign_pod.cc \
 	lib/core/foreign_pod.h \
 	lib/core/foreign_pods.cc \
@@ -98,6 +100,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservation_port.h \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
+	lib/core/reservations_eviction.cc \
 	lib/core/reservations_gate.cc \
 	lib/core/rights.h \
 	lib/core/runtime.cc \
@@ -105,6 +108,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/runtime_natives.cc \
 	lib/core/settings.cc \
 	lib/core/settings.h \
+	lib/core/shared_nodes.cc \
 	lib/core/shared_nodes.h \
 	lib/core/slurm_commands.cc \
 	lib/core/slurm_lock.h \

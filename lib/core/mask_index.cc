@@ -42,13 +42,16 @@ void MaskIndex::drop(const std::string &id)
 	left(node);
 }
 
-void MaskIndex::set_allocatable(const std::string &node, const Allocatable &allocatable)
+bool MaskIndex::set_allocatable(const std::string &node, const Allocatable &allocatable)
 {
-	if (Allocatable &known = allocatable_[node]; known != allocatable) {
-		known = allocatable;
-		if (nodes_.contains(node))
-			touch(node);
-	}
+	Allocatable &known = allocatable_[node];
+	if (known == allocatable)
+		return false;
+	known = allocatable;
+	if (!nodes_.contains(node))
+		return false;
+	touch(node);
+	return other_ = true;
 }
 
 void MaskIndex::put_free(const Hold &hold)
@@ -76,6 +79,11 @@ void MaskIndex::unblock(const std::string &cluster)
 		known_.insert(cluster);
 }
 
+bool MaskIndex::blocks(const std::string &cluster) const
+{
+	return blocked_.contains(cluster) && !known_.contains(cluster);
+}
+
 bool MaskIndex::let_go()
 {
 	if (!can_go())
@@ -86,6 +94,7 @@ bool MaskIndex::let_go()
 	}
 	for (const auto &cluster : std::exchange(known_, {}))
 		block(cluster, {});
+	other_ = false;
 	return true;
 }
 

@@ -60,14 +60,16 @@ public:
 	void drop(const std::string &id);
 	bool contains(const std::string &id) const { return where_.contains(id); }
 
-	void set_allocatable(const std::string &node, const Allocatable &allocatable);
+	// True if that changes a mask.
+	bool set_allocatable(const std::string &node, const Allocatable &allocatable);
 	// A mask of a hold that is over: until let_go().
 	void put_free(const Hold &hold);
 	// Masks as a whole; replaces what this cluster had.
 	void block(const std::string &cluster, const std::vector<std::string> &nodes);
 	// At let_go().
 	void unblock(const std::string &cluster);
-	bool can_go() const { return !with_free_.empty() || !known_.empty(); }
+	bool blocks(const std::string &cluster) const; // since block(), without unblock()
+	bool can_go() const { return !with_free_.empty() || !known_.empty() || other_; }
 	bool let_go(); // true if there were any
 
 	bool empty() const { return nodes_.empty(); }
@@ -103,6 +105,7 @@ private:
 	std::set<std::string> with_free_;                     // nodes
 	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
 	std::set<std::string> known_; // clusters to be unblocked at let_go()
+	bool other_ = false; // some mask is another one by set_allocatable(): perhaps less, until let_go() tells Slurm
 	std::uint64_t version_ = 0, generation_ = 0;
 	std::shared_ptr<const MaskSnapshot> snapshot_; // null: to be built
 };

@@ -63,6 +63,13 @@ static void foreign_pods(const Scrape &from, Exposition &to)
 	}
 }
 
+static void masked_gres(const Scrape &from, Exposition &to)
+{
+	for (const ClusterNumbers &c : from.clusters)
+		for (const auto &[gres, count] : c.masks.gres)
+			to.sample({c.cluster, gres.first, gres.second}, real(count));
+}
+
 static void last_events(const Scrape &from, Exposition &to)
 {
 	for (const ClusterNumbers &c : from.clusters)
@@ -153,6 +160,9 @@ const std::vector<MetricRow> &metric_table()
 		{{"slurm_k8s_masked_foreign_cpus", gauge, {"cluster"},
 		  "CPUs (hardware threads) that foreign pods request on shared nodes; each node hides whole cores for its own."},
 		 [](From f, To t) { each_cluster(f, t, [](auto &c) { return real(c.masks.foreign_milli_cpu) / 1000; }); }},
+		{{"slurm_k8s_masked_gres", gauge, {"cluster", "gres", "type"},
+		  "GRES (GPUs and the like) that masks keep away from Slurm's jobs, by name and type, without those of wholly masked nodes; those that foreign pods have included."},
+		 masked_gres},
 		{{"slurm_k8s_masked_memory_bytes", gauge, {"cluster"},
 		  "Memory that masks keep away from Slurm's jobs, without that of wholly masked nodes."},
 		 [](From f, To t) { each_cluster(f, t, [](auto &c) { return real(c.masks.memory_mb) * mib; }); }},

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "lib/base/clock.h"
+#include "lib/core/gres.h"
 #include "lib/core/job.h"
+#include "lib/core/slurm_port.h"
 
 namespace sk8::core {
 
@@ -19,6 +21,7 @@ struct NativeShare {
 	std::string node;
 	std::uint32_t cpus = 0; // hardware threads
 	std::uint64_t memory_mb = 0;
+	GresList gres;
 };
 
 struct NativeJob {
@@ -47,6 +50,8 @@ public:
 	virtual void answer(JobRef job, GateAnswer answer) = 0;
 	// It ends: SlurmListener::native_left() tells which nodes it still uses until there are none.
 	virtual void watch_end(JobRef job) = 0;
+	// One that runs. requeue: cancelled only if it cannot be requeued; reply.requeued. why: one sentence.
+	virtual void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) = 0;
 };
 
 } // namespace sk8::core

@@ -10,11 +10,11 @@ namespace sk8::core {
 
 static constexpr Millis first_pause{1'000}, longest_pause{300'000}, calm{600'000};
 
-std::optional<bool> taint_change(const kube::Node &node, bool shared, bool in_slurm, NodeSettings::Sharing sharing)
+std::optional<bool> taint_change(const kube::Node &node, bool in_slurm, Sharing sharing)
 {
 	if (!in_slurm)
 		return std::nullopt;
-	const bool wanted = shared && sharing == NodeSettings::Sharing::dedicated;
+	const bool wanted = sharing == Sharing::dedicated;
 	const bool there = std::ranges::any_of(node.taints, is_our_taint);
 	// Kubernetes has no two taints of one key and effect: somebody's own keeps pods off, too.
 	const bool another = std::ranges::any_of(node.taints, [](const kube::Taint &t) {

@@ -12,9 +12,9 @@
 namespace sk8::core {
 
 // true: to be put on, false: to be taken off, nothing: it is as it should be.
-// in_slurm: Slurm has a node of this name. A node that is not Slurm's is left alone: who
+// sharing: of this node, none if it is not shared. in_slurm: Slurm has a node of this name. A node that is not Slurm's is left alone: who
 // has tainted it is another Slurm that shares this Kubernetes, or a person.
-std::optional<bool> taint_change(const kube::Node &node, bool shared, bool in_slurm, NodeSettings::Sharing sharing);
+std::optional<bool> taint_change(const kube::Node &node, bool in_slurm, Sharing sharing);
 
 // Somebody who takes the taint off gets it back at once. Something that takes it off
 // again and again does so with growing pauses: two who never stop would only load the

@@ -10,9 +10,9 @@ namespace sk8::core {
 
 static constexpr std::size_t max_cache = 10'000;
 
-NodeView::NodeView(const std::string &selector) : shared_(selector)
+NodeView::NodeView(const NodeSettings &settings) : shared_(settings)
 {
-	if (auto parsed = parse_selector(selector); !parsed)
+	if (auto parsed = parse_selector(settings.selector); !parsed)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
@@ -70,12 +70,18 @@ NodeView::Kubelet NodeView::kubelet(const std::string &node) const
 	return it->second->ready ? Kubelet::ready : Kubelet::silent;
 }
 
-NodeView::Sharing NodeView::sharing(const std::string &node) const
+NodeView::Shared NodeView::shared(const std::string &node) const
 {
 	if (!slurm_.contains(node))
-		return Sharing::no;
+		return Shared::no;
 	auto it = kube_.find(node);
-	return it == kube_.end() ? Sharing::unknown : shared_.has(*it->second) ? Sharing::yes : Sharing::no;
+	return it == kube_.end() ? Shared::unknown : shared_.has(*it->second) ? Shared::yes : Shared::no;
+}
+
+bool NodeView::mixed(const std::string &node) const
+{
+	const kube::Node *n = find(node);
+	return n && slurm_.contains(node) && shared_.sharing(*n) == Sharing::mixed;
 }
 
 const kube::Node *NodeView::find(const std::string &node) const

@@ -20,8 +20,7 @@ namespace sk8::core {
 
 class NodeView {
 public:
-	// selector: of the shared nodes; empty = all. A bad one shares no node.
-	explicit NodeView(const std::string &selector);
+	explicit NodeView(const NodeSettings &settings); // see SharedNodes
 
 	// All return true if anything changed that placing depends on.
 	bool replace(const std::vector<kube::NodePtr> &nodes);
@@ -40,8 +39,9 @@ public:
 
 	std::uint32_t threads_per_core(const std::string &node) const;
 	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.
-	enum class Sharing { no, yes, unknown };
-	Sharing sharing(const std::string &node) const;
+	enum class Shared { no, yes, unknown };
+	Shared shared(const std::string &node) const;
+	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
 	// nullptr: Kubernetes has no such node. Until the next change.
 	const kube::Node *find(const std::string &node) const;
 	// When its kubelet last reported, by the kubelet's clock, seconds since 1970; 0: not known.

@@ -17,7 +17,7 @@ static constexpr std::size_t max_users = 1000;
 		    (name).c_str() __VA_OPT__(, ) __VA_ARGS__)
 
 NodesController::NodesController(const ClusterSettings &settings, NodesPorts ports)
-	: settings_(settings), ports_(std::move(ports)), shared_(settings.nodes.selector)
+	: settings_(settings), ports_(std::move(ports)), shared_(settings.nodes)
 {
 }
 
@@ -207,15 +207,15 @@ void NodesController::sync(const std::string &name)
 	if (plan.slurm && !e.slurm_busy)
 		tell_slurm(name, e, *plan.slurm);
 	if (e.kube && !e.kube_busy)
-		taint(name, e, f);
+		taint(name, e);
 	if (e.kube && !e.kube_busy)
 		tell_kubernetes(name, e, plan);
 }
 
 // sharing: dedicated
-void NodesController::taint(const std::string &name, Entry &e, const NodeFacts &f)
+void NodesController::taint(const std::string &name, Entry &e)
 {
-	const auto on = taint_change(*e.kube, f.shared, e.slurm.has_value(), settings_.nodes.sharing);
+	const auto on = taint_change(*e.kube, e.slurm.has_value(), shared_.sharing(*e.kube));
 	if (!on)
 		return;
 	const Millis now = ports_.timer.now();

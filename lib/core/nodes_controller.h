@@ -79,7 +79,7 @@ private:
 	void remember_resumed(Entry &e, NodeFacts &f) const;
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
-	void taint(const std::string &name, Entry &e, const NodeFacts &f);
+	void taint(const std::string &name, Entry &e);
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
 	static void succeeded(Entry &e);

@@ -18,7 +18,7 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 			   auto it = entries_.find(uid);
 			   return it == entries_.end() ? 0 : job_id(it->second);
 		   }),
-	  nodes_(settings.nodes.selector)
+	  nodes_(settings.nodes)
 {
 	// Pods that a former slurmctld bound, or a person released: they are looked for even
 	// if no list has them any more.
@@ -68,6 +68,7 @@ void PodsController::unblock_nodes()
 {
 	if (!foreign_listed_)
 		return;
+	ports_.journal.complete(); // end_of_turn() writes it
 	ports_.holds.unblock_nodes(settings_.name);
 	ports_.slurm.wake_scheduler();
 }

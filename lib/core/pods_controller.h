@@ -108,7 +108,9 @@ private:
 		std::int64_t deleted_alive_at = 0; // see end_of_pod()
 		std::string bound_node;
 		JobPtr job; // its live or last one; null: none is known
-		std::vector<JobRef> others; // live jobs with its mark, which are to end
+		JobRef ending; // Op::ending: which one; by the answer another may stand for the pod, or none
+		std::vector<JobPtr> others; // live jobs with its mark, which are to end
+		std::vector<JobRef> others_ending; // ... and those that Slurm was asked to end: they do not stand for it again
 		Millis seen_at{0};
 		Millis job_seen_at{0};
 

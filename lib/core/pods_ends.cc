@@ -29,6 +29,7 @@ JobEnd PodsController::end_because_of(Entry &e, PodState state)
 void PodsController::end_job(Entry &e, JobEnd end)
 {
 	e.op = Op::ending;
+	e.ending = e.job->ref;
 	reports_.stop(e.key.uid);
 	log_pod(info, e.key, job_id(e), "its job is ended as %s, exit code %u:%u%s%s", job_state_name(end.state),
 		end.exit_code >> 8 & 0xff, end.exit_code & 0x7f, end.comment.empty() ? "" : ": ",
@@ -44,6 +45,8 @@ void PodsController::ended(Entry &e, const SlurmReply &r)
 		return back_off(e, "Slurm job could not be ended: " + r.text);
 	if (e.failures == 0 || e.binding.since == Millis(0))
 		succeeded(e);
+	if (!e.job || e.job->ref != e.ending)
+		return;
 	// The hook has told of the end already; what is left is that it was our doing.
 	Job over = *e.job;
 	drop_job(e);

@@ -5,6 +5,7 @@
 #include "lib/core/pods_controller.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "lib/core/pod_log.h"
@@ -152,35 +153,61 @@ bool PodsController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 }
 
 // Only the hand of an administrator, or two slurmctlds, give a pod a second job. The one
-// that runs where the pod is stands for it; else one that runs; else the newer one.
+// that runs where the pod is stands for it; else one that runs; else the newer one. Of two
+// that run where the pod is the older one: the other came there when the pod was there already.
 bool PodsController::stands_before(const Entry &e, const Job &job, const Job &other) const
 {
+	auto ends = [&e](const Job &j) { return std::ranges::find(e.others_ending, j.ref) != e.others_ending.end(); };
+	if (ends(job) != ends(other))
+		return ends(other);
 	const std::string node = node_of(e);
 	auto rank = [&node](const Job &j) { return !j.running() ? 0 : j.node != node ? 1 : 2; };
-	return rank(job) != rank(other) ? rank(job) > rank(other) : job.ref.submit_time > other.ref.submit_time;
+	if (rank(job) != rank(other))
+		return rank(job) > rank(other);
+	const bool newer = std::tie(job.ref.submit_time, job.ref.id) > std::tie(other.ref.submit_time, other.ref.id);
+	return rank(job) == 2 ? !newer : newer;
 }
 
 void PodsController::end_others(Entry &e)
 {
-	for (const JobRef &ref : std::exchange(e.others, {})) {
-		if (!e.job || e.job->ref == ref)
+	if (e.others.empty())
+		return;
+	// Since they came the one that stood for the pod may have ended, Slurm may have forgotten it,
+	// or Kubernetes may have told where the pod is.
+	if (!e.job || e.job->ended())
+		drop_job(e);
+	for (const JobPtr &job : std::exchange(e.others, {}))
+		set_job(e, job, ports_.timer.now());
+	for (const JobPtr &job : std::exchange(e.others, {})) {
+		const JobRef ref = job->ref;
+		if (e.job->ref == ref)
 			continue;
+		if (std::ranges::find(e.others_ending, ref) != e.others_ending.end())
+			continue;
+		e.others_ending.push_back(ref);
 		log_pod(warning, e.key, job_id(e), "job %u is another one for this pod and is ended", ref.id);
 		ports_.slurm.end(e.key, ref, {SK8_JOB_CANCELLED, 0, "job " + std::to_string(job_id(e)) + " stands for this pod"},
-				 [](const SlurmReply &) {});
+				 [this, uid = e.key.uid, job](const SlurmReply &r) {
+					 auto it = entries_.find(uid);
+					 if (it == entries_.end() || r.ok || r.fatal)
+						 return;
+					 std::erase(it->second.others_ending, job->ref);
+					 it->second.others.push_back(job); // asked again when anything happens to the pod
+				 });
 	}
 }
 
 void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 {
 	const bool other = e.job && e.job->ref != job->ref;
+	std::erase_if(e.others, [&](const JobPtr &known) { return known->ref == job->ref; });
+	if (job->ended())
+		std::erase(e.others_ending, job->ref);
 	// Late news of an older job: a live one is never replaced by a dead one, nor
 	// a newer one by an older one.
 	if (other && !job->ended() && !e.job->ended()) {
 		const bool better = stands_before(e, *job, *e.job);
-		const JobRef loser = better ? e.job->ref : job->ref;
-		if (std::ranges::find(e.others, loser) == e.others.end())
-			e.others.push_back(loser);
+		e.others.push_back(better ? e.job : job);
 		if (!better)
 			return;
 	} else if (other && job->ended() && !e.job->ended()) {

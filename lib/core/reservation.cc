@@ -46,12 +46,22 @@ std::string label_value(std::string_view text)
 	return out;
 }
 
-static Json container(const NativeShare &share, const ReservationSettings &settings)
+using Devices = std::map<std::string, std::int64_t>;
+
+static Json container(const NativeShare &share, const ReservationSettings &settings, const Devices &devices)
 {
-	Json requests = Json::object();
+	Json requests = Json::object(), limits = Json::object();
 	requests.set("cpu", std::to_string(share.cpus));
 	if (share.memory_mb)
 		requests.set("memory", std::to_string(share.memory_mb) + "Mi");
+	for (const auto &[name, count] : devices) { // of these Kubernetes wants both
+		requests.set(name, std::to_string(count));
+		limits.set(name, std::to_string(count));
+	}
+	Json resources = Json::object();
+	resources.set("requests", requests);
+	if (!devices.empty())
+		resources.set("limits", limits);
 	Json drop = Json::array();
 	drop.append(Json::string("ALL"));
 	Json context = Json::object();
@@ -59,13 +69,13 @@ static Json container(const NativeShare &share, const ReservationSettings &setti
 	context.set("capabilities", Json::object().set("drop", drop));
 	Json out = Json::object();
 	out.set("name", "reservation").set("image", settings.image).set("imagePullPolicy", "IfNotPresent");
-	return out.set("resources", Json::object().set("requests", requests)).set("securityContext", context);
+	return out.set("resources", resources).set("securityContext", context);
 }
 
-static Json spec(const NativeShare &share, const ReservationSettings &settings)
+static Json spec(const NativeShare &share, const ReservationSettings &settings, const Devices &devices)
 {
 	Json containers = Json::array(), tolerations = Json::array();
-	containers.append(container(share, settings));
+	containers.append(container(share, settings, devices));
 	tolerations.append(Json::object().set("operator", "Exists"));
 	Json context = Json::object();
 	context.set("runAsNonRoot", Json::boolean(true)).set("runAsUser", Json::integer(nobody));
@@ -82,7 +92,7 @@ static Json spec(const NativeShare &share, const ReservationSettings &settings)
 }
 
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings)
+			const ReservationSettings &settings, const Devices &devices)
 {
 	Json labels = Json::object(), notes = Json::object(), meta = Json::object();
 	labels.set(names::reservation_job, std::to_string(job.ref.id));
@@ -93,13 +103,14 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 	meta.set("labels", labels).set("annotations", notes);
 	Json out = Json::object();
 	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
-	return out.set("spec", spec(share, settings));
+	return out.set("spec", spec(share, settings, devices));
 }
 
-bool fits_share(const ForeignPod &pod, const NativeShare &share)
+bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources)
 {
 	return pod.node_name == share.node && pod.milli_cpu <= static_cast<std::int64_t>(share.cpus) * 1000 &&
-	       whole_mib(pod.memory_bytes) <= share.memory_mb && pod.host_ports.empty();
+	       whole_mib(pod.memory_bytes) <= share.memory_mb && pod.host_ports.empty() &&
+	       is_part_of(gres_of(pod.extended, resources), share.gres);
 }
 
 ReservationStep next_step(const ReservationFacts &f)

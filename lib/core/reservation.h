@@ -20,16 +20,16 @@ std::string reservation_name(JobRef job, const std::string &node);
 // Whether a pod of ours may have had this name once.
 bool is_reservation_name(std::string_view name);
 
-// The object to be created. user: a name, or a uid as text.
+// The object to be created. user: a name, or a uid as text. devices: what it requests of extended resources.
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings);
+			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {});
 
 // A label's value from any text: what is not allowed there becomes '_'.
 std::string label_value(std::string_view text);
 
 // Does this pod hold no more than the share, where the share is? Only then it takes nothing that
 // the job does not have.
-bool fits_share(const ForeignPod &pod, const NativeShare &share);
+bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources = {});
 
 struct ReservationFacts {
 	bool wanted = false;  // the job uses the node

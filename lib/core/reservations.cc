@@ -74,6 +74,10 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 	if (it == entries_.end())
 		return;
 	it->second.ending = true;
+	// Also for pods that are told of later: after a start jobs may come first, and go.
+	NativeJob job_now = *it->second.job;
+	std::erase_if(job_now.shares, [&](const NativeShare &s) { return !still_on.contains(s.node); });
+	it->second.job = std::make_shared<NativeJob>(std::move(job_now));
 	for (auto &[node, p] : it->second.pods) {
 		p.wanted &= still_on.contains(node);
 		cover(it->second, p);
@@ -105,7 +109,7 @@ void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 	for (auto &[id, e] : entries_)
 		for (auto &[node, p] : e.pods)
 			if (!p.uid.empty() && !listed.contains(p.uid))
-				lose(e, p);
+				lose(e, p, Gone::unseen);
 	orphans_.clear();
 	choose_all(); // of which some of these may be
 	pods_listed_ = true;
@@ -141,7 +145,8 @@ void Reservations::removed(const ForeignPodPtr &last)
 	if (!p || p->uid != last->meta.uid)
 		return;
 	const Id id = by_name_.at(last->meta.name).job;
-	lose(*e, *p);
+	see(*e, *p, *last); // perhaps with the reason
+	lose(*e, *p, Gone::seen);
 	sync(id);
 }
 
@@ -151,12 +156,16 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 		if (!p.busy)
 			return; // not made by us, in the place of ours
 		uncover(p.uid);
+		p.was_admitted = p.by_us = false;
 	}
 	p.uid = seen.meta.uid;
-	p.fits = fits_share(seen, p.share);
+	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.over = seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
 	p.admitted = seen.admitted && p.fits && !seen.meta.deleting;
 	p.deleting = seen.meta.deleting;
+	p.was_admitted |= p.fits && seen.admitted;
+	p.reason = seen.reason;
+	p.disruption = seen.disruption;
 	if (p.admitted)
 		p.failures = 0;
 	if (p.over && !p.deleting)
@@ -167,16 +176,17 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	cover(e, p);
 }
 
-void Reservations::lose(Entry &e, Pod &p)
+void Reservations::lose(Entry &e, Pod &p, Gone gone)
 {
 	if (p.over && p.wanted) // refused, or evicted: not at once again
 		later(e, p);
+	give_up(e, p, gone);
+	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !e.in_gate && !e.ending && e.asked != Asked::waits)
+		log_job(warning, e.job->ref, "its reservation pod on node %s %s; it is made again", p.share.node.c_str(),
+			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
-	p.fits = p.over = p.deleting = false;
-	if (std::exchange(p.admitted, false) && p.wanted && !e.in_gate)
-		log_job(warning, e.job->ref, "its reservation pod on node %s was taken away; it is made again",
-			p.share.node.c_str());
+	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = false;
 }
 
 void Reservations::cover(const Entry &e, const Pod &p)
@@ -224,7 +234,7 @@ void Reservations::choose_all()
 void Reservations::choose_nodes(Entry &e)
 {
 	for (const NativeShare &share : e.job->shares) {
-		const bool shared = nodes_.sharing(share.node) == NodeView::Sharing::yes;
+		const bool shared = nodes_.mixed(share.node);
 		auto it = e.pods.find(share.node);
 		if (it == e.pods.end() && shared) {
 			it = e.pods.try_emplace(share.node).first;
@@ -246,8 +256,10 @@ void Reservations::sync(Id id)
 	Entry &e = it->second;
 	if (ready()) {
 		choose_nodes(e);
-		for (auto &[node, p] : e.pods)
+		for (auto &[node, p] : e.pods) {
+			give_up(e, p, Gone::no);
 			step(e, p);
+		}
 	}
 	if (e.in_gate)
 		judge(e);
@@ -269,12 +281,12 @@ void Reservations::step(Entry &e, Pod &p)
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
 	if (what == ReservationStep::create)
-		return create(e, p);
+		return e.asked == Asked::waits ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
 	if (p.over && e.in_gate && e.job->requeues)
 		return;
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
-	p.busy = true;
+	p.busy = p.by_us = true;
 	remove({settings_.name, settings_.reservations.ns, p.name, p.uid}, [this, id, node = p.share.node](const KubeReply &r) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
@@ -282,7 +294,7 @@ void Reservations::step(Entry &e, Pod &p)
 		Pod &pod = it->second.pods.at(node);
 		pod.busy = false;
 		if (r.status == 404)
-			lose(it->second, pod);
+			lose(it->second, pod, Gone::unseen);
 		else if (r.ok())
 			pod.deleting = true;
 		else
@@ -295,7 +307,10 @@ void Reservations::create(Entry &e, Pod &p)
 {
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = true;
-	const Json object = reservation_object(*e.job, p.share, ports_.user(e.job->user_id), settings_.reservations);
+	const kube::Node *at = nodes_.find(p.share.node);
+	const Json object = reservation_object(
+		*e.job, p.share, ports_.user(e.job->user_id), settings_.reservations,
+		at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>());
 	ports_.kube.create_pod(settings_.reservations.ns, object,
 			       [this, id, node = p.share.node](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);
@@ -341,6 +356,8 @@ void Reservations::look_at_orphans()
 {
 	std::vector<ForeignPodPtr> found, gone;
 	for (const auto &[name, pod] : orphans_) {
+		if (asked_.contains(pod->meta.uid))
+			continue;
 		if (by_name_.contains(name))
 			found.push_back(pod);
 		else if (ready() && jobs_listed_)
@@ -351,16 +368,29 @@ void Reservations::look_at_orphans()
 		changed(pod);
 	}
 	for (const auto &pod : gone) {
-		orphans_.erase(pod->meta.name);
 		log_info("cluster %s: reservation pod %s stands for no job and is deleted", settings_.name.c_str(),
 			 pod->meta.name.c_str());
-		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid}, [this, pod](const KubeReply &r) {
-			if (r.ok() || r.status == 404 || r.status == 409)
-				return;
-			orphans_[pod->meta.name] = pod;
-			ports_.timer.after(longest_delay, [this] { look_at_orphans(); });
-		});
+		asked_.insert(pod->meta.uid);
+		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid},
+		       [this, name = pod->meta.name, uid = pod->meta.uid](const KubeReply &r) {
+			       orphan_deleted(name, uid, r);
+		       });
 	}
+}
+
+// 409 is another pod of that name, of which the watch tells, or a collision with another writer.
+void Reservations::orphan_deleted(const std::string &name, const std::string &uid, const KubeReply &r)
+{
+	asked_.erase(uid);
+	auto it = orphans_.find(name);
+	if (it == orphans_.end() || it->second->meta.uid != uid)
+		return;
+	if (r.ok() || r.status == 404)
+		orphans_.erase(it);
+	else if (by_name_.contains(name)) // its job has come into the gate again
+		look_at_orphans();
+	else
+		ports_.timer.after(longest_delay, [this] { look_at_orphans(); });
 }
 
 } // namespace sk8::core

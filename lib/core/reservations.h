@@ -6,7 +6,8 @@
 //
 //   in the gate   pods are made; admitted: the job is launched; refused: a job that can be
 //                 requeued goes back into the queue, others try again until gateTimeout
-//   launched      a pod that somebody takes away is made again; the job goes on
+//   launched      a pod that is gone is made again, and the job goes on; unless somebody has
+//                 taken it, and the settings say that the job ends then
 //   ending        its processes may be left: the pod stays, and is masked as any foreign pod
 //   gone          the pod is deleted, and stays masked until its kubelet has ended it
 //
@@ -63,15 +64,23 @@ private:
 	struct Pod {
 		NativeShare share;
 		std::string name, uid; // uid: of the object that is there; empty: none
-		bool wanted = true, fits = false, admitted = false, over = false, deleting = false, busy = false;
+		bool wanted = true, busy = false;
+		// of that object
+		bool fits = false, admitted = false, over = false, deleting = false;
+		bool was_admitted = false, by_us = false; // by_us: we have asked for its deletion
+		std::string reason;
+		kube::Disruption disruption = kube::Disruption::none;
+
 		int failures = 0;
 		Millis retry_at{0};
 		std::string trouble; // why there is none; empty: nothing has gone wrong
 	};
+	enum class Asked { no, waits, refused }; // Slurm, to end it
 	using Id = std::pair<std::uint32_t, std::int64_t>;
 	struct Entry {
 		NativeJobPtr job;
 		bool in_gate = false, ending = false;
+		Asked asked = Asked::no;
 		std::map<std::string, Pod> pods; // by node
 	};
 	struct Place {
@@ -83,7 +92,10 @@ private:
 	Entry &enter(const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
-	void lose(Entry &e, Pod &p);
+	enum class Gone { no, seen, unseen };
+	std::string eviction(const Entry &e, const Pod &p, Gone gone) const;
+	void lose(Entry &e, Pod &p, Gone gone);
+	void give_up(Entry &e, const Pod &p, Gone gone);
 	void cover(const Entry &e, const Pod &p);
 	void uncover(const std::string &uid);
 	void sync(Id id);
@@ -101,6 +113,7 @@ private:
 	void failed(const Entry &e, Pod &p, const std::string &why);
 	void later(const Entry &e, Pod &p);
 	void look_at_orphans();
+	void orphan_deleted(const std::string &name, const std::string &uid, const KubeReply &r);
 
 	const ClusterSettings settings_;
 	ReservationPorts ports_;
@@ -108,6 +121,7 @@ private:
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;
 	std::unordered_map<std::string, ForeignPodPtr> orphans_; // by name: in our namespace, of no job known
+	std::set<std::string> asked_;                            // uids of orphans whose DELETE is under way
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids
 	bool pods_listed_ = false, jobs_listed_ = false;

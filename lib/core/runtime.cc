@@ -44,13 +44,15 @@ void Runtime::load_ledgers()
 	Ledger all;
 	std::map<std::string, bool> readable; // of the ledgers that exist
 	for (const auto &cluster : saved_clusters(host_.state_dir)) {
-		auto saved = load_ledger(ledger_path(host_.state_dir, cluster), host_.slurm_uid);
-		readable[cluster] = saved.ok();
-		if (!saved) {
+		const std::string path = ledger_path(host_.state_dir, cluster);
+		auto saved = load_ledger(path, host_.slurm_uid);
+		readable[cluster] = saved.ok() && !saved->ledger.partial;
+		if (!readable[cluster])
 			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job",
-				  saved.error().message.c_str(), cluster.c_str());
+				  saved ? (path + ": was begun after a loss and may lack pods").c_str() : saved.error().message.c_str(),
+				  cluster.c_str());
+		if (!saved)
 			continue;
-		}
 		Ledger &ledger = saved->ledger;
 		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
 		std::ranges::move(ledger.holds, std::back_inserter(all.holds));
@@ -60,8 +62,8 @@ void Runtime::load_ledgers()
 	block_unknown_nodes(readable);
 }
 
-// Where pods may be that nobody has written down, or whose record cannot be read. An
-// unreadable record says that there were pods, so without a list of nodes it is all
+// Where pods may be that nobody has written down, or whose record cannot be read or may lack
+// some. Such a record says that there were pods, so without a list of nodes it is all
 // of them; without a record there may never have been one, and Slurm goes on.
 void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable)
 {
@@ -173,7 +175,7 @@ static std::set<std::string> mixed_clusters(const std::vector<ClusterSettings> &
 {
 	std::set<std::string> out;
 	for (const auto &c : clusters)
-		if (c.nodes.sharing == NodeSettings::Sharing::mixed)
+		if (c.nodes.any(Sharing::mixed))
 			out.insert(c.name);
 	return out;
 }

@@ -46,6 +46,25 @@ static std::string bad_selector(const std::string &text)
 	return parsed ? "" : "is no label selector, use for example slurm-k8s.io/shared=true";
 }
 
+template <class S>
+static auto sharing_field(const char *what)
+{
+	return one_of("sharing", &S::sharing, {{"none", Sharing::none}, {"dedicated", Sharing::dedicated}, {"mixed", Sharing::mixed}}, what);
+}
+
+static const Schema<NodeGroupSettings> &node_group_schema()
+{
+	using G = NodeGroupSettings;
+	static const auto *schema = new Schema<G>{
+		field("selector", &G::selector, "Label selector of the group's nodes; nodes.selector must take them, too.")
+			.required().not_empty().check(bad_selector),
+		sharing_field<G>("What nodes.sharing is for these nodes."),
+	};
+	return *schema;
+}
+
+static constexpr std::size_t max_groups = 64;
+
 static const Schema<NodeSettings> &node_schema()
 {
 	using N = NodeSettings;
@@ -53,8 +72,8 @@ static const Schema<NodeSettings> &node_schema()
 		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
 			.default_text("all nodes").check(bad_selector),
 		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
-		one_of("sharing", &N::sharing, {{"none", N::Sharing::none}, {"dedicated", N::Sharing::dedicated}, {"mixed", N::Sharing::mixed}},
-		       "How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
+		sharing_field<N>("How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
+		list("groups", &N::groups, node_group_schema(), "Shared nodes with another sharing. The first group that a node is in counts; nodes in none have nodes.sharing.", max_groups),
 		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes. Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
 			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
 	};
@@ -77,6 +96,8 @@ static const Schema<ReservationSettings> &reservation_schema()
 			.not_empty().check(bad_namespace),
 		field("image", &R::image, "Their image: it does nothing until it is ended, as Kubernetes' own pause does.").not_empty(),
 		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),
+		one_of("eviction", &R::eviction, {{"ignore", R::OnEviction::ignore}, {"requeue", R::OnEviction::requeue}, {"cancel", R::OnEviction::cancel}},
+		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 	};
 	return *schema;
 }
@@ -201,7 +222,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
-		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods do not both have GPUs of one node: which ones a pod gets its kubelet decides. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
+		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods do not both have GPUs of one node: which ones a pod gets its kubelet decides. With nodes.sharing: mixed a job of Slurm's own requests those that are here by its reservation pod. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

@@ -5,6 +5,7 @@
 #ifndef SK8_CORE_SETTINGS_H
 #define SK8_CORE_SETTINGS_H
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,23 +30,40 @@ struct NamespaceSettings {
 	bool operator==(const NamespaceSettings &) const = default;
 };
 
+// How Kubernetes is kept from giving others what Slurm's jobs use, see doc/sharing.md.
+enum class Sharing { none, dedicated, mixed };
+
+// Of the shared nodes.
+struct NodeGroupSettings {
+	std::string selector; // not empty
+	Sharing sharing = Sharing::none;
+
+	bool operator==(const NodeGroupSettings &) const = default;
+};
+
 struct NodeSettings {
-	// How Kubernetes is kept from giving others what Slurm's jobs use, see doc/sharing.md.
-	enum class Sharing { none, dedicated, mixed };
 	std::string selector;           // Kubernetes label selector of the shared nodes; empty = all
 	std::vector<std::string> names; // Slurm names of shared nodes that take no job while their
 	                                // pods are not known (no saved ledger, no list yet)
-	Sharing sharing = Sharing::none;
+	Sharing sharing = Sharing::none; // of a node that no group has
+	std::vector<NodeGroupSettings> groups; // the first that has a node counts
 	Millis gate_timeout{60'000};
+
+	bool any(Sharing wanted) const // may a node have it?
+	{
+		return sharing == wanted || std::ranges::any_of(groups, [wanted](const auto &g) { return g.sharing == wanted; });
+	}
 
 	bool operator==(const NodeSettings &) const = default;
 };
 
 // sharing: mixed
 struct ReservationSettings {
+	enum class OnEviction { ignore, requeue, cancel };
 	std::string ns = "slurm-k8s-jobs";
 	std::string image = "registry.k8s.io/pause:3.10";
 	std::string priority_class; // empty: none
+	OnEviction eviction = OnEviction::ignore;
 
 	bool operator==(const ReservationSettings &) const = default;
 };

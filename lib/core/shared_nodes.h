@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// Which nodes of a cluster Slurm shares: nodes.selector. Immutable, any thread.
+// Which nodes of a cluster Slurm shares, and how: clusters[].nodes. Immutable, any thread.
 #ifndef SK8_CORE_SHARED_NODES_H
 #define SK8_CORE_SHARED_NODES_H
 
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "lib/core/placement.h"
+#include "lib/core/settings.h"
 
 namespace sk8::core {
 
 class SharedNodes {
 public:
-	// A label selector; empty = all. A bad one shares no node.
-	explicit SharedNodes(const std::string &selector)
-	{
-		if (auto parsed = parse_selector(selector))
-			selector_ = std::move(*parsed);
-	}
-	bool has(const kube::Node &node) const
-	{
-		return selector_ && (selector_->empty() || matches(*selector_, node));
-	}
+	// A selector that is none shares no node; a group with one has no node.
+	explicit SharedNodes(const NodeSettings &settings);
+	bool has(const kube::Node &node) const;
+	Sharing sharing(const kube::Node &node) const; // none if it is not shared
 
 private:
-	std::optional<kube::NodeTerm> selector_;
+	struct Group {
+		kube::NodeTerm selector;
+		Sharing sharing;
+	};
+	std::optional<kube::NodeTerm> selector_; // empty: all
+	Sharing sharing_;
+	std::vector<Group> groups_;
 };
 
 } // namespace sk8::core

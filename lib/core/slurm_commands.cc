@@ -56,7 +56,8 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 {
 	const JobRequest &r = s.request;
 	// A submit that was repeated after a lost answer finds its first job.
-	if (auto it = ids_.find(r.key.id()); it != ids_.end()) {
+	const auto [from, to] = ids_.equal_range(r.key.id());
+	for (auto it = from; it != to; ++it) {
 		sk8_job job{};
 		if (ops_.find(it->second, &job) && r.key.mark() == job.mark && job.state < SK8_JOB_COMPLETED) {
 			reply.ok = true;

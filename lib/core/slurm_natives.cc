@@ -22,6 +22,20 @@ void SlurmWorker::watch_end(JobRef job)
 	post([this, job] { leaving_[job.id] = {job, {}}; });
 }
 
+void SlurmWorker::end_native(const std::string &cluster, JobRef job, bool requeue, std::string why, SlurmPort::Done done)
+{
+	enqueue({cluster, EndNative{job, requeue, std::move(why)}, std::move(done)});
+}
+
+void SlurmWorker::run(const EndNative &e, SlurmReply &reply)
+{
+	const sk8_native_end end{e.ref.id, e.ref.submit_time, e.requeue, e.why.c_str()};
+	sk8_outcome out{};
+	ops_.end_native(&end, &out);
+	copy_outcome(out, reply);
+	reply.requeued = out.running;
+}
+
 // slurmctld's locks are held. Posted under them: what hooks tell of a job comes later.
 void SlurmWorker::read_natives()
 {

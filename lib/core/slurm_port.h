@@ -23,6 +23,7 @@ struct SlurmReply {
 	std::string text;    // Slurm's words
 	JobPtr job;          // submit: as it is now; null unless ok
 	std::optional<SlurmNode> node; // change_node: as it is now; nothing: there is no such node
+	bool requeued = false; // a job of Slurm's own: it waits in the queue again
 };
 
 class SlurmPort {

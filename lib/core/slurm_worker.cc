@@ -180,6 +180,7 @@ void SlurmWorker::round()
 		run_commands();
 	scan_jobs();
 	Posts posts;
+	look_for_others(posts);
 	scan_nodes(posts);
 	scan_natives(posts);
 	send(std::move(posts));
@@ -232,20 +233,31 @@ void SlurmWorker::run(const Command &c, SlurmReply &reply)
 
 // ---- what Slurm knows ----
 
+void SlurmWorker::forget(std::uint32_t id)
+{
+	const auto known = live_.find(id);
+	if (known == live_.end())
+		return;
+	const auto [from, to] = ids_.equal_range(known->second.key.id());
+	for (auto it = from; it != to; ++it)
+		if (it->second == id) {
+			ids_.erase(it);
+			break;
+		}
+	live_.erase(known);
+}
+
 void SlurmWorker::remember(const PodKey &key, const JobPtr &job)
 {
-	auto known = ids_.find(key.id());
-	if (job->ended()) {
-		live_.erase(job->ref.id);
-		if (known != ids_.end() && known->second == job->ref.id)
-			ids_.erase(known);
+	const auto known = live_.find(job->ref.id);
+	const bool told = known != live_.end() && known->second.job->preempted();
+	forget(job->ref.id);
+	if (job->ended())
 		return;
-	}
-	Known &live = live_[job->ref.id];
-	if (job->preempted() && !(live.job && live.job->preempted()))
+	if (job->preempted() && !told)
 		enqueue({key.cluster, Spare{key, job->ref}, [](const SlurmReply &) {}});
-	live = {key, job};
-	ids_[key.id()] = job->ref.id;
+	live_[job->ref.id] = {key, job};
+	ids_.emplace(key.id(), job->ref.id);
 }
 
 // A start, a takeover, a reconfigure, or a new engine: everything, from scratch.
@@ -274,6 +286,8 @@ void SlurmWorker::read_all()
 	ids_.clear();
 	for (const auto &[key, job] : jobs)
 		remember(key, job);
+	others_seen_ = jobs_seen_;
+	plan_look_for_others(Millis(0));
 
 	std::lock_guard lock(mutex_);
 	for (const auto &[cluster, l] : listeners_)
@@ -306,9 +320,8 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 	const auto at = live_.find(job_id);
 	sk8_job found{};
 	if (!ops_.find(job_id, &found) || found.submit_time != at->second.job->ref.submit_time) {
-		const Known known = std::move(at->second);
-		live_.erase(at);
-		ids_.erase(known.key.id());
+		const Known known = at->second;
+		forget(job_id);
 		posts[known.key.cluster].push_back(
 			[key = known.key, ref = known.job->ref](SlurmListener &l) { l.job_purged(key, ref); });
 		return;
@@ -320,6 +333,52 @@ void SlurmWorker::look_at(std::uint32_t job_id, Posts &posts)
 	const JobPtr job = share(std::move(now));
 	remember(key, job);
 	posts[key.cluster].push_back([key, job](SlurmListener &l) { l.job_changed(key, job); });
+}
+
+// Jobs that we did not make have our mark by an administrator's hand, or of another
+// slurmctld. While they are pending no hook tells of them, so all of Slurm's jobs are walked:
+// not often, and for no more than a hundredth of the time.
+static constexpr Millis others_interval{10'000};
+static constexpr int rest_for_each = 100;
+
+void SlurmWorker::plan_look_for_others(Millis took)
+{
+	others_at_ = clock_.monotonic() + std::max(others_interval, took * rest_for_each);
+}
+
+void SlurmWorker::look_for_others(Posts &posts)
+{
+	const Millis begin = clock_.monotonic();
+	const std::int64_t now = clock_.wall_seconds();
+	if (begin < others_at_ || !news(ops_.last_job_update(), others_seen_, now))
+		return;
+	others_seen_ = now;
+	struct Walk {
+		const SlurmWorker &worker;
+		std::vector<std::pair<PodKey, JobPtr>> found;
+	} walk{*this, {}};
+	Millis locked;
+	{
+		SlurmLock lock(ops_, clock_, false);
+		locked = clock_.monotonic();
+		ops_.each_job(
+			[](void *arg, const sk8_job *j) {
+				auto &w = *static_cast<Walk *>(arg);
+				guard("job list", [&] {
+					const auto it = w.worker.live_.find(j->job_id);
+					const bool known = it != w.worker.live_.end() && it->second.job->ref.submit_time == j->submit_time;
+					auto key = known || j->state >= SK8_JOB_COMPLETED ? std::nullopt : PodKey::from_mark(j->mark);
+					if (key)
+						w.found.emplace_back(std::move(*key), share(job_from_abi(*j)));
+				});
+			},
+			&walk);
+	}
+	plan_look_for_others(clock_.monotonic() - locked);
+	for (const auto &[key, job] : walk.found) {
+		remember(key, job);
+		posts[key.cluster].push_back([key = key, job = job](SlurmListener &l) { l.job_changed(key, job); });
+	}
 }
 
 std::shared_ptr<SlurmListener> SlurmWorker::listener(const std::string &cluster)

@@ -61,6 +61,7 @@ public:
 	// slurm_natives.cc. Any thread.
 	void answer_gate(JobRef job, const GateAnswer &answer);
 	void watch_end(JobRef job);
+	void end_native(const std::string &cluster, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
@@ -96,9 +97,14 @@ private:
 		PodKey key;
 		JobRef ref;
 	};
+	struct EndNative { // see sk8_slurm_ops
+		JobRef ref;
+		bool requeue = false;
+		std::string why;
+	};
 	struct Command {
 		std::string cluster;
-		std::variant<Submit, End, Exclude, Spare, NodeChange> what;
+		std::variant<Submit, End, Exclude, Spare, NodeChange, EndNative> what;
 		SlurmPort::Done done;
 	};
 	struct Known {
@@ -124,13 +130,17 @@ private:
 	void run(const Exclude &e, SlurmReply &reply);
 	void run(const Spare &s, SlurmReply &reply);
 	void run(const NodeChange &c, SlurmReply &reply);
+	void run(const EndNative &e, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
 	void read_natives();
 	void scan_natives(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);
+	void look_for_others(Posts &posts);
+	void plan_look_for_others(Millis took);
 	void remember(const PodKey &key, const JobPtr &job);
+	void forget(std::uint32_t id);
 	void send(Posts &&posts);
 	std::shared_ptr<SlurmListener> listener(const std::string &cluster);
 
@@ -149,10 +159,12 @@ private:
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
 	std::map<std::uint32_t, std::pair<JobRef, std::set<std::string>>> leaving_; // native jobs that end, and on which nodes
-	std::unordered_map<std::string, std::uint32_t> ids_; // cluster/uid -> id of the live job
+	std::unordered_multimap<std::string, std::uint32_t> ids_; // cluster/uid -> id of a live job: one, if nobody interferes
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
 	std::string full_text_;
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
+	std::int64_t others_seen_ = 0;                       // of look_for_others()
+	Millis others_at_{0};                                // not before
 };
 
 // What Slurm said to a command, but for its job or node.

@@ -316,6 +316,19 @@ ContainerStatus decode_container(const Json &from, bool init, std::string &probl
 	return out;
 }
 
+Disruption disruption_of(std::string_view reason)
+{
+	static constexpr std::pair<std::string_view, Disruption> known[] = {
+		{"EvictionByEvictionAPI", Disruption::eviction},  {"PreemptionByScheduler", Disruption::preemption},
+		{"DeletionByTaintManager", Disruption::taint},    {"DeletionByPodGC", Disruption::garbage},
+		{"TerminationByKubelet", Disruption::kubelet},
+	};
+	for (const auto &[word, disruption] : known)
+		if (word == reason)
+			return disruption;
+	return Disruption::other;
+}
+
 void decode_status(const Json &status, Pod &pod)
 {
 	pod.phase = word(status["phase"], 32, "its phase", pod.problem);
@@ -332,8 +345,10 @@ void decode_status(const Json &status, Pod &pod)
 			});
 	}
 	status["conditions"].each_item([&](const Json &c) {
-		if (c["type"].str() == "DisruptionTarget")
-			pod.garbage_collected |= c["status"].str() == "True" && c["reason"].str() == "DeletionByPodGC";
+		if (c["type"].str() == "DisruptionTarget" && c["status"].str() == "True") {
+			pod.disruption = disruption_of(c["reason"].str());
+			pod.garbage_collected |= pod.disruption == Disruption::garbage;
+		}
 		pod.gets_final_phase |= c["type"].str() == "PodReadyToStartContainers";
 		if (c["type"].str() != "PodScheduled")
 			return;

@@ -87,6 +87,10 @@ struct ContainerStatus {
 	bool started_ever = false; // has a containerID: the kubelet created it once
 };
 
+// The reason of a pod's condition DisruptionTarget (Kubernetes 1.26 and later, "Pod disruption
+// conditions"): who ends it, and not its own containers.
+enum class Disruption : std::uint8_t { none, eviction, preemption, taint, garbage, kubelet, other };
+
 struct Pod {
 	Meta meta;
 
@@ -122,9 +126,8 @@ struct Pod {
 	std::string message;
 	std::vector<ContainerStatus> containers; // init, regular and ephemeral
 	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
-	// The pod garbage collector wrote the phase, not the kubelet: condition DisruptionTarget,
-	// reason DeletionByPodGC (Kubernetes 1.26 and later, "Pod disruption conditions").
-	bool garbage_collected = false;
+	Disruption disruption = Disruption::none;
+	bool garbage_collected = false; // the pod garbage collector wrote the phase, not the kubelet
 	// Condition PodReadyToStartContainers is there (by default from Kubernetes 1.29 on): a kubelet
 	// that ends every pod with a final phase.
 	bool gets_final_phase = false;

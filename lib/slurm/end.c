@@ -14,18 +14,6 @@
 #include <signal.h>
 #include "lib/slurm/slurmctld.h"
 
-/* What system_comment becomes. SK8_END_COMMENT is in it in any case: it says for
- * ever, also after a restart, that the job's end came from its pod. */
-static char *with_comment(const job_record_t *job_ptr, const char *comment)
-{
-	const char *old = job_ptr->system_comment;
-
-	if (!comment || !comment[0])
-		comment = "ended with its pod";
-	return xstrdup_printf("%s%s" SK8_END_COMMENT "%s", (old && old[0]) ? old : "",
-			      (old && old[0]) ? "; " : "", comment);
-}
-
 /* Seconds that the job may run on after its end time; as _job_complete() has it */
 static time_t over_time(const job_record_t *job_ptr)
 {
@@ -85,27 +73,20 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out)
 		out->fatal = false;	/* the job is there, and can be cancelled */
 		return;
 	} else {
-		/* before: the end is sent to accounting from in there */
-		char *old = job_ptr->system_comment;
-		/* 22.05 sends accounting the comment, but not this one */
-		bool silent = !job_ptr->comment || !job_ptr->comment[0];
+		const char *comment = (e->comment && e->comment[0]) ? e->comment : "ended with its pod";
+		struct sk8_comment before;
 
-		job_ptr->system_comment = with_comment(job_ptr, e->comment);
-		if (silent) {
-			xfree(job_ptr->comment);
-			job_ptr->comment = xstrdup(job_ptr->system_comment);
-		}
+		/* Before: the end is sent to accounting from in there. In any case: it says for
+		 * ever, also after a restart, that the job's end came from its pod. */
+		sk8_comment_begin(job_ptr, comment, &before);
 		if (IS_JOB_PENDING(job_ptr))
 			rc = job_signal(job_ptr, SIGKILL, 0, slurm_conf.slurm_user_id, false);
 		else
 			rc = complete(job_ptr, e);
-		if (rc) {
-			xfree(job_ptr->system_comment);
-			job_ptr->system_comment = old;
-			if (silent)
-				xfree(job_ptr->comment);
-		} else
-			xfree(old);
+		if (rc)
+			sk8_comment_undo(job_ptr, &before);
+		else
+			sk8_comment_keep(job_ptr, &before, false);
 	}
 	sk8_outcome_error(out, rc, NULL);
 }

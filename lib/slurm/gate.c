@@ -7,15 +7,23 @@
  * after a restart. Whoever let it wait must answer, also if the job ends meanwhile: a
  * requeued job does not start again before.
  */
+#include "lib/slurm/gres.h"
 #include "lib/slurm/hooks.h"
-#include "lib/slurm/slurmctld.h"
 
 static void (*prolog_done)(int rc, uint32_t job_id, bool timed_out);
 
 struct native_view {
 	struct sk8_native_job job;
-	struct sk8_share *shares;	/* xfree() it at the end */
+	struct sk8_share *shares;
+	struct sk8_gres_room gres;
 };
+
+static void free_view(struct native_view *view)
+{
+	xfree(view->shares);
+	xfree(view->gres.gres);
+	xfree(view->gres.devices);
+}
 
 /* Nodes that an ending job still uses; of any other all of its nodes. */
 static bitstr_t *nodes_in_use(const job_record_t *job_ptr)
@@ -33,6 +41,7 @@ static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 	if (!resrcs || !resrcs->node_bitmap || !resrcs->core_bitmap || !in_use)
 		return;
 	view->shares = xcalloc(resrcs->nhosts, sizeof(*view->shares));
+	sk8_gres_prepare(&view->gres, job_ptr, resrcs->nhosts);
 	for (int i = 0; (host < resrcs->nhosts) && (node_ptr = next_node(&i)); i++) {
 		uint32_t cores;
 
@@ -44,13 +53,17 @@ static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 		}
 		of_kind++;
 		cores = resrcs->sockets_per_node[kind] * resrcs->cores_per_socket[kind];
-		if (bit_test((bitstr_t *) in_use, i))
-			view->shares[view->job.share_count++] = (struct sk8_share) {
+		if (bit_test((bitstr_t *) in_use, i)) {
+			struct sk8_share *share = &view->shares[view->job.share_count++];
+
+			*share = (struct sk8_share) {
 				.node = node_ptr->name,
 				.cpus = bit_set_count_range(resrcs->core_bitmap, first_core, first_core + cores) *
 					(node_ptr->tpc ? node_ptr->tpc : 1),
 				.memory_mb = resrcs->memory_allocated ? resrcs->memory_allocated[host] : 0,
 			};
+			share->gres_count = sk8_gres_fill(&view->gres, job_ptr, host, &share->gres);
+		}
 		first_core += cores;
 		host++;
 	}
@@ -90,7 +103,7 @@ static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, 
 	__atomic_store_n(&prolog_done, done, __ATOMIC_RELEASE);
 	fill(&view, job_ptr);
 	waits = sk8_on_gate(&view.job);
-	xfree(view.shares);
+	free_view(&view);
 	errno = saved_errno;
 	return waits;
 }
@@ -122,7 +135,7 @@ static int visit(void *x, void *arg)
 	if (is_native(job_ptr)) {
 		fill(&view, job_ptr);
 		walk->f(walk->arg, &view.job);
-		xfree(view.shares);
+		free_view(&view);
 	}
 	return 0;
 }

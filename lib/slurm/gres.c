@@ -38,25 +38,56 @@ extern bool sk8_gres_is_shared(const gres_state_t *state)
 /* ---- what a job has ----------------------------------------------------------- */
 
 struct filling {
-	struct sk8_view *view;
-	uint32_t entries, devices;	/* written; or, in the first round, needed at most */
-	bool count;			/* the first round */
+	struct sk8_gres_room *room;
+	uint32_t node, nodes;	/* of the job's: this one; or, to count, the first so many */
 };
 
-static void add(struct filling *f, const gres_state_t *state, const gres_job_state_t *js,
-		uint64_t count, const bitstr_t *devices, int only)
+static uint64_t count_on(const gres_job_state_t *js, uint32_t node)
 {
-	struct sk8_gres *gres = &f->view->gres[f->entries++];
+	const uint64_t count = ((node < js->node_cnt) && js->gres_cnt_node_alloc) ? js->gres_cnt_node_alloc[node] : 0;
+
+	return (count == NO_CONSUME_VAL64) ? 0 : count;
+}
+
+static bitstr_t *devices_on(const gres_job_state_t *js, uint32_t node)
+{
+	return ((node < js->node_cnt) && js->gres_bit_alloc) ? js->gres_bit_alloc[node] : NULL;
+}
+
+/* what is needed at most */
+static int count(void *x, void *arg)
+{
+	const gres_job_state_t *js = sk8_gres_of_job(x);
+	struct filling *need = arg;
+
+	if (!js)
+		return -1;	/* stop */
+	for (uint32_t n = 0; n < need->nodes; n++) {
+		bitstr_t *devices = devices_on(js, n);
+		const uint32_t bits = devices ? bit_set_count(devices) : 0;
+
+		if (!count_on(js, n))
+			continue;
+		need->room->entries += MAX(bits, 1);
+		need->room->indices += bits;
+	}
+	return 0;
+}
+
+static void add(struct sk8_gres_room *room, const gres_state_t *state, const gres_job_state_t *js,
+		uint64_t count, bitstr_t *devices, int only)
+{
+	struct sk8_gres *gres = &room->gres[room->entries++];
 
 	*gres = (struct sk8_gres) {
 		.name = state->gres_name,
 		.type = js->type_name ? js->type_name : "",
 		.count = count,
-		.devices = f->view->devices + f->devices,
+		.devices = room->devices + room->indices,
 	};
-	for (int d = 0; devices && (d < bit_size((bitstr_t *) devices)); d++)
-		if (bit_test((bitstr_t *) devices, d) && ((only < 0) || (d == only))) {
-			f->view->devices[f->devices++] = d;
+	for (int d = 0; devices && (d < bit_size(devices)); d++)
+		if (bit_test(devices, d) && ((only < 0) || (d == only))) {
+			room->devices[room->indices++] = d;
 			gres->device_count++;
 		}
 }
@@ -65,47 +96,58 @@ static int fill(void *x, void *arg)
 {
 	const gres_state_t *state = x;
 	const gres_job_state_t *js = sk8_gres_of_job(state);
-	struct filling *f = arg;
-	const uint64_t count = (js && js->node_cnt && js->gres_cnt_node_alloc) ?
-		js->gres_cnt_node_alloc[0] : 0;
-	bitstr_t *devices = (js && js->node_cnt && js->gres_bit_alloc) ? js->gres_bit_alloc[0] : NULL;
+	const struct filling *f = arg;
+	uint64_t has;
+	bitstr_t *devices;
 
 	if (!js)
 		return -1;	/* stop */
-	if (!count || (count == NO_CONSUME_VAL64))
+	has = count_on(js, f->node);
+	devices = devices_on(js, f->node);
+	if (!has)
 		return 0;
-	if (f->count) {
-		const int bits = devices ? bit_set_count(devices) : 0;
-
-		f->entries += MAX(bits, 1);
-		f->devices += bits;
-	} else if (devices && sk8_gres_is_shared(state)) {
+	if (devices && sk8_gres_is_shared(state)) {
 		for (int d = 0; d < bit_size(devices); d++)
 			if (bit_test(devices, d))
-				add(f, state, js, sk8_gres_on_device(js, 0, d, count), devices, d);
+				add(f->room, state, js, sk8_gres_on_device(js, f->node, d, has), devices, d);
 	} else
-		add(f, state, js, count, devices, -1);
+		add(f->room, state, js, has, devices, -1);
 	return 0;
 }
 
-extern void sk8_gres_fill(struct sk8_view *view, const job_record_t *job_ptr)
+static bool has_any(const job_record_t *job_ptr)
 {
-	struct filling need = { .view = view, .count = true }, f = { .view = view };
-	gres_state_t *first = job_ptr->gres_list_alloc ? list_peek(job_ptr->gres_list_alloc) : NULL;
+	const gres_state_t *first = job_ptr->gres_list_alloc ? list_peek(job_ptr->gres_list_alloc) : NULL;
 
-	if (!first || !sk8_layout_fits_gres(first))
-		return;
-	list_for_each(job_ptr->gres_list_alloc, fill, &need);
-	if (need.entries > view->gres_room) {
-		xrecalloc(view->gres, need.entries, sizeof(*view->gres));
-		view->gres_room = need.entries;
+	return first && sk8_layout_fits_gres(first);
+}
+
+extern void sk8_gres_prepare(struct sk8_gres_room *room, const job_record_t *job_ptr, uint32_t nodes)
+{
+	struct filling need = { .room = room, .nodes = nodes };
+
+	room->entries = room->indices = 0;
+	if (has_any(job_ptr))
+		list_for_each(job_ptr->gres_list_alloc, count, &need);
+	if (room->entries > room->gres_size) {
+		room->gres_size = room->entries;
+		xrecalloc(room->gres, room->gres_size, sizeof(*room->gres));
 	}
-	if (need.devices > view->device_room) {
-		xrecalloc(view->devices, need.devices, sizeof(*view->devices));
-		view->device_room = need.devices;
+	if (room->indices > room->device_size) {
+		room->device_size = room->indices;
+		xrecalloc(room->devices, room->device_size, sizeof(*room->devices));
 	}
-	if (need.entries)
+	room->entries = room->indices = 0;
+}
+
+extern uint32_t sk8_gres_fill(struct sk8_gres_room *room, const job_record_t *job_ptr, uint32_t node,
+			      const struct sk8_gres **gres)
+{
+	struct filling f = { .room = room, .node = node };
+	const uint32_t before = room->entries;
+
+	if (has_any(job_ptr))
 		list_for_each(job_ptr->gres_list_alloc, fill, &f);
-	view->job.gres_count = f.entries;
-	view->job.gres = view->gres;
+	*gres = room->gres + before;
+	return room->entries - before;
 }

@@ -13,7 +13,12 @@ extern gres_job_state_t *sk8_gres_of_job(const gres_state_t *state);
 /* shard, mps: several jobs have a device together, and it is one of another GRES, too */
 extern bool sk8_gres_is_shared(const gres_state_t *state);
 
-/* What the job has on its first node, into view->job; a placeholder has one node. Job lock */
-extern void sk8_gres_fill(struct sk8_view *view, const job_record_t *job_ptr);
+/*
+ * What a job has, as sk8_abi.h describes it. prepare() makes room for its first so many nodes;
+ * fill() adds what it has on one of them, and returns how many entries that is. Job lock.
+ */
+extern void sk8_gres_prepare(struct sk8_gres_room *room, const job_record_t *job_ptr, uint32_t nodes);
+extern uint32_t sk8_gres_fill(struct sk8_gres_room *room, const job_record_t *job_ptr, uint32_t node,
+			      const struct sk8_gres **gres);
 
 #endif

@@ -10,6 +10,7 @@ endif
 
 sk8_slurmctld_la_SOURCES = \
 	lib/sk8_abi.h \
+	lib/slurm/comment.c \
 	lib/slurm/end.c \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
@@ -28,6 +29,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \
 	lib/slurm/module.c \
+	lib/slurm/native_end.c \
 	lib/slurm/node_state.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \

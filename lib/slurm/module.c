@@ -95,6 +95,7 @@ static const struct sk8_slurm_ops ops = {
 	.change_node = sk8_change_node,
 	.each_native = sk8_each_native,
 	.with_native = sk8_with_native,
+	.end_native = sk8_end_native,
 	.answer_gate = sk8_answer_gate,
 };
 

@@ -317,6 +317,16 @@ static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,
 #endif
 }
 
+/* As scontrol requeue. Not of a job that is no batch job, or may not be requeued. */
+static inline int sk8_job_requeue(job_record_t *job_ptr, uint32_t uid)
+{
+#ifdef SK8_SLURM_2605
+	return job_requeue_internal(uid, job_ptr, false, 0);
+#else
+	return job_requeue(uid, job_ptr->job_id, NULL, false, 0);
+#endif
+}
+
 /* Shows f a job as slurmctld makes one, which no table has; true where it cannot. */
 static inline bool sk8_with_new_job(bool (*f)(job_record_t *job_ptr))
 {

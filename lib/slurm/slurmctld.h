@@ -29,15 +29,20 @@ extern bool sk8_layout_fits_gres(const gres_state_t *state);
 extern bool sk8_layout_fits_gres_node(const gres_node_state_t *ns);
 extern bool sk8_layout_fits_gres_job(const gres_job_state_t *js);
 
+/* gres.h: entries, and the indices of devices that they point to. Begins as zeros */
+struct sk8_gres_room {
+	struct sk8_gres *gres;	/* these grow */
+	uint16_t *devices;
+	uint32_t gres_size, device_size;
+	uint32_t entries, indices;	/* that are used */
+};
+
 /* view.c: a job as sk8_abi.h describes it, with the memory it needs */
 struct sk8_view {
 	struct sk8_job job;
 	uint16_t *cores;	/* these grow */
 	uint32_t core_room;
-	struct sk8_gres *gres;
-	uint32_t gres_room;
-	uint16_t *devices;	/* what gres points into */
-	uint32_t device_room;
+	struct sk8_gres_room gres;
 };
 extern void sk8_view_free(struct sk8_view *view);	/* what it has, not itself */
 /* what squeue shows in its column REASON, or "" */
@@ -88,6 +93,21 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
 extern bool sk8_find_node(const char *name, struct sk8_node *node);
+
+/* comment.c: why a job ends, where its user and accounting find it. begin() before the end, which may
+ * be refused: then undo() */
+struct sk8_comment {
+	char *system_comment;	/* as it was */
+	bool silent;		/* its user had none */
+};
+/* what we said of an earlier run gives way to text */
+extern void sk8_comment_begin(job_record_t *job_ptr, const char *text, struct sk8_comment *before);
+extern void sk8_comment_undo(job_record_t *job_ptr, struct sk8_comment *before);
+/* again: the job runs once more */
+extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, bool again);
+
+/* native_end.c: a job without our mark ends */
+extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *out);
 
 /* gate.c */
 extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job without our mark */

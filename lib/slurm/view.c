@@ -91,15 +91,16 @@ extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 		fill_cores(view, job_ptr->job_resrcs);
 		if (job_ptr->job_resrcs->memory_allocated)
 			job->memory_mb = job_ptr->job_resrcs->memory_allocated[0];
-		sk8_gres_fill(view, job_ptr);
+		sk8_gres_prepare(&view->gres, job_ptr, 1);
+		job->gres_count = sk8_gres_fill(&view->gres, job_ptr, 0, &job->gres);
 	}
 }
 
 extern void sk8_view_free(struct sk8_view *view)
 {
 	xfree(view->cores);
-	xfree(view->gres);
-	xfree(view->devices);
+	xfree(view->gres.gres);
+	xfree(view->gres.devices);
 }
 
 extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *job))

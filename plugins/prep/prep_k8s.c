@@ -16,8 +16,8 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 static prep_callbacks_t callbacks;
 
-/* Slurm's threads come here at once. NULL: nobody to ask. */
-static const struct sk8_prep_hooks *hooks(void)
+/* Opening a library takes the loader's locks and looks at files. */
+static const struct sk8_prep_hooks *look_up(void)
 {
 	const struct sk8_prep_hooks *found = NULL;
 	char *dir = sk8_folder_of(plugin_type);
@@ -32,9 +32,24 @@ static const struct sk8_prep_hooks *hooks(void)
 	xfree(dir);
 	if (module) {
 		found = dlsym(module, SK8_PREP_HOOKS);
-		dlclose(module);	/* the select plugin keeps it */
+		dlclose(module);	/* the select plugin keeps it, until the process ends */
 	}
 	return (found && (found->slurm_version == plugin_version)) ? found : NULL;
+}
+
+/*
+ * Slurm's threads come here at once. NULL: nobody to ask, yet. What was found stays: slurmctld
+ * cannot change its select plugin, and after a reconfigure that loads this one anew it is
+ * looked for anew.
+ */
+static const struct sk8_prep_hooks *hooks(void)
+{
+	static const struct sk8_prep_hooks *known;
+	const struct sk8_prep_hooks *found = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+
+	if (!found && (found = look_up()))
+		__atomic_store_n(&known, found, __ATOMIC_RELEASE);
+	return found;
 }
 
 extern int init(void)

@@ -37,6 +37,8 @@ std::string Case::text() const
 	    << job_ids << "\nfaults " << faults << '\n';
 	if (aside || aside_memory)
 		out << "aside " << aside << "\naside_memory " << aside_memory << '\n';
+	if (gpus)
+		out << "gpus " << gpus << '\n';
 	if (node_state)
 		out << "node_state 1\n";
 	if (!mutant.empty())
@@ -60,6 +62,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.aside;
 	else if (key == "aside_memory")
 		value >> c.aside_memory;
+	else if (key == "gpus")
+		value >> c.gpus;
 	else if (key == "node_state")
 		value >> c.node_state;
 	else if (key == "job_ids")

@@ -37,12 +37,15 @@ void World::create_foreign(const Action &a)
 	p.milli_cpu = a.number("mcpu", 100);
 	p.memory = a.number("mem");
 	p.start_delay = a.number("pull", 500) * ms;
+	p.gpus = static_cast<int>(std::min<std::int64_t>(a.number("gpu"), case_.gpus));
 	p.life = a.has("life") ? a.seconds("life") : -1;
 	p.exit_code = static_cast<int>(a.number("exit"));
 	p.ignores_sigterm = a.has("stubborn");
 	p.orphan_grace = pod.grace_seconds * second;
 	pod.request.milli_cpu = p.milli_cpu;
 	pod.request.memory_bytes = p.memory << 20;
+	if (p.gpus)
+		pod.request.extended[gpu_resource] = p.gpus;
 	const std::string uid = pod.meta.uid;
 	kubelet_.report_state(node);
 	kubelet_.set_program(uid, p);
@@ -55,13 +58,18 @@ void World::create_foreign(const Action &a)
 bool World::fits_by_the_book(const kube::Pod &pod, const std::string &node) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
-	std::int64_t milli = pod.request.milli_cpu, memory = pod.request.memory_bytes;
+	auto gpus_of = [](const kube::Resources &r) {
+		const auto found = r.extended.find(gpu_resource);
+		return found == r.extended.end() ? 0 : found->second;
+	};
+	std::int64_t milli = pod.request.milli_cpu, memory = pod.request.memory_bytes, gpus = gpus_of(pod.request);
 	for (const auto &[name, other] : api_.pods())
 		if (other->node_name == node && other->phase != "Succeeded" && other->phase != "Failed") {
 			milli += other->request.milli_cpu;
 			memory += other->request.memory_bytes;
+			gpus += gpus_of(other->request);
 		}
-	return milli <= have.milli_cpu && memory <= have.memory_bytes;
+	return milli <= have.milli_cpu && memory <= have.memory_bytes && gpus <= gpus_of(have);
 }
 
 // kube-scheduler, of which only its choice of that one node is played.

@@ -26,22 +26,24 @@ Journal::Journal(Disk &disk, const core::Ledger &known, std::function<bool()> ma
 
 Result<void> Journal::flush()
 {
-	if (open_ && pending_.empty())
+	const bool open = open_ && !begins_anew();
+	if (open && pending_.empty())
 		return {};
 	if (!may_()) {
-		if (open_ && !std::exchange(dead_, true)) // a rewrite is atomic
+		if (open && !std::exchange(dead_, true)) // a rewrite is atomic
 			disk_.ledger += pending_.substr(0, torn_(pending_.size()));
 		return {};
 	}
 	if (disk_.full) {
-		if (open_)
+		if (open)
 			disk_.ledger += pending_.substr(0, pending_.size() / 2);
 		open_ = false; // written anew next time
 		return Error{"No space left on device"};
 	}
-	if (!open_) {
+	if (!open) {
 		disk_.ledger = whole();
 		disk_.found = open_ = true;
+		written_anew();
 	} else {
 		disk_.ledger += pending_;
 	}

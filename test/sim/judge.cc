@@ -69,6 +69,7 @@ void Judge::etcd_restored()
 		t.finalizers.clear();
 		kube::PodPtr pod = api_.pod(t.name);
 		const bool there = is_there(pod, uid);
+		t.lost_before |= t.foreign && t.gone && t.told && !t.tells;
 		if (t.foreign && !(there && !pod->node_name.empty())) { // what the engine saw of its end it does not see again
 			t.gone = true;
 			t.word = false;
@@ -89,26 +90,29 @@ void Judge::etcd_restored()
 // but_pod: a pod that does not count, since the job that is looked at is its own.
 void Judge::check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more)
 {
-	std::uint64_t cores = 0, memory = 0;
+	std::uint64_t cores = 0, memory = 0, gpus = 0;
 	std::string who;
-	auto add = [&](std::uint64_t c, std::uint64_t m, const std::string &name) {
-		cores += c;
-		memory += m;
-		who += (who.empty() ? "" : ", ") + name + " " + std::to_string(c) + " cores " + std::to_string(m) + " MB";
+	auto add = [&](auto c, auto m, auto g, const std::string &name) {
+		cores += static_cast<std::uint64_t>(c);
+		memory += static_cast<std::uint64_t>(m);
+		gpus += static_cast<std::uint64_t>(g);
+		who += (who.empty() ? "" : ", ") + name + " " + std::to_string(c) + " cores " + std::to_string(m) + " MB" +
+		       (g ? " " + std::to_string(g) + " GPUs" : "");
 	};
 	for (const auto &p : slurm_->processes())
 		if (p.node == node && !p.forgotten) // Slurm ends it when its node registers
-			add(static_cast<std::uint64_t>(p.cores), p.memory, "batch job " + std::to_string(p.job_id));
+			add(p.cores, p.memory, p.gpus, "batch job " + std::to_string(p.job_id));
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown &&
 		    !pods_.at(c.uid).foreign)
-			add(static_cast<std::uint64_t>(c.program.cores), static_cast<std::uint64_t>(c.program.memory), "pod " + c.pod);
+			add(c.program.cores, c.program.memory, c.program.gpus, "pod " + c.pod);
 	if (more)
-		add(more->cpus, more->memory_mb, "job " + std::to_string(more->id) + " that starts");
+		add(more->cpus, more->memory_mb, more->gpus, "job " + std::to_string(more->id) + " that starts");
 	const auto have = static_cast<std::uint64_t>(slurm_->select().cores);
-	if (cores > have || memory > slurm_->select().memory)
-		violation("I1: node " + node + " has " + std::to_string(have) + " cores and " +
-			  std::to_string(slurm_->select().memory) + " MB, used by: " + who);
+	const auto have_gpus = static_cast<std::uint64_t>(slurm_->select().gpus);
+	if (cores > have || memory > slurm_->select().memory || gpus > have_gpus)
+		violation("I1: node " + node + " has " + std::to_string(have) + " cores, " +
+			  std::to_string(slurm_->select().memory) + " MB and " + std::to_string(have_gpus) + " GPUs, used by: " + who);
 }
 
 void Judge::container_started(const Container &c)
@@ -132,19 +136,56 @@ void Judge::container_ended(const Container &c)
 		t.innocent = false; // its node died
 }
 
+// The devices that Slurm gave to the job of a pod are nobody else's while that runs.
+void Judge::check_devices(const SlurmJob &job, const std::string &own_pod)
+{
+	for (const auto &[key, c] : kubelet_->containers()) {
+		const PodTruth &t = pods_.at(c.uid);
+		if (c.node != job.node || c.state != State::running || c.uid == own_pod || t.node_of_devices != job.node ||
+		    t.devices_lost || t.unknown)
+			continue;
+		for (auto d : job.devices)
+			if (std::ranges::find(t.devices, d) != t.devices.end())
+				violation("I1: job " + std::to_string(job.id) + " gets GPU " + std::to_string(d) + " of " + job.node +
+					  ", which " + name_of("pod", c.pod, c.uid) + " has");
+	}
+}
+
 void Judge::job_started(const SlurmJob &job)
 {
 	auto key = core::PodKey::from_mark(job.mark);
+	check_devices(job, key ? key->uid : "");
+	if (PodTruth *t = truth_of(job.mark); t && !another_stands(job)) {
+		t->devices = job.devices;
+		t->node_of_devices = job.node;
+	}
 	check_use(job.node, key ? key->uid : "", job.batch() ? nullptr : &job);
 	check_foreign(job);
+}
+
+// ---- I6 ----
+
+void Judge::config_is_read()
+{
+	for (const auto &user : config_users) {
+		if (config_.maps(user.name) || config_.broken)
+			unmapped_since_.erase(user.uid);
+		else
+			unmapped_since_.try_emplace(user.uid, time_.now());
+	}
+	unshare();
 }
 
 // ---- I2 ----
 
 void Judge::submitted_by_us(const SlurmJob &job)
 {
+	static constexpr Micros within = 30 * second; // what was asked for before may wait for slurmctld's locks
+	if (auto since = unmapped_since_.find(job.user); since != unmapped_since_.end() && time_.now() - since->second > within)
+		violation("I6: job " + std::to_string(job.id) + " is made for user " + std::to_string(job.user) +
+			  ", to whom nobody maps pods");
 	for (const auto &[id, other] : slurm_->jobs())
-		if (other.live() && other.mark == job.mark && ref(other) != ref(job))
+		if (other.live() && !other.by_hand && other.mark == job.mark && ref(other) != ref(job))
 			violation("I2: job " + std::to_string(job.id) + " is made for " + job.mark + ", which has job " +
 				  std::to_string(id));
 }
@@ -161,10 +202,21 @@ void Judge::job_ended(const SlurmJob &job)
 		t->innocent = false; // somebody, or a limit, or its node
 }
 
-void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end)
+// Of two jobs of a pod one stands for it; the other one tells nothing.
+bool Judge::another_stands(const SlurmJob &job) const
+{
+	return std::ranges::any_of(slurm_->jobs(), [&](const auto &j) {
+		const SlurmJob &other = j.second;
+		const bool stood = !other.live() && !other.by_us && (other.by_hand || job.by_hand); // until somebody ended it
+		return (other.running() || stood) && other.mark == job.mark && ref(other) != ref(job) && other.node == job.node;
+	});
+}
+
+// other: of two jobs of the pod it may be the one that tells nothing.
+void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end, bool other)
 {
 	const Container *c = kubelet_->find(job.node, uid);
-	if (!c || c->state != State::ended || !c->by_itself || t.phase_set || t.restored || t.released)
+	if (!c || c->state != State::ended || !c->by_itself || t.phase_set || t.restored || t.released || t.job_told)
 		return;
 	kube::PodPtr pod = api_.pod(t.name);
 	if (!pod || pod->meta.uid != uid)
@@ -176,7 +228,10 @@ void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job
 	const Program &p = c->program;
 	const sk8_job_state state = p.out_of_memory ? SK8_JOB_OUT_OF_MEMORY : p.exit_code ? SK8_JOB_FAILED : SK8_JOB_COMPLETED;
 	const std::uint32_t status = static_cast<std::uint32_t>(p.out_of_memory ? 137 : p.exit_code) << 8;
-	if (end.state != state || end.exit_code != status)
+	const bool truth = end.state == state && end.exit_code == status;
+	if (!truth && other)
+		return;
+	if (!truth)
 		violation("I2: pod " + t.name + " ended with " + std::to_string(c->exit_code) + ", its job " +
 			  std::to_string(job.id) + " is ended with state " + std::to_string(end.state) + ", status " +
 			  std::to_string(end.exit_code));
@@ -192,10 +247,11 @@ void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
 	PodTruth *t = truth_of(job.mark);
 	if (!t || !job.running())
 		return;
+	const bool other = another_stands(job);
 	const Container *c = kubelet_->find(job.node, key->uid);
-	if (c && c->state == State::running && !t->restored && !lost(*t))
+	if (c && c->state == State::running && !t->restored && !lost(*t) && !other)
 		return violation("I2: " + who + " is ended by us while its pod runs on " + job.node);
-	check_truth(*t, key->uid, job, end);
+	check_truth(*t, key->uid, job, end, other);
 }
 
 // ---- I3 ----

@@ -22,6 +22,7 @@
 #include <string>
 
 #include "lib/core/hold_table.h"
+#include "test/sim/config.h"
 #include "test/sim/kube_requests.h"
 #include "test/sim/model_kubelet.h"
 #include "test/sim/model_slurm.h"
@@ -30,7 +31,7 @@ namespace sk8::sim {
 
 class Judge final : public ApiListener, public ContainerListener, public SlurmWatcher, public RequestWatcher {
 public:
-	Judge(Schedule &time, ModelApi &api) : time_(time), api_(api) {}
+	Judge(Schedule &time, ModelApi &api, const Config &config) : time_(time), api_(api), config_(config) {}
 	void look_at(const ModelKubelet &kubelet, const ModelSlurm &slurm) { kubelet_ = &kubelet, slurm_ = &slurm; }
 	std::function<void()> on_slurm_changed = [] {};
 	// Our Slurm thread has been told to wake the scheduler and waits for slurmctld's locks.
@@ -54,12 +55,16 @@ public:
 	void node_drained_by_people(const std::string &name, const std::string &reason);
 	void node_resumed_by_people(const std::string &name, bool was_ours);
 	bool node_state = false; // is carried from side to side
+	void config_is_read();
+	void unshare(); // what is not shared any more
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
 	void slurm_crashed(const core::Ledger &on_disk, Micros written_by);
 	void state_lost() // StateSaveLocation
 	{
 		state_lost_ = true;
+		for (auto &[uid, t] : pods_)
+			t.devices_lost = true; // only how many GPUs it has is known then
 		foreign_after_loss();
 	}
 	void foreign_created(const kube::Pod &pod, const std::string &node, const Program &program);
@@ -69,6 +74,7 @@ public:
 	bool is_gone(const std::string &node) const { return gone_.contains(node); }
 
 	// ---- release by hand ----
+	static bool remembered(const std::string &uid, const core::Ledger &known); // as released by hand
 	// Nothing of the pod runs, and nothing of it can come on what it holds there.
 	bool nothing_left(const std::string &uid, const std::string &held_node) const;
 	// Nobody and nothing but a person can tell that.
@@ -78,7 +84,8 @@ public:
 	bool waits_for_gone_node(const SlurmJob &job);
 	// The product took a person's word. known: what it has in memory then; unsaved: it says
 	// that a restart undoes it.
-	void released_by_people(const std::string &uid, bool force, bool unsaved, const core::Ledger &known,
+	// former: what it held was a foreign pod's.
+	void released_by_people(const std::string &uid, bool force, bool former, bool unsaved, const core::Ledger &known,
 				const core::Ledger &on_disk);
 	// What the product holds now.
 	std::function<bool(const std::string &uid)> holds_something = [](const std::string &) { return false; };
@@ -113,6 +120,7 @@ public:
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
 	void foreign_told(const std::string &uid) override;
+	void engine_starts(const core::Ledger &known) override;
 	void node_written(const std::string &name) override { nodes_[name].writes++; }
 	void node_changed_by_us(const std::string &name) override
 	{
@@ -130,6 +138,9 @@ private:
 		Program program;
 		bool innocent = true;      // nobody wanted it to end
 		bool phase_set = false;    // a garbage collector wrote its phase
+		std::vector<std::uint16_t> devices; // that its job got at last, ...
+		std::string node_of_devices;        // ... and where
+		bool devices_lost = false;          // nobody knows any more which those are
 		bool restored = false;     // it was in another state in a backup
 		Micros deleted = -1;       // when that was first asked for
 		bool node_forgotten = false; // it had a node, and the backup did not know
@@ -140,6 +151,7 @@ private:
 		int may_arrive = 0;        // Bindings that were sent and not refused
 		bool may_be_bound = false; // that is all that a slurmctld after a crash knows
 		bool gone = false;         // its object
+		bool lost_before = false;  // foreign: the engine saw it go without a word, and has not heard of it since
 		bool tells = false;        // ... whose last state says that nothing of it runs or will
 		bool told = false;         // ... which the engine has seen
 		bool unknown = false;      // ... while it ran, and nobody is left who knows that it does
@@ -171,6 +183,8 @@ private:
 	static std::string name_of(const std::string &what, const std::string &name, const std::string &uid);
 	PodTruth *truth_of(const std::string &mark);
 	bool may_stay(const SlurmJob &job) const; // a person must tell
+	void check_devices(const SlurmJob &job, const std::string &own_pod);
+	bool another_stands(const SlurmJob &job) const;
 	bool is_there(const kube::PodPtr &pod, const std::string &uid) const { return pod && pod->meta.uid == uid; }
 	static bool may_have_node(const PodTruth &t) { return t.bound > 0 || t.may_arrive > 0 || t.may_be_bound; }
 	static bool lost(const PodTruth &t); // its object vanished before anybody could tell how it ended
@@ -181,10 +195,13 @@ private:
 	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
 	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_after_loss();
-	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end);
+	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end, bool other);
 
 	Schedule &time_;
 	ModelApi &api_;
+	const Config &config_;
+	std::map<std::uint32_t, Micros> unmapped_since_; // users, by uid
+	std::vector<std::string> schedulers_ = {"slurm"}; // of the engine that started last
 	const ModelKubelet *kubelet_ = nullptr;
 	const ModelSlurm *slurm_ = nullptr;
 	std::map<std::string, PodTruth> pods_; // by uid

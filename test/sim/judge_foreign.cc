@@ -39,7 +39,7 @@ void Judge::foreign_told(const std::string &uid)
 	if (!t.known)
 		t.known_since = time_.now();
 	t.known = true;
-	t.known_to_come = false;
+	t.known_to_come = t.lost_before = false;
 }
 
 void Judge::foreign_event(const ApiEvent &event)
@@ -71,36 +71,41 @@ void Judge::check_foreign(const SlurmJob &job)
 {
 	std::int64_t milli = 1000 * static_cast<std::int64_t>(job.batch() ? 0 : job.cpus);
 	std::int64_t memory = static_cast<std::int64_t>(job.batch() ? 0 : job.memory_mb); // its process is counted
-	std::int64_t overhead = 0, overhead_memory = 0;
+	std::int64_t overhead = 0, overhead_memory = 0, gpus = job.batch() ? 0 : job.gpus;
 	const auto key = core::PodKey::from_mark(job.mark);
 	std::string who;
 	for (const auto &p : slurm_->processes())
 		if (p.node == job.node && !p.forgotten) {
 			milli += 1000 * p.cores;
 			memory += static_cast<std::int64_t>(p.memory);
+			gpus += p.gpus;
 		}
 	for (const auto &[k, c] : kubelet_->containers())
 		if (c.node == job.node && c.state == State::running && !pods_.at(c.uid).foreign && !pods_.at(c.uid).unknown &&
 		    !(key && key->uid == c.uid)) {
 			milli += c.program.milli();
 			memory += c.program.memory;
+			gpus += c.program.gpus;
 		}
 	for (const auto &[uid, t] : pods_) {
 		if (!foreign_uses(uid, t, job.node))
 			continue;
 		(t.overhead ? overhead : milli) += t.program.milli();
 		(t.overhead ? overhead_memory : memory) += t.program.memory;
-		who += ", " + t.name + " " + std::to_string(t.program.milli()) + " mCPU " + std::to_string(t.program.memory) + " MB";
+		gpus += t.program.gpus;
+		who += ", " + t.name + " " + std::to_string(t.program.milli()) + " mCPU " + std::to_string(t.program.memory) + " MB " +
+		       std::to_string(t.program.gpus) + " GPUs";
 	}
 	if (who.empty())
 		return;
 	const std::int64_t cores = slurm_->select().cores, have_memory = static_cast<std::int64_t>(slurm_->select().memory);
 	const kube::Resources &all = api_.nodes().at(job.node)->allocatable;
 	if (milli > 1000 * cores || memory > have_memory || milli + overhead > all.milli_cpu ||
-	    memory + overhead_memory > all.memory_bytes >> 20)
+	    memory + overhead_memory > all.memory_bytes >> 20 ||
+	    (job.gpus > 0 && gpus > slurm_->select().gpus)) // else its GPUs are no matter of this job's
 		violation("I1: job " + std::to_string(job.id) + " starts on " + job.node + " with " + std::to_string(cores) +
 			  " cores and " + std::to_string(have_memory) + " MB, where " + std::to_string(milli) + " mCPU and " +
-			  std::to_string(memory) + " MB are in use then and " + std::to_string(overhead) + " mCPU and " +
+			  std::to_string(memory) + " MB and " + std::to_string(gpus) + " GPUs are in use then and " + std::to_string(overhead) + " mCPU and " +
 			  std::to_string(overhead_memory) + " MB belong to the node; foreign" + who.substr(1));
 }
 
@@ -141,8 +146,16 @@ void Judge::foreign_after_loss()
 	for (auto &[uid, t] : pods_) {
 		kube::PodPtr pod = api_.pod(t.name);
 		if (t.foreign)
-			t.known = t.known_to_come = is_there(pod, uid) && !pod->node_name.empty();
+			t.known = t.known_to_come = is_there(pod, uid) && !pod->node_name.empty() && config_.shares(pod->node_name);
 	}
+}
+
+// On nodes that are not shared foreign pods are nobody's business, until the engine hears of them anew.
+void Judge::unshare()
+{
+	for (auto &[uid, t] : pods_)
+		if (t.foreign && !config_.shares(t.node))
+			t.known = t.known_to_come = false;
 }
 
 } // namespace sk8::sim

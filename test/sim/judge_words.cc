@@ -3,6 +3,7 @@
 // What the judge knows of people's word that nothing of a pod runs any more: when it is
 // true, when nothing else can tell, and what must follow from it.
 #include <algorithm>
+#include <utility>
 
 #include "lib/core/hold_journal.h"
 #include "test/sim/judge.h"
@@ -19,6 +20,11 @@ static bool holds(const core::Ledger &ledger, const std::string &uid)
 static bool remembers(const core::Ledger &ledger, const std::string &uid)
 {
 	return std::ranges::any_of(ledger.released, [&](const core::Released &r) { return r.key.uid == uid; });
+}
+
+bool Judge::remembered(const std::string &uid, const core::Ledger &known)
+{
+	return remembers(known, uid);
 }
 
 // What was not written before the crash is not known after it; nor is it whether what was
@@ -38,6 +44,26 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 	for (auto &[uid, t] : pods_) {
 		t.word &= remembers(on_disk, uid);
 		t.end_forgotten |= t.released; // Slurm may have, and then nobody can tell why its job waits
+	}
+}
+
+// ... nor is it for an engine that starts with other settings, and does not know what the former one
+// was about to write.
+void Judge::engine_starts(const core::Ledger &known)
+{
+	config_is_read();
+	// A person's word is about a pod of ours or a foreign one, and is forgotten with that.
+	const bool others = std::exchange(schedulers_, config_.settings.scheduler_names) != config_.settings.scheduler_names;
+	for (auto &[uid, t] : pods_)
+		t.word &= !others;
+	for (const auto &h : known.holds) {
+		PodTruth &t = pods_.at(h.key.uid);
+		t.may_be_bound = true;
+		t.told = t.said = false;
+	}
+	for (auto &[name, t] : nodes_) {
+		t.uncordoned_despite.clear();
+		t.resumed_despite_cordon = false;
 	}
 }
 
@@ -86,11 +112,11 @@ bool Judge::needs_person(const std::string &uid, const std::string &held_node) c
 			return true;
 	}
 	if (t.foreign)
-		return (t.gone && t.told && !t.tells) || gone_.contains(held_node);
+		return (t.gone && ((t.told && !t.tells) || t.lost_before)) || gone_.contains(held_node);
 	return lost(t) || gone_.contains(held_node);
 }
 
-void Judge::released_by_people(const std::string &uid, bool force, bool unsaved, const core::Ledger &known,
+void Judge::released_by_people(const std::string &uid, bool force, bool former, bool unsaved, const core::Ledger &known,
 			       const core::Ledger &on_disk)
 {
 	PodTruth &t = pods_.at(uid);
@@ -101,8 +127,12 @@ void Judge::released_by_people(const std::string &uid, bool force, bool unsaved,
 	t.innocent = false;
 	t.said = true;
 	// Who does not know yet that it has a node cannot remember more than that it has none.
-	const bool knows = !force && !(t.foreign && t.restored); // of a backup it may hear later
-	t.word = says_otherwise && (knows || remembers(known, uid));
+	const bool knows = !force && !(t.foreign && t.restored) && // of a backup it may hear later
+			   (t.foreign || !former);
+	// A pod for Slurm that is foreign, since its scheduler is none of ours at the moment.
+	const auto &ours = schedulers_; // as the engine has read them
+	const bool between = !t.foreign && std::ranges::find(ours, "slurm") == ours.end();
+	t.word = says_otherwise && !between && (knows || remembers(known, uid));
 	if (t.word && !remembers(known, uid))
 		violation("I3: " + who + " was released by hand, and that is not remembered");
 	if (!unsaved && (holds(on_disk, uid) != holds(known, uid) || remembers(on_disk, uid) != remembers(known, uid)))

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "lib/core/hold.h"
 #include "lib/core/kube_port.h"
 #include "lib/core/node_kube_port.h"
 #include "test/sim/dice.h"
@@ -30,6 +31,8 @@ public:
 	virtual void removal_told(const std::string &uid) = 0;
 	// It knows of this foreign pod, and where nodes stand on both sides.
 	virtual void foreign_told(const std::string &uid) = 0;
+	// Another one: what its settings do not share it masks no more.
+	virtual void engine_starts(const core::Ledger &known) = 0;
 	// It wrote to this Node object.
 	virtual void node_written(const std::string &name) = 0;
 };

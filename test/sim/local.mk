@@ -8,6 +8,7 @@ check_PROGRAMS += test/sim/sim
 test_sim_sim_SOURCES = \
 	test/sim/case.cc \
 	test/sim/case.h \
+	test/sim/config.h \
 	test/sim/dice.h \
 	test/sim/foreign.cc \
 	test/sim/journal.cc \
@@ -40,6 +41,7 @@ test_sim_sim_SOURCES = \
 	test/sim/process.h \
 	test/sim/release.cc \
 	test/sim/schedule.h \
+	test/sim/settings.cc \
 	test/sim/shrink.cc \
 	test/sim/shrink.h \
 	test/sim/sim.cc \
@@ -53,6 +55,7 @@ test_sim_sim_SOURCES = \
 	test/sim/world.cc \
 	test/sim/world.h
 test_sim_sim_LDADD = lib/core/libcore.la
+$(test_sim_sim_OBJECTS): CXXFLAGS += -g1 # see test/unit/local.mk
 
 TESTS += test/sim/check
 EXTRA_DIST += \
@@ -72,6 +75,7 @@ EXTRA_DIST += \
 	test/sim/traces/22.05.8/start-and-end.trace \
 	test/slurm/record_traces \
 	test/sim/regressions/adopted-elsewhere.case \
+	test/sim/regressions/aside-known-late.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/ended-before-deletion.case \
@@ -81,13 +85,15 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-kubelet-back.case \
 	test/sim/regressions/foreign-released-before-nodes.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
+	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/killed-before-ledger.case \
-	test/sim/regressions/late-news.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
-	test/sim/regressions/lost-node-after-crash.case \
+	test/sim/regressions/late-news.case \
+	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
+	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \
@@ -95,6 +101,9 @@ EXTRA_DIST += \
 	test/sim/regressions/own-mask-after-preemption.case \
 	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
+	test/sim/regressions/released-of-former-scheduler.case \
+	test/sim/regressions/second-job-ends.case \
+	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/wake-behind-locks.case
 
 SOAK_SECONDS = 3600

@@ -3,6 +3,7 @@
 // A seed as a case. Each seed has its own mixture: a random half of the kinds of
 // faults, so that rare combinations come up in few steps.
 #include <algorithm>
+#include <map>
 
 #include "test/sim/case.h"
 #include "test/sim/dice.h"
@@ -36,6 +37,8 @@ public:
 			foreign_pods();
 		if (chance(400))
 			node_states();
+		if (chance(400))
+			gpus();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);
@@ -216,6 +219,33 @@ private:
 		const Micros taken = add("backup", some_time()).at;
 		add("restore", taken + number(1, 60) * second);
 	}
+	void second_job()
+	{
+		on_pod("second");
+		if (chance(400))
+			set(case_.actions.back(), "held", 1);
+	}
+	// What stands in slurm-k8s.yaml is another thing for a while.
+	void config()
+	{
+		static constexpr const char *words[][2] = {
+			{"user", "bob"}, {"user", ""}, {"schedulers", "other"}, {"schedulers", "other,slurm"}, {"broken", "1"}};
+		Action a{some_time(), "config", {}};
+		const int what = number(0, 5);
+		const bool forgets = std::any_of(case_.actions.begin(), case_.actions.end(),
+						 [](const Action &other) { return other.has("forget"); });
+		if (what == 4 && forgets)
+			return; // neither says then which nodes are shared
+		if (what == 5)
+			a.with["selector"] = "name=" + some_node();
+		else
+			a.with[words[what][0]] = words[what][1];
+		if (chance(300))
+			set(a, "later", 1);
+		case_.actions.push_back(a);
+		if (chance(700))
+			add("config", a.at + number(1, 30'000) * ms);
+	}
 	void kubelate() { set(for_a_while("kubelate", 30), "late", number(500, 10'000)); }
 
 	void release()
@@ -252,6 +282,21 @@ private:
 					a.with["reason"] = "fan";
 				at += chance(500) ? number(0, 500) * ms : number(0, 15'000) * ms;
 			}
+		}
+	}
+	// Some of all that runs has GPUs, the same if it is made again.
+	void gpus()
+	{
+		case_.gpus = number(1, 4);
+		std::map<std::string, int> of;
+		for (Action &a : case_.actions) {
+			if (a.verb != "create" && a.verb != "foreign" && a.verb != "batch")
+				continue;
+			const std::string name = a.verb + a.text(a.has("job") ? "job" : "pod");
+			if (!of.contains(name))
+				of[name] = chance(500) ? number(1, case_.gpus) : 0;
+			if (of[name])
+				set(a, "gpu", of[name]);
 		}
 	}
 	void foreign_pods()
@@ -350,7 +395,7 @@ const std::vector<Maker::Kind> Maker::kinds = {
 	{100, 2, &Maker::diskfull},  {100, 3, &Maker::clock},	 {200, 2, &Maker::apidown},   {150, 2, &Maker::apihang},
 	{80, 1, &Maker::forbid},     {250, 3, &Maker::faults},	 {300, 4, &Maker::watch},     {150, 2, &Maker::nodefail},
 	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate}, {60, 2, &Maker::restore},
-	{250, 6, &Maker::release},   {100, 1, &Maker::nodegone},
+	{250, 6, &Maker::release},   {100, 1, &Maker::nodegone}, {150, 2, &Maker::second_job},    {200, 3, &Maker::config},
 };
 
 } // namespace

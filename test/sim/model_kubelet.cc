@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "test/sim/config.h"
+
 namespace sk8::sim {
 
 using State = Container::State;
@@ -76,13 +78,16 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 bool ModelKubelet::fits(const std::string &node, const Program &program) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
-	std::int64_t milli = program.milli(), memory = program.memory;
+	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus;
 	for (const auto &[key, c] : containers_)
 		if (c.node == node && c.state != State::ended && &c.program != &program) {
 			milli += c.program.milli();
 			memory += c.program.memory;
+			gpus += c.program.gpus;
 		}
-	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20;
+	const auto devices = have.extended.find(gpu_resource);
+	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20 &&
+	       gpus <= (devices == have.extended.end() ? 0 : devices->second);
 }
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
@@ -281,6 +286,8 @@ void ModelKubelet::plan_readiness(const std::string &name)
 {
 	const bool heard = !off_.contains(name) && !cut_.contains(name);
 	time_.after(heard ? second : 40 * second, [this, name, heard] {
+		if (!api_.nodes().contains(name))
+			return; // of a shrunk case: it has fewer nodes
 		kube::Node node = *api_.nodes().at(name);
 		if (heard != (!off_.contains(name) && !cut_.contains(name)) || node.ready == heard)
 			return;
@@ -301,7 +308,7 @@ void ModelKubelet::plan_heartbeat(const std::string &name)
 {
 	time_.after(dice_.between("heartbeat/" + name, 10 * second, 40 * second), [this, name] {
 		plan_heartbeat(name);
-		if (!reachable(name))
+		if (!reachable(name) || !api_.nodes().contains(name))
 			return;
 		kube::Node node = *api_.nodes().at(name);
 		node.ready = true;

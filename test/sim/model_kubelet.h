@@ -25,6 +25,7 @@ struct Program {
 	bool refused = false;         // the kubelet does not admit it
 	int cores = 1;
 	std::int64_t memory = 0;      // MB
+	int gpus = 0;
 	std::int64_t milli_cpu = -1;  // of a foreign pod; -1: cores
 	Micros orphan_grace = 5 * second; // from SIGTERM to SIGKILL if its object has vanished
 

@@ -5,7 +5,7 @@
 
 namespace sk8::sim {
 
-ModelSelect::ModelSelect(int count, int cores_, std::uint64_t memory_) : cores(cores_), memory(memory_)
+ModelSelect::ModelSelect(int count, int cores_, std::uint64_t memory_, int gpus_) : cores(cores_), memory(memory_), gpus(gpus_)
 {
 	for (int i = 1; i <= count; i++)
 		nodes["n" + std::to_string(i)];
@@ -17,6 +17,7 @@ void ModelSelect::clear()
 	for (auto &[name, n] : nodes) {
 		n.used.assign(static_cast<std::size_t>(cores), false);
 		n.memory = 0;
+		n.gpus.assign(static_cast<std::size_t>(gpus), false);
 		n.completing = 0;
 	}
 }
@@ -26,6 +27,8 @@ void ModelSelect::take(const SlurmJob &job)
 	SelectNode &n = nodes.at(job.node);
 	for (auto c : job.cores)
 		n.used[c] = true;
+	for (auto d : job.devices)
+		n.gpus[d] = true;
 	n.memory += job.memory_mb;
 }
 
@@ -34,6 +37,8 @@ void ModelSelect::give(const SlurmJob &job)
 	SelectNode &n = nodes.at(job.node);
 	for (auto c : job.cores)
 		n.used[c] = false;
+	for (auto d : job.devices)
+		n.gpus[d] = false;
 	n.memory -= std::min(n.memory, job.memory_mb);
 }
 
@@ -77,19 +82,48 @@ static std::vector<bool> hidden_cores(const core::NodeMask &mask, const std::vec
 	return hidden;
 }
 
-std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const std::string &node, const Masks *masks,
+// mask_gres.c make_plan(): those that are known, then of what is left the last ones first.
+static std::vector<bool> hidden_devices(const core::NodeMask &mask, const std::vector<bool> &used)
+{
+	std::vector<bool> hidden(used.size(), mask.whole);
+	std::uint64_t more = 0;
+	for (const auto &gres : mask.gres) {
+		if (gres.name != "gpu")
+			continue;
+		for (auto d : gres.devices)
+			if (d < hidden.size())
+				hidden[d] = true;
+		more += gres.count > gres.devices.size() ? gres.count - gres.devices.size() : 0;
+	}
+	hide_more(hidden, &used, static_cast<std::uint32_t>(more));
+	return hidden;
+}
+
+// The first ones that are free; fewer: there are no more.
+static std::vector<std::uint16_t> first_free(const std::vector<bool> &busy, std::uint32_t count)
+{
+	std::vector<std::uint16_t> out;
+	for (std::size_t k = 0; k < busy.size() && out.size() < count; k++)
+		if (!busy[k])
+			out.push_back(static_cast<std::uint16_t>(k));
+	return out;
+}
+
+std::optional<ModelSelect::Place> ModelSelect::test(const SlurmJob &job, const std::string &node, const Masks *masks,
 						    const std::vector<const SlurmJob *> &without) const
 {
 	const SelectNode &n = nodes.at(node);
 	if (!n.usable || n.drain || n.completing || in_list(job.excluded, node) || (!job.required.empty() && job.required != node))
 		return std::nullopt;
-	std::vector<bool> busy = n.used;
+	std::vector<bool> busy = n.used, gpus_busy = n.gpus;
 	std::uint64_t counted = n.memory;
 	for (const SlurmJob *j : without) {
 		if (j->node != node)
 			continue;
 		for (auto c : j->cores)
 			busy[c] = false;
+		for (auto d : j->devices)
+			gpus_busy[d] = false;
 		counted -= std::min(counted, j->memory_mb);
 	}
 	if (masks) {
@@ -100,6 +134,9 @@ std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const s
 			const auto hidden = hidden_cores(mask, n.used);
 			for (std::size_t k = 0; k < busy.size(); k++)
 				busy[k] = busy[k] || hidden[k];
+			const auto gone = hidden_devices(mask, n.gpus);
+			for (std::size_t k = 0; k < gpus_busy.size(); k++)
+				gpus_busy[k] = gpus_busy[k] || gone[k];
 			const std::uint64_t left = memory - std::min(memory, counted);
 			const std::uint64_t hides = mask.memory_mb + beyond(mask.overhead_mb, mask.allocatable.memory_mb, memory);
 			counted += mask.whole ? left : std::min(hides, left);
@@ -107,11 +144,8 @@ std::optional<ModelSelect::Cores> ModelSelect::test(const SlurmJob &job, const s
 	}
 	if (counted + job.memory_mb > memory)
 		return std::nullopt;
-	Cores take;
-	for (std::size_t k = 0; k < busy.size() && take.size() < job.cpus; k++)
-		if (!busy[k])
-			take.push_back(static_cast<std::uint16_t>(k));
-	if (take.size() < job.cpus)
+	Place take{first_free(busy, job.cpus), first_free(gpus_busy, job.gpus)};
+	if (take.cores.size() < job.cpus || take.devices.size() < job.gpus)
 		return std::nullopt;
 	return take;
 }

@@ -19,6 +19,7 @@ namespace sk8::sim {
 struct SelectNode {
 	std::vector<bool> used;   // by running jobs
 	std::uint64_t memory = 0; // MB, the same
+	std::vector<bool> gpus;   // the same
 	bool usable = true;       // it has registered and is not down
 	bool down = false;
 	bool drain = false;
@@ -29,14 +30,16 @@ struct SelectNode {
 
 class ModelSelect {
 public:
-	using Cores = std::vector<std::uint16_t>;
+	struct Place {
+		std::vector<std::uint16_t> cores, devices;
+	};
 	using Masks = core::MaskSnapshot; // may be null
 
-	ModelSelect(int nodes, int cores, std::uint64_t memory);
+	ModelSelect(int nodes, int cores, std::uint64_t memory, int gpus);
 
-	// The cores it would get there, the first ones first; nullopt: not now.
+	// The cores and devices it would get there, the first ones first; nullopt: not now.
 	// without: running jobs that are thought away (preemption).
-	std::optional<Cores> test(const SlurmJob &job, const std::string &node, const Masks *masks,
+	std::optional<Place> test(const SlurmJob &job, const std::string &node, const Masks *masks,
 				  const std::vector<const SlurmJob *> &without = {}) const;
 	void take(const SlurmJob &job);
 	void give(const SlurmJob &job);
@@ -45,6 +48,7 @@ public:
 	std::map<std::string, SelectNode> nodes; // n1, n2 ...
 	const int cores;
 	const std::uint64_t memory;
+	const int gpus;
 };
 
 } // namespace sk8::sim

@@ -193,26 +193,27 @@ bool ModelSlurm::try_start(SlurmJob &job)
 {
 	const auto masks = hooks_->masks();
 	for (const auto &[name, n] : select_.nodes) {
-		if (auto cores = select_.test(job, name, masks.get())) {
-			start(job, name, std::move(*cores));
+		if (auto place = select_.test(job, name, masks.get())) {
+			start(job, name, std::move(*place));
 			return true;
 		}
 	}
 	return false;
 }
 
-void ModelSlurm::start(SlurmJob &job, const std::string &node, std::vector<std::uint16_t> cores)
+void ModelSlurm::start(SlurmJob &job, const std::string &node, ModelSelect::Place place)
 {
 	job.state = SK8_JOB_RUNNING;
 	job.node = node;
-	job.cores = std::move(cores);
+	job.cores = std::move(place.cores);
+	job.devices = std::move(place.devices);
 	job.start_time = wall();
 	select_.take(job);
 	tell(story_, "slurm: job ", std::to_string(job.id), " (", job.name, ") starts on ", node, " with ",
 	     std::to_string(job.cores.size()), " cores from ", std::to_string(job.cores.empty() ? 0 : job.cores[0]));
 	changed();
 	if (job.batch()) {
-		processes_.push_back({job.id, job.submit_time, node, static_cast<int>(job.cpus), job.memory_mb});
+		processes_.push_back({job.id, job.submit_time, node, static_cast<int>(job.cpus), job.memory_mb, static_cast<int>(job.gpus)});
 		time_.after(job.life, [this, copy = job] { process_ends(copy, true); });
 	} else {
 		hooks_->job_start(view(job));
@@ -262,6 +263,7 @@ void ModelSlurm::finish(SlurmJob &job, sk8_job_state state, std::uint32_t exit_c
 			hooks_->job_fini(view(job));
 		select_.give(job);
 		job.cores.clear();
+		job.devices.clear();
 		if (job.batch())
 			process_ends(job, false);
 	}
@@ -329,10 +331,15 @@ void ModelSlurm::plan_purge(const SlurmJob &job)
 
 // ---- people ----
 
-// 0: the table is full (MaxJobCount).
+bool ModelSlurm::full() const
+{
+	return jobs_.size() + 2 >= last_id_;
+}
+
+// 0: the table is full.
 std::uint32_t ModelSlurm::next_id()
 {
-	if (jobs_.size() + 2 >= last_id_)
+	if (full())
 		return 0;
 	do {
 		next_ = next_ >= last_id_ ? 1 : next_ + 1;
@@ -348,7 +355,8 @@ SlurmJob *ModelSlurm::find(std::uint32_t id)
 
 void ModelSlurm::sbatch(SlurmJob job)
 {
-	if (job.cpus > static_cast<std::uint32_t>(select_.cores) || job.memory_mb > select_.memory)
+	if (job.cpus > static_cast<std::uint32_t>(select_.cores) || job.memory_mb > select_.memory ||
+	    job.gpus > static_cast<std::uint32_t>(select_.gpus))
 		return; // refused: it could never start
 	if (!(job.id = next_id()))
 		return;

@@ -56,13 +56,14 @@ struct BatchProcess {
 	std::string node;
 	int cores;
 	std::uint64_t memory;
+	int gpus;
 	bool forgotten = false; // slurmctld was killed before it had saved its start
 };
 
 class ModelSlurm {
 public:
 	ModelSlurm(Schedule &time, Dice &dice, Story &story, SlurmWatcher &watcher, int nodes, int cores,
-		   std::int64_t memory, int job_ids);
+		   std::int64_t memory, int job_ids, int gpus);
 	~ModelSlurm();
 	ModelSlurm(const ModelSlurm &) = delete;
 	ModelSlurm &operator=(const ModelSlurm &) = delete;
@@ -102,10 +103,12 @@ public:
 	const std::vector<BatchProcess> &processes() const { return processes_; }
 	const ModelSelect &select() const { return select_; }
 	std::size_t pending() const;
+	bool full() const; // MaxJobCount
 
 private:
 	friend struct Ops;
-	sk8_job view(const SlurmJob &job) const;
+	sk8_job view(const SlurmJob &job) const; // until the next one
+	mutable sk8_gres gres_of_view_{};
 	std::uint32_t next_id();
 	void submit(const sk8_submit &s, sk8_outcome &out);
 	void start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome &out);
@@ -126,7 +129,7 @@ private:
 	void kick();
 	void pass(bool woken);
 	bool try_start(SlurmJob &job);
-	void start(SlurmJob &job, const std::string &node, std::vector<std::uint16_t> cores);
+	void start(SlurmJob &job, const std::string &node, ModelSelect::Place place);
 	void preempt_for(const SlurmJob &job);
 	void process_ends(const SlurmJob &job, bool by_itself);
 	void plan_purge(const SlurmJob &job);

@@ -2,6 +2,7 @@
 #include "test/sim/mutants.h"
 
 #include <map>
+#include <set>
 
 namespace sk8::sim {
 
@@ -52,6 +53,12 @@ const std::vector<MutantInfo> &mutants()
 		{uncordon_not_noticed, "uncordon-not-noticed", "that somebody uncordoned what we had cordoned is not noticed"},
 		{node_not_resumed, "node-not-resumed", "nodes that we drained stay drained"},
 		{node_taken_by_force, "node-taken-by-force", "nodes are drained and resumed as they are by then"},
+		{settings_not_reread, "settings-not-reread", "slurm-k8s.yaml is read at the start and never again"},
+		{marked_by_hand_unseen, "marked-by-hand-unseen", "pending jobs that we did not make are not found"},
+		{gres_not_masked, "gres-not-masked", "masks hide cores and memory only"},
+		{gres_not_restored, "gres-not-restored", "the GRES of the saved ledger are forgotten at start"},
+		{devices_not_masked, "devices-not-masked", "of the devices that pods hold only the number counts"},
+		{foreign_gres_not_masked, "foreign-gres-open", "foreign pods hide no GRES"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -181,6 +188,7 @@ public:
 	}
 	void free(const PodKey &key) override { inner_->free(key); }
 	void released(const core::Released &r) override { inner_->released(r); }
+	void complete() override { inner_->complete(); }
 	Result<void> flush() override { return inner_->flush(); }
 
 private:
@@ -193,6 +201,7 @@ public:
 	void hold(const core::Hold &h) override { inner_->hold(h); }
 	void free(const PodKey &key) override { inner_->free(key); }
 	void released(const core::Released &r) override { inner_->released(r); }
+	void complete() override { inner_->complete(); }
 	Result<void> flush() override
 	{
 		if (++calls_ % 8 != 0)
@@ -211,6 +220,7 @@ struct OpsState {
 	const sk8_slurm_ops *inner = nullptr;
 	int submits = 0;
 	std::map<std::uint32_t, std::string> excluded; // by us, by id
+	std::set<std::uint32_t> made; // ids
 	void (*each)(void *, const sk8_job *) = nullptr;
 	void *each_arg = nullptr;
 };
@@ -249,6 +259,22 @@ bool hiding_find(std::uint32_t id, sk8_job *job)
 	return true;
 }
 
+void noting_submit(const sk8_submit *s, sk8_outcome *out)
+{
+	state.inner->submit(s, out);
+	state.made.insert(out->job_id);
+}
+
+void each_made_or_started(void (*f)(void *, const sk8_job *), void *arg)
+{
+	state.each = f;
+	state.each_arg = arg;
+	state.inner->each_job([](void *, const sk8_job *j) {
+		if (j->state != SK8_JOB_PENDING || state.made.contains(j->job_id))
+			state.each(state.each_arg, j);
+	}, nullptr);
+}
+
 void hiding_each(void (*f)(void *, const sk8_job *), void *arg)
 {
 	state.each = f;
@@ -270,6 +296,10 @@ const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner)
 	table = inner;
 	if (m == Mutant::second_job)
 		table.submit = submit_twice;
+	if (m == Mutant::marked_by_hand_unseen) {
+		table.submit = noting_submit;
+		table.each_job = each_made_or_started;
+	}
 	if (m == Mutant::exclusion_overwritten) {
 		table.submit = remembering_submit;
 		table.exclude = remembering_exclude;

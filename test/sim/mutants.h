@@ -62,6 +62,12 @@ enum class Mutant {
 	uncordon_not_noticed,
 	node_not_resumed,
 	node_taken_by_force,
+	settings_not_reread,
+	marked_by_hand_unseen,
+	gres_not_masked,
+	gres_not_restored,
+	devices_not_masked,
+	foreign_gres_not_masked,
 };
 
 struct MutantInfo {

@@ -43,6 +43,9 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 	case Mutant::foreign_memory_not_masked:
 		out->memory_bytes = 0;
 		break;
+	case Mutant::foreign_gres_not_masked:
+		out->extended.clear();
+		break;
 	case Mutant::foreign_end_ignored:
 		out->over = false;
 		break;
@@ -82,6 +85,13 @@ static void spoil(Mutant m, core::NodeMask &mask)
 	case Mutant::overhead_not_masked:
 		mask.overhead_milli_cpu = 0;
 		mask.overhead_mb = 0;
+		break;
+	case Mutant::gres_not_masked:
+		mask.gres.clear();
+		break;
+	case Mutant::devices_not_masked:
+		for (auto &gres : mask.gres)
+			gres.devices.clear();
 		break;
 	case Mutant::overhead_set_aside_twice:
 		mask.allocatable.milli_cpu *= 2;

@@ -5,9 +5,10 @@
 
 namespace sk8::sim {
 
-void PodWatch::start(Calls calls)
+void PodWatch::start(Calls calls, Wants wants)
 {
 	calls_ = std::move(calls);
+	wants_ = std::move(wants);
 	wanted_ = true;
 	list();
 }

@@ -28,16 +28,17 @@ public:
 		std::function<void()> back; // after an interruption, before what was missed
 	};
 
-	// name: of its streams of chance. wants: its field selector; a pod is wanted for as long as it lives,
-	// or from its node on.
-	PodWatch(Schedule &time, Dice &dice, Story &story, ModelApi &api, std::string name,
-		 std::function<bool(const kube::Pod &)> wants)
-		: time_(time), dice_(dice), story_(story), api_(api), name_(std::move(name)), wants_(std::move(wants))
+	using Wants = std::function<bool(const kube::Pod &)>;
+
+	// name: of its streams of chance.
+	PodWatch(Schedule &time, Dice &dice, Story &story, ModelApi &api, std::string name)
+		: time_(time), dice_(dice), story_(story), api_(api), name_(std::move(name))
 	{
 	}
 
-	// Each call is one turn of the engine. After stop() none comes any more.
-	void start(Calls calls);
+	// Each call is one turn of the engine. After stop() none comes any more. wants: its field selector; a
+	// pod is wanted for as long as it lives, or from its node on.
+	void start(Calls calls, Wants wants);
 	void stop();
 	// The connection is gone; lost: and what was missed cannot be had any more (410).
 	void interrupt(bool lost);
@@ -72,7 +73,7 @@ private:
 	Story &story_;
 	ModelApi &api_;
 	const std::string name_;
-	const std::function<bool(const kube::Pod &)> wants_;
+	Wants wants_;
 	Calls calls_;
 	bool wanted_ = false, watching_ = false;
 	int lists_ = 0;              // that have arrived since the last one was asked for: pods, nodes

@@ -10,20 +10,7 @@ using core::Job;
 using core::JobPtr;
 using core::PodKey;
 
-static core::ClusterSettings settings(const ModelSlurm &slurm)
-{
-	core::ClusterSettings s;
-	s.name = "c";
-	core::NamespaceSettings ns;
-	ns.match = "team-*";
-	ns.user = "alice";
-	s.namespaces.push_back(ns);
-	for (const auto &[name, n] : slurm.select().nodes)
-		s.nodes.names.push_back(name);
-	return s;
-}
-
-Process::Process(const Outside &outside) : out_(outside), settings_(settings(outside.slurm)) {}
+Process::Process(const Outside &outside) : out_(outside), settings_(outside.config.settings) {}
 
 Process::~Process()
 {
@@ -46,8 +33,8 @@ bool Process::effect(const char *what)
 
 void Process::lose_requests()
 {
-	if (requests_)
-		requests_->lose();
+	for (const auto &former : former_requests_) // it is dead
+		former->lose();
 }
 
 void Process::die()
@@ -56,19 +43,7 @@ void Process::die()
 		return;
 	alive_ = in_charge_ = false;
 	dying_ = true;
-	out_.watch.stop();
-	out_.foreign_watch.stop();
-	if (requests_)
-		requests_->die();
-	if (worker_)
-		worker_->detach(settings_.name);
-	nodes_.reset();
-	foreign_.reset();
-	controller_.reset();
-	journal_.reset();
-	slurm_.reset();
-	slurm_gate_.reset();
-	slurm_port_.reset();
+	stop_engine();
 	worker_.reset();
 }
 
@@ -100,15 +75,22 @@ void Process::node_init()
 		std::erase_if(saved->holds, [](const core::Hold &h) { return h.foreign; });
 	if (out_.mutant == Mutant::word_forgotten)
 		saved->released.clear();
+	if (out_.mutant == Mutant::gres_not_restored)
+		for (core::Hold &h : saved->holds)
+			h.gres.clear();
+	const bool partial = saved->partial;
 	if (out_.mutant != Mutant::ledger_not_loaded)
 		holds_.restore(std::move(*saved));
+	if (partial && out_.mutant != Mutant::unknown_nodes_open)
+		holds_.block_nodes(settings_.name, settings_.nodes.names);
 }
 
 void Process::tell_engine(const PodKey &key, const Job &job)
 {
 	if (out_.mutant == Mutant::job_end_not_forwarded && job.ended())
 		return;
-	post([this, key, job = share(job), at = now()] { controller_->job_changed(key, job, at); });
+	if (controller_ && key.cluster == settings_.name)
+		post([this, key, job = share(job), at = now()] { controller_->job_changed(key, job, at); });
 }
 
 void Process::job_start(const sk8_job &abi)
@@ -135,15 +117,25 @@ void Process::job_fini(const sk8_job &abi)
 void Process::reconfigure()
 {
 	hooks_++;
-	if (in_charge_) {
-		worker_->reread();
-		return plan_round(0);
-	}
-	in_charge_ = true;
-	worker_ = std::make_unique<core::SlurmWorker>(mutate(out_.mutant, ModelSlurm::ops()), holds_, *this);
+	const bool start = !std::exchange(in_charge_, true);
+	if (start)
+		worker_ = std::make_unique<core::SlurmWorker>(mutate(out_.mutant, ModelSlurm::ops()), holds_, *this);
 	worker_->reread();
 	plan_round(0);
-	later(out_.dice.between("engine/start", 1 * ms, 2 * second), [this] { start_engine(); });
+	if (start)
+		later(out_.dice.between("engine/start", 1 * ms, 2 * second), [this] { reload(); });
+	else if (out_.mutant != Mutant::settings_not_reread)
+		later(out_.dice.between("engine/reload", 1 * ms, 50 * ms), [this] { reload(); });
+}
+
+// A broken file changes nothing: without an engine none is started.
+void Process::reload()
+{
+	if (out_.config.broken || (controller_ && settings_ == out_.config.settings))
+		return;
+	stop_engine();
+	settings_ = out_.config.settings;
+	start_engine();
 }
 
 std::shared_ptr<const core::MaskSnapshot> Process::masks()
@@ -154,6 +146,20 @@ std::shared_ptr<const core::MaskSnapshot> Process::masks()
 void Process::slurm_changed()
 {
 	plan_round(out_.dice.between("scan", 1 * ms, 250 * ms));
+	// Its thread looks each 250 ms: a job that came unseen is found in the end.
+	walks_ = 2; // the first may come less than ten seconds after the last look
+	if (!std::exchange(walk_planned_, true))
+		plan_walk();
+}
+
+void Process::plan_walk()
+{
+	later(11 * second, [this] {
+		plan_round(0);
+		walk_planned_ = --walks_ > 0;
+		if (walk_planned_)
+			plan_walk();
+	});
 }
 
 // ---- cluster_engine.cc ----
@@ -162,6 +168,8 @@ std::optional<Result<std::string>> Process::release(const std::string &uid, bool
 {
 	std::optional<Result<std::string>> done;
 	static constexpr const char *who = "root (uid 0)";
+	if (!controller_)
+		return std::nullopt;
 	turn([&] {
 		if (!(done = foreign_->release_by_hand(uid, who, force)))
 			done = controller_->release_by_hand(uid, who, force);
@@ -212,7 +220,10 @@ void Process::post(std::function<void()> f)
 {
 	const Micros at = std::max(posted_until_, out_.time.now() + out_.dice.between("post", 0, 3 * ms));
 	posted_until_ = at;
-	later(at - out_.time.now(), [this, f = std::move(f)] { turn(f); });
+	later(at - out_.time.now(), [this, engine = engine_, f = std::move(f)] {
+		if (engine == engine_)
+			turn(f);
+	});
 }
 
 void Process::plan_round(Micros delay)
@@ -236,7 +247,10 @@ void Process::after(Millis delay, std::function<void()> f)
 {
 	if (out_.mutant == Mutant::timers_lost && ++timers_ % 5 == 0)
 		return;
-	later(delay.count() * ms, [this, f = std::move(f)] { turn(f); });
+	later(delay.count() * ms, [this, engine = engine_, f = std::move(f)] {
+		if (engine == engine_)
+			turn(f);
+	});
 }
 
 void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)

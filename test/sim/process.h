@@ -13,6 +13,7 @@
 #include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/slurm_worker.h"
+#include "test/sim/config.h"
 #include "test/sim/journal.h"
 #include "test/sim/kube_requests.h"
 #include "test/sim/model_slurm.h"
@@ -32,6 +33,7 @@ struct Outside { // of a process; outlives it
 	RequestWatcher &requests;
 	Mutant mutant;
 	bool node_state; // is carried from side to side
+	const Config &config; // as it is now
 };
 
 class Process final : public SlurmHooks, public core::TimerPort, public Clock, public core::SlurmListener,
@@ -75,18 +77,21 @@ public:
 private:
 	// Counts effects on the outside; false: dead by now, nothing happens.
 	bool effect(const char *what);
+	void reload();
 	void start_engine();
+	void stop_engine();
 	void start_nodes();
 	void watch_pods();
 	void watch_foreign_pods();
 	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
-	void told(const std::string &uid);
+	void told(const kube::PodPtr &pod);
 	void tell_judge();
 	void end_of_turn();
 	// An event of the engine's thread.
 	void turn(const std::function<void()> &f);
 	void watching_masks(const std::function<void()> &f);
 	void plan_round(Micros delay);
+	void plan_walk();
 	void tell_engine(const core::PodKey &key, const core::Job &job);
 	void later(Micros delay, std::function<void()> f);
 
@@ -109,9 +114,10 @@ private:
 
 	Outside out_;
 	core::HoldTable holds_;
-	core::ClusterSettings settings_;
+	core::ClusterSettings settings_; // of the engine that is there, or was last
 	std::unique_ptr<core::SlurmWorker> worker_;
 	std::unique_ptr<KubeRequests> requests_;
+	std::vector<std::unique_ptr<KubeRequests>> former_requests_; // may still arrive
 	std::unique_ptr<core::KubePort> kube_gate_, kube_;
 	std::unique_ptr<core::SlurmPort> slurm_port_, slurm_gate_, slurm_;
 	std::unique_ptr<core::HoldJournal> journal_;
@@ -121,12 +127,15 @@ private:
 	std::shared_ptr<NodeGate> node_gate_;
 	std::unique_ptr<core::NodesController> nodes_; // null: node state is not played
 	bool alive_ = true, dying_ = false, in_charge_ = false;
+	int engine_ = 0; // which one: what was planned for a former one is dropped
+	bool walk_planned_ = false;
+	int walks_ = 0; // to come
 	int effects_left_ = -1;
 	int timers_ = 0, faults_ = 0, hooks_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
 	bool turn_ends_ = false, wake_is_coming_ = false;
-	std::set<std::string> told_; // uids of foreign pods that the judge is to know of
+	std::map<std::string, std::string> told_; // foreign pods that the judge is to know of: uid, node
 	Micros started_at_ = -1;
 };
 

@@ -149,8 +149,35 @@ void Process::start_nodes()
 					    [](std::uint32_t uid) { return "user " + std::to_string(uid); }, model_slurm_uid});
 }
 
+// What it has not written is in memory, and the next one writes all of it.
+void Process::stop_engine()
+{
+	engine_++;
+	out_.watch.stop();
+	out_.foreign_watch.stop();
+	if (requests_) {
+		requests_->die();
+		former_requests_.push_back(std::move(requests_));
+	}
+	if (worker_)
+		worker_->detach(settings_.name);
+	nodes_.reset();
+	foreign_.reset();
+	controller_.reset();
+	journal_.reset();
+	kube_.reset();
+	kube_gate_.reset();
+	slurm_.reset();
+	slurm_gate_.reset();
+	slurm_port_.reset();
+	told_.clear();
+	started_at_ = -1;
+	turn_ends_ = false;
+}
+
 void Process::start_engine()
 {
+	out_.requests.engine_starts(holds_.ledger(settings_.name));
 	requests_ = std::make_unique<KubeRequests>(out_.time, out_.dice, out_.story, out_.api, out_.requests,
 						   [this](std::function<void()> f) { turn(f); });
 	requests_->strips_finalizers = out_.mutant == Mutant::strips_finalizers;
@@ -166,11 +193,13 @@ void Process::start_engine()
 	controller_ = std::make_unique<core::PodsController>(
 		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,
 					   [](const std::string &user) -> std::optional<core::Account> {
-						   return user == "alice" ? std::optional(core::Account{1000, 1000})
-									  : std::nullopt;
+						   for (const auto &known : config_users)
+							   if (user == known.name)
+								   return core::Account{known.uid, known.uid};
+						   return std::nullopt;
 					   }});
 	foreign_ = std::make_unique<core::ForeignPods>(settings_.name, core::ForeignPorts{*slurm_, *this, holds_, *journal_},
-						       controller_->nodes(), controller_->use());
+						       controller_->nodes(), controller_->use(), settings_.resources);
 	start_nodes();
 	controller_->expect_foreign(out_.mutant == Mutant::foreign_not_waited_for);
 	worker_->attach(settings_.name, shared_from_this());
@@ -206,7 +235,13 @@ void Process::watch_pods()
 		back();
 		if (!std::exchange(first, false) && out_.mutant == Mutant::relist_ignored)
 			return;
-		turn([&] { controller_->pods_replaced("slurm", as_seen(pods)); });
+		turn([&] {
+			for (const auto &name : settings_.scheduler_names) { // a list of each
+				std::vector<kube::PodPtr> of_it = as_seen(pods);
+				std::erase_if(of_it, [&](const auto &pod) { return pod->scheduler_name != name; });
+				controller_->pods_replaced(name, of_it);
+			}
+		});
 	};
 	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
 	calls.removed = [this](const auto &pod) {
@@ -234,7 +269,9 @@ void Process::watch_pods()
 				nodes_->node_changed(node_seen(node));
 		});
 	};
-	out_.watch.start(std::move(calls));
+	out_.watch.start(std::move(calls), [names = settings_.scheduler_names](const kube::Pod &pod) {
+		return std::ranges::find(names, pod.scheduler_name) != names.end();
+	});
 }
 
 void Process::watch_foreign_pods()
@@ -252,17 +289,19 @@ void Process::watch_foreign_pods()
 			controller_->expect_foreign(true);
 		});
 		for (const auto &pod : pods)
-			told(pod->meta.uid);
+			told(pod);
 	};
 	calls.changed = [this, as_seen](const auto &pod) {
 		turn([&] { foreign_->changed(as_seen(pod)); });
-		told(pod->meta.uid);
+		told(pod);
 	};
 	calls.removed = [this](const auto &pod) {
 		turn([&] { foreign_->removed(mutate_removed(out_.mutant, core::foreign_pod_of(*pod))); });
 		out_.requests.removal_told(pod->meta.uid);
 	};
-	out_.foreign_watch.start(std::move(calls));
+	out_.foreign_watch.start(std::move(calls), [names = settings_.scheduler_names](const kube::Pod &pod) {
+		return !pod.node_name.empty() && std::ranges::find(names, pod.scheduler_name) == names.end();
+	});
 }
 
 // For a mutant: what is not listed has ended.
@@ -286,11 +325,11 @@ std::vector<core::ForeignPodPtr> Process::unlisted_as_ended(const std::vector<ku
 }
 
 // What is told of before nodes are known is held when they are.
-void Process::told(const std::string &uid)
+void Process::told(const kube::PodPtr &pod)
 {
 	if (!controller_ || dying_)
 		return;
-	told_.insert(uid);
+	told_[pod->meta.uid] = pod->node_name;
 	tell_judge();
 }
 
@@ -302,8 +341,9 @@ void Process::tell_judge()
 		started_at_ = out_.time.now();
 	if (!controller_->nodes().synced())
 		return;
-	for (const auto &uid : std::exchange(told_, {}))
-		out_.requests.foreign_told(uid);
+	for (const auto &[uid, node] : std::exchange(told_, {}))
+		if (controller_->nodes().shared(node) == core::NodeView::Shared::yes)
+			out_.requests.foreign_told(uid);
 }
 
 // What comes within one turn of the loop is served by one end_of_turn().
@@ -314,7 +354,9 @@ void Process::turn(const std::function<void()> &f)
 	watching_masks(f);
 	if (std::exchange(turn_ends_, true))
 		return;
-	later(out_.dice.between("turn", 0, 2 * ms), [this] {
+	later(out_.dice.between("turn", 0, 2 * ms), [this, engine = engine_] {
+		if (engine != engine_)
+			return;
 		turn_ends_ = false;
 		watching_masks([this] { end_of_turn(); });
 		tell_judge();
@@ -327,7 +369,10 @@ void Process::end_of_turn()
 		controller_->use_changed();
 	controller_->end_of_turn();
 	if (out_.disk.full) // the loop waits for a second at most
-		later(second, [this] { turn([] {}); });
+		later(second, [this, engine = engine_] {
+			if (engine == engine_)
+				turn([] {});
+		});
 }
 
 } // namespace sk8::sim

@@ -13,6 +13,7 @@ void World::people(const char *verb, std::map<std::string, std::string> with)
 
 void World::people_go()
 {
+	people("config", {});
 	for (const auto &[name, pod] : std::map(api_.pods()))
 		people("finalizer", {{"pod", name}, {"on", "0"}});
 	for (const auto &[name, pod] : std::map(api_.pods()))
@@ -24,10 +25,18 @@ void World::people_go()
 		if (node.drain && node.reason_uid == 0)
 			people("undrain", {{"node", name}});
 	for (const auto &[id, job] : std::map(slurm_.jobs())) {
-		if (job.pending() && job.priority == 0)
+		if (job.pending() && job.priority == 0 && !job.by_hand)
 			people("priority", {{"job", job.name}, {"to", "1000"}});
 		if (job.pending() && !job.excluded.empty())
 			people("exclude", {{"job", job.name}, {"nodes", ""}});
+	}
+	if (slurm_.full()) { // what waits for what pods hold may keep those from being adopted
+		for (const auto &[id, job] : std::map(slurm_.jobs()))
+			if (job.pending() && job.batch())
+				people("cancel", {{"job", job.name}});
+		for (const auto &[name, pod] : std::map(api_.pods()))
+			if (pod->node_name.empty())
+				people("delete", {{"pod", name}});
 	}
 	judge_.people_are_gone();
 }
@@ -38,6 +47,8 @@ bool World::say_gone(const core::Hold &hold, bool force)
 	if (!judge_.nothing_left(uid, hold.node))
 		return false;
 	const auto done = process_->release(uid, force);
+	if (process_->dying() && judge_.remembered(uid, disk_.saved())) // nobody was told, and it counts
+		judge_.released_by_people(uid, true, hold.foreign, false, disk_.saved(), disk_.saved());
 	if (!done || process_->dying())
 		return false;
 	tell(story_, "slurm-k8s release ", hold.key.name, " (", uid, force ? ") --force: " : "): ",
@@ -45,7 +56,7 @@ bool World::say_gone(const core::Hold &hold, bool force)
 	if (!*done)
 		return false;
 	const bool unsaved = (*done)->find(" until slurmctld starts again") != std::string::npos;
-	judge_.released_by_people(uid, force, unsaved, process_->ledger(), disk_.saved());
+	judge_.released_by_people(uid, force, hold.foreign, unsaved, process_->ledger(), disk_.saved());
 	return true;
 }
 

@@ -16,16 +16,19 @@ struct SlurmJob {
 	std::uint32_t id = 0;
 	std::int64_t submit_time = 0; // by the controller's clock
 	std::string mark;             // empty: of sbatch
+	bool by_hand = false;         // ... which an administrator has given it, or another slurmctld
+	std::uint32_t user = 0;
 	std::string name;
 	sk8_job_state state = SK8_JOB_PENDING;
 	std::uint32_t cpus = 1;       // one thread per core
 	std::uint64_t memory_mb = 0;
+	std::uint32_t gpus = 0;
 	std::string excluded, required;
 	std::uint32_t priority = 1000; // 0: held
 	bool high = false;            // of a partition that preempts
 	bool requeues = false;        // batch only, as in Slurm
 	std::string node;
-	std::vector<std::uint16_t> cores;
+	std::vector<std::uint16_t> cores, devices; // devices: of its GPUs
 	std::int64_t start_time = 0, end_time = 0;
 	Micros life = 0;              // of a batch job's program
 	std::uint32_t exit_code = 0, ended_by = SK8_NO_UID;

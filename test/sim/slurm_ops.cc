@@ -12,9 +12,9 @@ namespace sk8::sim {
 static ModelSlurm *the = nullptr; // one at a time in a process
 
 ModelSlurm::ModelSlurm(Schedule &time, Dice &dice, Story &story, SlurmWatcher &watcher, int nodes, int cores,
-		       std::int64_t memory, int job_ids)
+		       std::int64_t memory, int job_ids, int gpus)
 	: time_(time), dice_(dice), story_(story), watcher_(watcher),
-	  select_(nodes, cores, static_cast<std::uint64_t>(memory)), last_id_(static_cast<std::uint32_t>(job_ids))
+	  select_(nodes, cores, static_cast<std::uint64_t>(memory), gpus), last_id_(static_cast<std::uint32_t>(job_ids))
 {
 	the = this;
 }
@@ -53,6 +53,11 @@ sk8_job ModelSlurm::view(const SlurmJob &job) const
 		v.core_count = static_cast<std::uint32_t>(job.cores.size());
 		v.cores = job.cores.data();
 		v.memory_mb = job.memory_mb;
+		if (!job.devices.empty()) {
+			gres_of_view_ = {"gpu", "", job.devices.size(), static_cast<std::uint32_t>(job.devices.size()), job.devices.data()};
+			v.gres_count = 1;
+			v.gres = &gres_of_view_;
+		}
 	}
 	return v;
 }
@@ -68,8 +73,11 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 	job.submit_time = wall();
 	job.mark = s.mark;
 	job.name = s.job_name;
+	job.user = s.uid;
 	job.cpus = s.cpus;
 	job.memory_mb = s.memory_mb;
+	if (std::sscanf(s.tres_per_node, "gpu:%u", &job.gpus) != 1 && s.tres_per_node[0])
+		return fail(out, true, "Invalid generic resource (gres) specification");
 	job.excluded = s.excluded_nodes;
 	job.required = s.required_node;
 	job.high = s.partition == std::string("high");

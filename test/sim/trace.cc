@@ -229,7 +229,7 @@ private:
 	Schedule time_;
 	Dice dice_{1};
 	Story story_{time_};
-	ModelSlurm slurm_{time_, dice_, story_, *this, 2, 8, 16000, 10'000};
+	ModelSlurm slurm_{time_, dice_, story_, *this, 2, 8, 16000, 10'000, 0};
 	const sk8_slurm_ops &ops_ = ModelSlurm::ops();
 	std::shared_ptr<core::MaskSnapshot> masks_;
 	std::map<std::string, core::JobRef> ids_;

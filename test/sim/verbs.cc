@@ -54,6 +54,9 @@ struct Verbs {
 		const std::int64_t mem = std::min(a.number("mem", 100), w.case_.memory);
 		pod.request.milli_cpu = cpu * 1000;
 		pod.request.memory_bytes = mem << 20;
+		const auto gpus = static_cast<int>(std::min<std::int64_t>(a.number("gpu"), w.case_.gpus));
+		if (gpus)
+			pod.request.extended[gpu_resource] = gpus;
 		pod.has_cpu_request = pod.has_memory_request = true;
 		Program p;
 		p.start_delay = a.number("pull", 500) * ms;
@@ -64,6 +67,7 @@ struct Verbs {
 		p.refused = a.has("refused");
 		p.cores = static_cast<int>(cpu);
 		p.memory = mem;
+		p.gpus = gpus;
 		w.kubelet_.set_program(pod.meta.uid, p);
 		w.judge_.created(pod, p);
 		w.api_.create(std::move(pod));
@@ -118,6 +122,7 @@ struct Verbs {
 		job.name = a.text("job");
 		job.cpus = static_cast<std::uint32_t>(a.number("cpu", 1));
 		job.memory_mb = static_cast<std::uint64_t>(a.number("mem", 100));
+		job.gpus = static_cast<std::uint32_t>(a.number("gpu"));
 		job.life = a.seconds("life", 5);
 		job.high = a.has("high");
 		job.requeues = a.has("requeues");
@@ -158,7 +163,9 @@ struct Verbs {
 	}
 	static void drain(World &w, const Action &a) { w.drain(a.text("node"), a.has("reason") ? a.text("reason") : "disk"); }
 	static void undrain(World &w, const Action &a) { w.resume(a.text("node")); }
-	static void reconfigure(World &w, const Action &) { w.slurm_.reconfigure(); }
+	static void reconfigure(World &w, const Action &) { w.reconfigure(); }
+	static void second_job(World &w, const Action &a) { w.second_job(a); }
+	static void config(World &w, const Action &a) { w.change_config(a); }
 
 	// for=N: looks so long, once a second, until it is true and taken; then=N: slurmctld
 	// dies at the N-th effect after it
@@ -327,6 +334,8 @@ const Verbs::Row Verbs::table[] = {
 	{"priority", priority},
 	{"exclude", exclude},
 	{"reconfigure", reconfigure},
+	{"second", second_job},
+	{"config", config, true},
 	{"release", release},
 	{"crash", crash, true},
 	{"shutdown", shutdown, true},

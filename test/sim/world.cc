@@ -16,12 +16,10 @@ static void log_to_story(LogLevel, const char *text)
 }
 
 World::World(const Case &c, bool story, bool print)
-	: case_(c), dice_(c.seed), story_(time_), api_(time_, story_), judge_(time_, api_),
-	  kubelet_(time_, dice_, story_, api_, judge_),
-	  watch_(time_, dice_, story_, api_, "watch", [](const kube::Pod &p) { return p.scheduler_name == "slurm"; }),
-	  foreign_watch_(time_, dice_, story_, api_, "foreign watch",
-			 [](const kube::Pod &p) { return p.scheduler_name != "slurm" && !p.node_name.empty(); }),
-	  slurm_(time_, dice_, story_, judge_, c.nodes, c.cores, c.memory, c.job_ids)
+	: case_(c), dice_(c.seed), story_(time_), api_(time_, story_), judge_(time_, api_, config_),
+	  kubelet_(time_, dice_, story_, api_, judge_), watch_(time_, dice_, story_, api_, "watch"),
+	  foreign_watch_(time_, dice_, story_, api_, "foreign watch"),
+	  slurm_(time_, dice_, story_, judge_, c.nodes, c.cores, c.memory, c.job_ids, c.gpus)
 {
 	story_.on = story;
 	story_.print = print;
@@ -43,14 +41,21 @@ World::World(const Case &c, bool story, bool print)
 	faults_ = c.faults;
 	if (faults_)
 		judge_.trouble();
-	for (const auto &[name, n] : slurm_.select().nodes) {
+	std::vector<std::string> names;
+	for (const auto &[name, n] : slurm_.select().nodes)
+		names.push_back(name);
+	config_ = usual_config(names);
+	for (const auto &name : names) {
 		kube::Node node;
 		node.meta.name = name;
+		node.meta.labels["name"] = name;
 		node.meta.uid = "uid-" + name;
 		node.ready = true;
 		node.heartbeat = epoch;
 		node.allocatable.milli_cpu = 1000 * (c.cores + c.aside);
 		node.allocatable.memory_bytes = (c.memory + c.aside_memory) << 20;
+		if (c.gpus)
+			node.allocatable.extended[gpu_resource] = c.gpus;
 		api_.set_node(std::move(node));
 	}
 }
@@ -58,7 +63,7 @@ World::World(const Case &c, bool story, bool print)
 void World::boot()
 {
 	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, foreign_watch_, slurm_, disk_,
-						     judge_, *mutant_named(case_.mutant), case_.node_state});
+						     judge_, *mutant_named(case_.mutant), case_.node_state, config_});
 	process_->lock_delay = locks_;
 	process_->set_faults(faults_);
 	slurm_.boot(*process_);
@@ -162,6 +167,7 @@ Outcome World::run()
 			crash();
 		judge_.check();
 		if (calm_ && time_.now() >= look_at) {
+			release_second_jobs();
 			if (judge_.excuses() && unfinished().empty())
 				judge_.people_tell_all();
 			finished = !judge_.excuses() && unfinished().empty();

@@ -49,11 +49,16 @@ private:
 	void cordon(const std::string &node, bool on); // nodes.cc
 	void drain(const std::string &node, const std::string &reason);
 	void resume(const std::string &node);
+	void second_job(const Action &a); // settings.cc
+	void release_second_jobs();
+	void change_config(const Action &a);
+	void reconfigure();
 	PodWatch &watch_of(const Action &a) { return a.text("of") == "foreign" ? foreign_watch_ : watch_; }
 	// What people do, not written into a case.
 	void people(const char *verb, std::map<std::string, std::string> with);
 
 	const Case case_;
+	Config config_;
 	Schedule time_;
 	Dice dice_;
 	Story story_;

@@ -33,4 +33,5 @@ EXTRA_DIST += \
 	test/slurm/test_jobs.py \
 	test/slurm/test_layout.py \
 	test/slurm/test_masks.py \
+	test/slurm/test_natives.py \
 	test/slurm/test_node_state.py

@@ -132,11 +132,11 @@ static void publish(struct published *p)
 /* ---- hooks -------------------------------------------------------------------- */
 
 /* "gpu:a100:2@0,3+foo::5@": name, type, count, devices */
-static void print_gres(FILE *to, const struct sk8_job *j)
+static void print_gres(FILE *to, const struct sk8_gres *gres, uint32_t count)
 {
 	fputs("gres=", to);
-	for (uint32_t k = 0; k < j->gres_count; k++) {
-		const struct sk8_gres *g = &j->gres[k];
+	for (uint32_t k = 0; k < count; k++) {
+		const struct sk8_gres *g = &gres[k];
 
 		fprintf(to, "%s%s:%s:%lu@", k ? "+" : "", g->name, g->type, (unsigned long) g->count);
 		for (uint32_t d = 0; d < g->device_count; d++)
@@ -157,7 +157,7 @@ static void event(const char *what, const struct sk8_job *j)
 		fprintf(events, " job=%u state=%s node=%s ended_by=%u by_us=%d exit=%u mem=%lu mark=%s ",
 			j->job_id, state_names[j->state], j->node, j->ended_by, j->ended_by_us,
 			j->exit_code, (unsigned long) j->memory_mb, j->mark);
-		print_gres(events, j);
+		print_gres(events, j->gres, j->gres_count);
 		fputs("cores=", events);
 		for (uint32_t k = 0; k < j->core_count; k++)
 			fprintf(events, "%s%u", k ? "," : "", j->cores[k]);
@@ -410,6 +410,48 @@ static void cmd_end(FILE *io, const struct words *a)
 	print_outcome(io, &o);
 }
 
+/* one answer for each node that a job has */
+static void print_native(void *arg, const struct sk8_native_job *j)
+{
+	FILE *io = arg;
+
+	for (uint32_t k = 0; k < j->share_count; k++) {
+		fprintf(io, "job=%u submit_time=%ld requeues=%d ending=%d node=%s cpus=%u mem=%lu ", j->job_id,
+			(long) j->submit_time, j->requeues, j->ending, j->shares[k].node, j->shares[k].cpus,
+			(unsigned long) j->shares[k].memory_mb);
+		print_gres(io, j->shares[k].gres, j->shares[k].gres_count);
+		fputc(';', io);
+	}
+}
+
+static void cmd_natives(FILE *io)
+{
+	host->ops->lock(false);
+	host->ops->each_native(print_native, io);
+	host->ops->unlock(false, false);
+	fputc('\n', io);
+}
+
+static void note_submit_time(void *arg, const struct sk8_native_job *j)
+{
+	*(int64_t *) arg = j->submit_time;
+}
+
+/* end_native ID [requeue=1] [comment=] [submit_time=] */
+static void cmd_end_native(FILE *io, const struct words *a)
+{
+	struct sk8_native_end e = { .job_id = atoi(a->w[1]), .requeue = number(a, "requeue", 0),
+				    .comment = value(a, "comment", "") };
+	struct sk8_outcome o;
+
+	host->ops->lock(true);
+	host->ops->with_native(e.job_id, note_submit_time, &e.submit_time);
+	e.submit_time = number(a, "submit_time", e.submit_time);
+	host->ops->end_native(&e, &o);
+	host->ops->unlock(true, true);
+	print_outcome(io, &o);
+}
+
 /* start ID NODE */
 static void cmd_start(FILE *io, const struct words *a)
 {
@@ -447,7 +489,7 @@ static void print_job(void *arg, const struct sk8_job *j)
 	fprintf(io, "job=%u state=%s held=%d priority=%u partition=%s node=%s cores=%u mem=%lu exit=%u ended_by=%u by_us=%d ",
 		j->job_id, state_names[j->state], j->held, j->priority, j->partition, j->node,
 		j->core_count, (unsigned long) j->memory_mb, j->exit_code, j->ended_by, j->ended_by_us);
-	print_gres(io, j);
+	print_gres(io, j->gres, j->gres_count);
 	fprintf(io, "excluded=%s mark=%s reason=%s;", j->excluded_nodes, j->mark, j->reason);
 }
 
@@ -521,6 +563,10 @@ static void command(FILE *io, char *line)
 		cmd_submit(io, &a);
 	else if (!strcmp(a.w[0], "end") && (a.n > 2))
 		cmd_end(io, &a);
+	else if (!strcmp(a.w[0], "natives"))
+		cmd_natives(io);
+	else if (!strcmp(a.w[0], "end_native") && (a.n > 1))
+		cmd_end_native(io, &a);
 	else if (!strcmp(a.w[0], "start") && (a.n > 2))
 		cmd_start(io, &a);
 	else if (!strcmp(a.w[0], "exclude") && (a.n > 1))

@@ -160,6 +160,8 @@ TEST_CASE("file: only regular files up to the limit are read, the opened file is
 	CHECK(*read_file(path, content.size()) == content);
 	CHECK(read_file(path, content.size() - 1).error().message ==
 	      path + " is larger than 40003 bytes");
+	CHECK(*read_beginning(path, 40002) == content.substr(0, 40002));
+	CHECK(*read_beginning(path, 50000) == content);
 	CHECK(read_file(folder.file("none"), 10).error().message ==
 	      "cannot open " + folder.file("none") + ": No such file or directory");
 	CHECK(read_file(folder.path.string(), 10).error().message ==

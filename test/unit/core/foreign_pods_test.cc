@@ -31,13 +31,20 @@ private:
 	HoldTable &holds_;
 };
 
+NodeSettings shared_by(const std::string &selector)
+{
+	NodeSettings out;
+	out.selector = selector;
+	return out;
+}
+
 // Two shared nodes, n1 and n2, another one, and Slurm's side of them.
 struct Site {
 	Site() { start(); }
 
 	void start()
 	{
-		nodes = std::make_unique<NodeView>("shared=true");
+		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{slurm, timer, holds, journal}, *nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
@@ -155,7 +162,9 @@ TEST_CASE("pods that belong to the node are told apart, with what pods may have 
 	auto n1 = std::make_shared<kube::Node>(*s.node("n1", "true"));
 	n1->allocatable.milli_cpu = 8000;
 	n1->allocatable.memory_bytes = std::int64_t(15800) << 20;
+	s.slurm.woken = 0;
 	s.foreign->node_changed("n1", s.nodes->change(n1));
+	CHECK(s.slurm.woken == 1); // what is set aside may have room for more of the former than was known
 	REQUIRE(s.mask());
 	CHECK(s.mask()->milli_cpu == 700);
 	CHECK(s.mask()->memory_mb == 50);
@@ -367,6 +376,43 @@ TEST_CASE("a node that Kubernetes deletes frees nothing of its foreign pods")
 	CHECK(s.mask());
 }
 
+TEST_CASE("a pod that was for Slurm before schedulerNames changed is not foreign to who releases it by hand")
+{
+	Site s;
+	const ForeignPodPtr pod = s.pod("a", 500, 100);
+	Hold hold;
+	hold.key = {"c", pod->meta.ns, pod->meta.name, "a"};
+	hold.node = "n1";
+	hold.cores = {0};
+	s.holds.adopt(hold);
+	s.foreign->replaced({pod});
+	CHECK_FALSE(s.foreign->release_by_hand("a", "root", true)); // the pods controller is to be asked
+	CHECK(s.mask());
+}
+
+TEST_CASE("what a pod held that was foreign for a while, by schedulerNames, is masked no more once it has ended as ours")
+{
+	Site s;
+	const ForeignPodPtr pod = s.pod("a", 500, 100);
+	s.foreign->replaced({pod});
+	s.foreign->replaced({}); // it is in another list now
+	CHECK(s.mask());
+	const PodKey key{"c", pod->meta.ns, pod->meta.name, "a"};
+	Job job;
+	job.ref = {7, 1};
+	job.state = SK8_JOB_RUNNING;
+	job.node = "n1";
+	job.cores = {0};
+	s.holds.job_started(key, job); // adopted
+	REQUIRE(s.holds.place(key, job.ref));
+	s.holds.release(key); // its end
+	s.holds.job_ended(key, job.ref);
+	s.holds.let_masks_go();
+	SECTION("its node changes") { s.foreign->node_changed("n1", true); }
+	SECTION("all nodes are listed") { s.foreign->nodes_changed(); }
+	CHECK_FALSE(s.mask());
+}
+
 TEST_CASE("foreign pods that run are released by force only, and stay so while their object is there")
 {
 	Site s;
@@ -393,7 +439,7 @@ TEST_CASE("a foreign pod that is released before nodes are known is free at once
 	(void) s.journal.flush();
 	s.foreign.reset();
 	s.holds.restore(s.journal.saved());
-	s.nodes = std::make_unique<NodeView>("shared=true");
+	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
 	s.foreign->replaced({s.pod("a", 500, 100)});
 	CHECK_FALSE(s.foreign->release_by_hand("a", "root", false)->ok());
@@ -409,7 +455,7 @@ TEST_CASE("a foreign pod that vanishes before nodes are known is held once they 
 {
 	Site s;
 	s.foreign.reset();
-	s.nodes = std::make_unique<NodeView>("shared=true");
+	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
 	s.foreign->replaced({s.pod("a", 500, 100), s.pod("b", 500, 100, "other")});
 	s.foreign->removed(s.pod("a", 500, 100));

@@ -161,3 +161,34 @@ TEST_CASE("the saved ledger keeps devices, and refuses what makes no sense")
 		CHECK_FALSE(parse_journal(header + begin + bad + "}\n"));
 	}
 }
+
+TEST_CASE("a job's GRES are the extended resources that the settings name and the node has")
+{
+	const std::vector<ResourceSettings> named{
+		{"nvidia.com/gpu", "gpu", ""}, {"nvidia.com/mig-1g.5gb", "gpu", "1g.5gb"}, {"amd.com/gpu", "gpu", ""}, {"example.com/token", "token", ""}};
+	using Amounts = std::map<std::string, std::int64_t>;
+	const Amounts node{{"nvidia.com/gpu", 4}, {"nvidia.com/mig-1g.5gb", 7}, {"example.com/token", 5}};
+	CHECK(extended_of({{"gpu", "a100", 1, {0}}, {"gpu", "h100", 2, {2, 3}}}, named, node) == Amounts{{"nvidia.com/gpu", 3}});
+	CHECK(extended_of({{"gpu", "1g.5gb", 1, {}}}, named, node) == Amounts{{"nvidia.com/mig-1g.5gb", 1}});
+	CHECK(extended_of({{"gpu", "", 2, {}}, {"token", "", 3, {}}, {"nic", "", 1, {}}}, named, node) ==
+	      Amounts{{"nvidia.com/gpu", 2}, {"example.com/token", 3}});
+	CHECK(extended_of({{"gpu", "", 2, {}}}, named, {{"amd.com/gpu", 8}}) == Amounts{{"amd.com/gpu", 2}});
+	CHECK(extended_of({{"gpu", "", 2, {}}}, named, {}).empty()); // no device plugin: nobody counts them
+	CHECK(extended_of({{"gpu", "", 2, {}}}, {}, node).empty());  // not named: not ours to ask for
+}
+
+TEST_CASE("a part of GRES is no more of any name and type")
+{
+	const GresList whole{{"gpu", "a100", 2, {0, 1}}, {"gpu", "h100", 1, {2}}, {"token", "", 3, {}}};
+	for (const GresList &part : std::initializer_list<GresList>{
+		     {}, whole, {{"gpu", "", 3, {}}}, {{"gpu", "a100", 1, {}}, {"gpu", "", 2, {}}}, {{"token", "", 1, {}}}}) {
+		CAPTURE(gres_text(part));
+		CHECK(is_part_of(part, whole));
+	}
+	for (const GresList &more : std::initializer_list<GresList>{
+		     {{"gpu", "", 4, {}}}, {{"gpu", "a100", 3, {}}}, {{"gpu", "a100", 2, {}}, {"gpu", "", 2, {}}}, {{"nic", "", 1, {}}},
+		     {{"token", "red", 1, {}}}}) {
+		CAPTURE(gres_text(more));
+		CHECK_FALSE(is_part_of(more, whole));
+	}
+}

@@ -30,6 +30,57 @@ Job job(std::uint32_t id, std::vector<std::uint16_t> cores, const std::string &n
 
 } // namespace
 
+TEST_CASE("of two running jobs of a pod the end of one leaves what the other one covers")
+{
+	HoldTable t;
+	const Job first = job(1, {0}), second = job(2, {1}), elsewhere = job(3, {2}, "n2");
+	const PodKey pod = key(1);
+	t.job_started(pod, first);
+	SECTION("before anything is held")
+	{
+		t.job_started(pod, second);
+		t.job_ended(pod, second.ref);
+		CHECK(t.place(pod, first.ref));
+		CHECK_FALSE(t.masks());
+	}
+	SECTION("the other one is on the same node")
+	{
+		REQUIRE(t.place(pod, first.ref));
+		t.job_started(pod, second);
+		CHECK_FALSE(t.masks());
+		const bool of_second = GENERATE(false, true);
+		t.job_ended(pod, of_second ? second.ref : first.ref);
+		CHECK_FALSE(t.masks());
+		t.job_ended(pod, of_second ? first.ref : second.ref);
+		REQUIRE(t.masks());
+		CHECK(t.masks()->masks[0]->cores.size() == 1);
+	}
+	SECTION("the other one is on another node")
+	{
+		REQUIRE(t.place(pod, first.ref));
+		t.job_started(pod, elsewhere);
+		CHECK_FALSE(t.masks());
+		t.job_ended(pod, elsewhere.ref);
+		CHECK_FALSE(t.masks());
+		t.job_started(pod, elsewhere);
+		t.job_ended(pod, first.ref);
+		REQUIRE(t.masks());
+		CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0});
+	}
+	SECTION("both are found at a start")
+	{
+		REQUIRE(t.place(pod, first.ref));
+		const bool this_first = GENERATE(false, true);
+		if (this_first)
+			t.jobs_running({{pod, share(first)}, {pod, share(elsewhere)}});
+		else
+			t.jobs_running({{pod, share(elsewhere)}, {pod, share(first)}});
+		CHECK_FALSE(t.masks());
+		t.job_ended(pod, elsewhere.ref);
+		CHECK_FALSE(t.masks());
+	}
+}
+
 TEST_CASE("a suspended job's cores are masked, but not its memory, which stays its own")
 {
 	HoldTable t;
@@ -176,6 +227,24 @@ TEST_CASE("a mask goes under slurmctld's locks only, however its hold came to an
 	CHECK(t.let_masks_go());
 	CHECK_FALSE(t.masks_can_go());
 	CHECK((!t.masks() || t.masks()->masks[0]->node == "n2"));
+}
+
+TEST_CASE("a mask that may be less by what Kubernetes says of its node is told to Slurm's scheduler")
+{
+	HoldTable t;
+	CHECK_FALSE(t.set_allocatable("n1", {8000, 100}));
+	CHECK_FALSE(t.masks_can_go());
+	Hold agent{key(1), "n1", {}, 0, 5};
+	agent.foreign = agent.overhead = true;
+	agent.milli_cpu = 600;
+	t.hold_foreign(agent);
+	CHECK_FALSE(t.set_allocatable("n1", {8000, 100}));
+	CHECK_FALSE(t.masks_can_go());
+	CHECK(t.set_allocatable("n1", {7000, 100}));
+	CHECK(t.masks_can_go());
+	CHECK(t.let_masks_go());
+	CHECK_FALSE(t.let_masks_go());
+	CHECK(t.masks());
 }
 
 TEST_CASE("what is free and still masked belongs to nobody")

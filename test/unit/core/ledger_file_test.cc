@@ -48,6 +48,27 @@ TEST_CASE("ledger: what was saved is read back; only a file that is not there me
 	CHECK_FALSE(none->found);
 }
 
+TEST_CASE("ledger: one that was begun without the former one says so until all is known that there is")
+{
+	State state;
+	auto partial = [&] { return load_ledger(state.path, ::geteuid())->ledger.partial; };
+	CHECK_FALSE(partial());
+	Ledger lost;
+	lost.partial = true;
+	LedgerFile file(state.path, lost);
+	file.hold({{"c", "ns", "p", "u"}, "n1", {0}, 0, 100});
+	REQUIRE(file.flush());
+	CHECK(partial());
+	file.hold({{"c", "ns", "q", "v"}, "n1", {1}, 0, 100}); // is appended
+	REQUIRE(file.flush());
+	CHECK(partial());
+	file.complete();
+	CHECK(partial()); // not before it is on disk
+	REQUIRE(file.flush());
+	CHECK_FALSE(partial());
+	CHECK(load_ledger(state.path, ::geteuid())->ledger.holds.size() == 2);
+}
+
 TEST_CASE("ledger: a file that is not surely ours is refused with the reason, never taken for no file")
 {
 	struct Row {

@@ -7,6 +7,7 @@ test_unit_core_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/core/control_server_test.cc \
 	test/unit/core/control_test.cc \
+	test/unit/core/eviction_test.cc \
 	test/unit/core/foreign_pods_test.cc \
 	test/unit/core/gres_test.cc \
 	test/unit/core/hold_table_test.cc \
@@ -30,6 +31,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/reservations_test.cc \
 	test/unit/core/rights_test.cc \
 	test/unit/core/settings_test.cc \
+	test/unit/core/shared_nodes_test.cc \
 	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
 	test/unit/core/world.h \

@@ -18,8 +18,8 @@ static std::size_t in_state(const PodNumbers &n, PodState s)
 
 TEST_CASE("metrics: names follow Prometheus' conventions, labels are never pods or nodes")
 {
-	static const std::set<std::string_view> labels = {"cluster", "code", "hook",  "mode",	 "resource",
-							  "state",   "verb", "version", "slurm_version"};
+	static const std::set<std::string_view> labels = {"cluster", "code", "gres", "hook", "mode",	 "resource",
+							  "state",   "type", "verb", "version", "slurm_version"};
 	std::string before;
 	for (const MetricRow &row : metric_table()) {
 		const std::string name(row.info.name);
@@ -46,7 +46,7 @@ TEST_CASE("metrics: the page has every metric of the table once, and the numbers
 	well.pods.pods[static_cast<std::size_t>(PodState::bound)] = 3;
 	well.pods.jobs[static_cast<std::size_t>(JobState::queued)] = 2;
 	well.pods.lost = 1;
-	well.masks = {2, 1, 12, 1024};
+	well.masks = {2, 1, 12, 1024, 0, {{{"gpu", "a100"}, 3}, {{"token", ""}, 1}}};
 	well.watches = {{"pods", 1'700'000'000}};
 	ClusterNumbers busy;
 	busy.cluster = "busy";
@@ -63,6 +63,8 @@ TEST_CASE("metrics: the page has every metric of the table once, and the numbers
 				 "slurm_k8s_jobs{cluster=\"prod\",state=\"queued\"} 2",
 				 "slurm_k8s_holds{cluster=\"prod\",state=\"lost\"} 1",
 				 "slurm_k8s_masked_cores{cluster=\"prod\"} 12",
+				 "slurm_k8s_masked_gres{cluster=\"prod\",gres=\"gpu\",type=\"a100\"} 3",
+				 "slurm_k8s_masked_gres{cluster=\"prod\",gres=\"token\",type=\"\"} 1",
 				 "slurm_k8s_masked_memory_bytes{cluster=\"prod\"} 1073741824",
 				 "slurm_k8s_masked_nodes{cluster=\"prod\"} 2",
 				 "slurm_k8s_masked_whole_nodes{cluster=\"prod\"} 1",
@@ -118,6 +120,22 @@ TEST_CASE("metrics: a hold is placed while its job runs, then leaving, and lost 
 	w.run();
 	n = w.controller->numbers();
 	CHECK((n.placed == 0 && n.leaving == 0 && n.lost == 1));
+}
+
+TEST_CASE("metrics: masked GRES are counted by name and type, over nodes")
+{
+	HoldTable t;
+	auto hold = [&](const std::string &uid, const std::string &node, GresList gres) {
+		Hold h{{"prod", "ns", uid, uid}, node, {}, 0, 5};
+		h.gres = std::move(gres);
+		t.adopt(h);
+	};
+	hold("1", "n1", {{"gpu", "a100", 2, {0, 1}}, {"token", "", 1, {}}});
+	hold("2", "n1", {{"gpu", "a100", 1, {}}});
+	hold("3", "n2", {{"gpu", "a100", 1, {0}}, {"gpu", "", 1, {}}});
+	const auto gres = t.mask_numbers("prod").gres;
+	CHECK(gres == decltype(gres){{{"gpu", "a100"}, 4}, {{"gpu", ""}, 1}, {{"token", ""}, 1}});
+	CHECK(t.mask_numbers("another").gres.empty());
 }
 
 TEST_CASE("metrics: nodes that wait for their cluster are counted as wholly masked")

@@ -206,7 +206,7 @@ namespace {
 NodeWorld dedicated()
 {
 	return NodeWorld([](ClusterSettings &s) {
-		s.nodes.sharing = NodeSettings::Sharing::dedicated;
+		s.nodes.sharing = Sharing::dedicated;
 		s.nodes.selector = "shared=true";
 	});
 }
@@ -230,12 +230,29 @@ TEST_CASE("nodes: a dedicated node is tainted while it is shared, and others' ta
 	CHECK(w.kube_writes == 2);
 }
 
+TEST_CASE("nodes: a node is tainted by what its group says, as long as it is in that")
+{
+	NodeWorld w = dedicated();
+	w.settings.nodes.sharing = GENERATE(Sharing::none, Sharing::mixed);
+	w.settings.nodes.groups = {{"pool=cpu", Sharing::dedicated}};
+	w.restart();
+	w.set_label("shared", "true");
+	w.run();
+	CHECK_FALSE(w.tainted());
+	w.set_label("pool", "cpu");
+	w.run();
+	CHECK(w.tainted());
+	w.set_label("pool", "gpu");
+	w.run();
+	CHECK_FALSE(w.tainted());
+}
+
 TEST_CASE("nodes: the taint goes when sharing is not dedicated any more, also of a node that left the selector meanwhile")
 {
 	NodeWorld w = dedicated();
 	w.set_label("shared", GENERATE("true", "false"));
 	w.set_taints({w.our_taint});
-	w.settings.nodes.sharing = NodeSettings::Sharing::none;
+	w.settings.nodes.sharing = Sharing::none;
 	w.restart();
 	w.run();
 	CHECK_FALSE(w.tainted());

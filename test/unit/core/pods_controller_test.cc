@@ -543,10 +543,14 @@ TEST_CASE("blocked nodes are not opened before what the lists tell is masked")
 	w.pod("p").node_name = "n1";
 	w.restart(); // no ledger
 	w.holds->block_nodes("c", {"n1", "n2"});
+	w.journal.completed = false;
+	CHECK(w.holds->ledger("c").partial);
 	w.woken = 0;
 	w.run();
 	REQUIRE(w.woken > 0);
 	CHECK(w.masked_at_first_wake);
+	CHECK(w.journal.completed); // else they are blocked again at the next start
+	CHECK_FALSE(w.holds->ledger("c").partial);
 	CHECK_FALSE(w.masked("n2"));
 }
 

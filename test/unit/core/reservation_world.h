@@ -15,13 +15,13 @@
 
 namespace sk8::core::test {
 
-class ReservationWorld final : public ReservationPort, public NativePort {
+class ReservationWorld : public ReservationPort, public NativePort {
 public:
 	explicit ReservationWorld(const std::function<void(ClusterSettings &)> &configure = {})
 	{
 		settings.name = "c";
 		settings.nodes.selector = "shared=true";
-		settings.nodes.sharing = NodeSettings::Sharing::mixed;
+		settings.nodes.sharing = Sharing::mixed;
 		settings.nodes.gate_timeout = Millis(20'000);
 		if (configure)
 			configure(settings);
@@ -40,13 +40,36 @@ public:
 		return j;
 	}
 	// Somebody else's pod; true: its kubelet has room.
-	bool foreign(const std::string &name, const std::string &ns, std::int64_t cpus, const std::string &node = "n1")
+	bool foreign(const std::string &name, const std::string &ns, std::int64_t cpus, const std::string &node = "n1",
+		     const std::map<std::string, std::int64_t> &extended = {})
 	{
 		ForeignPod p;
 		p.meta = meta(ns, name);
 		p.node_name = node;
 		p.milli_cpu = cpus * 1000;
+		p.extended = extended;
 		return appear(std::move(p));
+	}
+	// What becomes of a pod that is there.
+	void change_pod(const std::string &name, const std::function<void(ForeignPod &)> &how)
+	{
+		how(pods.at(name));
+		tell(name);
+	}
+	// Kubernetes hears of the node's kubelet, or does not.
+	void set_ready(const std::string &name, bool ready)
+	{
+		auto n = std::make_shared<kube::Node>(*nodes->find(name));
+		n->ready = ready;
+		nodes->change(n);
+		controller->nodes_changed();
+	}
+	void label(const std::string &name, const std::string &key, const std::string &value)
+	{
+		auto n = std::make_shared<kube::Node>(*nodes->find(name));
+		n->meta.labels[key] = value;
+		nodes->change(n);
+		controller->nodes_changed();
 	}
 	void end_pod(const std::string &name)
 	{
@@ -60,7 +83,7 @@ public:
 	{
 		news_.clear();
 		timer = VirtualTimer();
-		nodes = std::make_unique<NodeView>(settings.nodes.selector);
+		nodes = std::make_unique<NodeView>(settings.nodes);
 		controller = std::make_unique<Reservations>(
 			settings,
 			ReservationPorts{*this, *this, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {}}, *nodes);
@@ -74,6 +97,8 @@ public:
 		for (const std::string name : {"n1", "n2", "alone"}) {
 			auto n = std::make_shared<kube::Node>();
 			n->meta.name = n->meta.uid = name;
+			n->ready = true;
+			n->allocatable.extended = allocatable;
 			if (name != "alone")
 				n->meta.labels["shared"] = "true";
 			kube.push_back(n);
@@ -118,7 +143,11 @@ public:
 	std::map<std::string, ForeignPod> pods; // by name
 	std::map<std::uint32_t, GateAnswer> answers;
 	std::vector<JobRef> watched;
+	std::vector<std::string> ended; // "7 requeue: why"
+	SlurmReply end_reply{.ok = true};
 	std::int64_t room = 8; // CPUs of each node
+	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
+	int fail_delete = 0;   // the next one: HTTP status; 0: none
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
 	bool kubelets = true;  // they run
 	int created = 0;
@@ -175,6 +204,11 @@ private:
 			p.node_name = object["spec"]["nodeName"].str();
 			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000;
 			p.memory_bytes = std::stoll(std::string(requests["memory"].str())) << 20;
+			const Json limits = object["spec"]["containers"].at(0)["resources"]["limits"];
+			limits.each_member([&](std::string_view key, const Json &v) {
+				if (requests[key].str() == v.str()) // else the API server refuses it
+					p.extended[std::string(key)] = std::stoll(std::string(v.str()));
+			});
 			uid = p.meta.uid;
 			appear(std::move(p));
 			r.status = fail_create == 1 ? 0 : 201;
@@ -187,12 +221,25 @@ private:
 		KubeReply r;
 		auto it = pods.find(key.name);
 		r.status = it == pods.end() ? 404 : it->second.meta.uid != key.uid ? 409 : grace < 1 ? 422 : 200;
+		if (fail_delete)
+			r.status = std::exchange(fail_delete, 0);
 		news_.push_back([done = std::move(done), r] { done(r); });
 		if (r.ok())
 			end_pod(key.name);
 	}
 	void answer(JobRef job, GateAnswer answer) override { answers[job.id] = answer; }
 	void watch_end(JobRef job) override { watched.push_back(job); }
+	void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) override
+	{
+		ended.push_back(std::to_string(job.id) + (requeue ? " requeue: " : " cancel: ") + why);
+		if (ended.size() > 10)
+			return; // it would go on for ever
+		news_.push_back([this, job, done = std::move(done)] {
+			if (end_reply.ok)
+				controller->ended(job); // job_fini comes first
+			done(end_reply);
+		});
+	}
 
 	std::deque<std::function<void()>> news_;
 	int uids_ = 0;

@@ -29,6 +29,26 @@ TEST_CASE("reservations: a job without a shared node is launched at once")
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: a job has a pod on those of its nodes whose group is mixed")
+{
+	ReservationWorld w;
+	w.settings.nodes.sharing = Sharing::dedicated;
+	w.settings.nodes.groups = {{"pool=gpu", Sharing::mixed}};
+	w.restart();
+	w.label("n2", "pool", "gpu");
+	w.controller->arrived(w.job(7, 3, {"n1", "n2"}));
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	REQUIRE(w.pods.size() == 1);
+	CHECK(w.pods.begin()->second.node_name == "n2");
+	w.label("n1", "pool", "gpu");
+	w.run(Millis(1'000));
+	CHECK(w.pods.size() == 2); // the job goes on, and the kubelet knows of it now
+	w.label("n2", "pool", "cpu");
+	w.run(Millis(1'000));
+	CHECK(w.pods.size() == 1);
+}
+
 TEST_CASE("reservations: a batch job that a kubelet refuses goes back at once, then with growing delays")
 {
 	ReservationWorld w;
@@ -130,6 +150,25 @@ TEST_CASE("reservations: the pod stays until the job's last process is gone, and
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: a pod goes whose job has left its node before anything is known of nodes and pods, after a restart")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(7, 3, {"n1", "n2"}));
+	w.run();
+	REQUIRE(w.pods.size() == 2);
+	auto ends = std::make_shared<NativeJob>(*w.job(7, 3, {"n1", "n2"}));
+	ends->ending = true;
+	w.restart(false);
+	w.controller->jobs_replaced({ends});
+	w.controller->left(ends->ref, {"n2"});
+	w.list();
+	w.run(Millis(1'000));
+	CHECK(w.only_pod() == "slurm-7-3ef-n2"); // its processes are there yet
+	w.controller->left(ends->ref, {});
+	w.run(Millis(1'000));
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("reservations: a job that ends in the gate leaves no pod")
 {
 	ReservationWorld w;
@@ -186,6 +225,37 @@ TEST_CASE("reservations: after a restart pods and jobs find each other, whoever 
 	CHECK_FALSE(w.pods.contains("slurm-10-3f2-n1"));
 }
 
+TEST_CASE("reservations: a pod that stands for no job goes, however often its deletion is refused at first")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(8, 2));
+	w.run();
+	REQUIRE(w.pods.size() == 1);
+	w.fail_delete = GENERATE(409, 403, 503);
+	w.restart();
+	w.controller->jobs_replaced({});
+	w.run(Millis(1'000));
+	CHECK(w.pods.size() == 1);
+	w.run(Millis(20'000));
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: a job whose start Slurm has forgotten finds its former pod when it comes into the gate again")
+{
+	ReservationWorld w;
+	w.controller->arrived(w.job(8, 2));
+	w.run();
+	REQUIRE(w.pods.size() == 1);
+	w.fail_delete = GENERATE(409, 503);
+	w.restart();
+	w.answers.clear();
+	w.controller->jobs_replaced({});
+	w.controller->arrived(w.job(8, 2)); // before the DELETE is answered
+	w.run(Millis(15'000));
+	CHECK(w.fate(8) == "launched");
+	CHECK(w.pods.size() == 1);
+}
+
 TEST_CASE("reservations: a request whose answer is lost makes no second pod")
 {
 	ReservationWorld w;
@@ -239,6 +309,48 @@ TEST_CASE("reservations: what others make in our names is neither believed nor d
 		CHECK(w.pods.at(name).meta.uid != ours);
 	}
 	CHECK(w.pods.contains(name));
+}
+
+TEST_CASE("reservations: a pod requests the GPUs that its job has, and is not counted beside it")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.resources = {{"example.com/card", "gpu", ""}}; });
+	w.allocatable = {{"example.com/card", 4}};
+	w.restart();
+	auto job = std::make_shared<NativeJob>(*w.job(7, 3));
+	job->shares[0].gres = {{"gpu", "a100", 2, {0, 1}}, {"token", "", 1, {}}};
+	const std::string name = "slurm-7-3ef-n1";
+	SECTION("ours")
+	{
+		w.controller->arrived(job);
+		w.run();
+		CHECK(w.fate(7) == "launched");
+		CHECK(w.pods.at(name).extended == std::map<std::string, std::int64_t>{{"example.com/card", 2}});
+		CHECK(w.controller->covers(w.pods.at(name).meta.uid));
+	}
+	SECTION("somebody's of that name with more of them")
+	{
+		w.foreign(name, "slurm-k8s-jobs", 3, "n1", {{"example.com/card", 3}});
+		w.controller->arrived(job);
+		w.run();
+		CHECK(w.fate(7) == "waits");
+		CHECK_FALSE(w.controller->covers(w.pods.at(name).meta.uid));
+	}
+}
+
+TEST_CASE("reservations: a job's shares are copied with their GRES")
+{
+	const std::uint16_t devices[] = {1, 3};
+	const sk8_gres gres[] = {{"gpu", "a100", 2, 2, devices}, {"token", "", 5, 0, nullptr}};
+	const sk8_share shares[] = {{"n1", 4, 100, 2, gres}, {"n2", 2, 0, 0, nullptr}};
+	sk8_native_job job{};
+	job.job_id = 7;
+	job.account = "a";
+	job.share_count = 2;
+	job.shares = shares;
+	const NativeJobPtr copy = native_from_abi(job);
+	REQUIRE(copy->shares.size() == 2);
+	CHECK(copy->shares[0].gres == GresList{{"gpu", "a100", 2, {1, 3}}, {"token", "", 5, {}}});
+	CHECK(copy->shares[1].gres.empty());
 }
 
 TEST_CASE("reservations: names and labels are such that Kubernetes takes them")

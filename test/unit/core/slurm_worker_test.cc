@@ -29,7 +29,7 @@ struct FakeSlurm {
 	std::uint32_t next = 1;
 	bool active = true, locked = false, write = false, starts_at_once = false, refuse = false;
 	std::int64_t job_update = 0, node_update = 0;
-	int locks = 0, finds = 0, wakes = 0, submits = 0;
+	int locks = 0, finds = 0, wakes = 0, submits = 0, walks = 0;
 	bool full = false; // MaxJobCount
 	bool ends_with_next_submit = false, ends_with_next_find = false; // slurmctld
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
@@ -38,6 +38,7 @@ struct FakeSlurm {
 	std::string reason; // why n1 is drained; empty: it is not
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
+	std::string native_end;
 	HoldTable *holds = nullptr;
 } fake;
 
@@ -176,6 +177,7 @@ const sk8_slurm_ops ops = {
 	.find = find,
 	.each_job =
 		[](void (*f)(void *, const sk8_job *), void *arg) {
+			fake.walks++;
 			for (const auto &[id, j] : fake.jobs) {
 				sk8_job view{};
 				find(id, &view);
@@ -200,6 +202,13 @@ const sk8_slurm_ops ops = {
 			out->rc = fake.reason == c->expected ? 0 : 1;
 			if (!out->rc)
 				fake.reason = c->reason;
+		},
+	.end_native =
+		[](const sk8_native_end *e, sk8_outcome *out) {
+			need_lock(true);
+			fake.native_end = std::to_string(e->job_id) + " " + std::to_string(e->submit_time) + " " + e->comment;
+			*out = {};
+			out->running = e->requeue;
 		},
 };
 
@@ -394,6 +403,74 @@ TEST_CASE("what has no hook is found by the scan, and only when Slurm says that 
 	CHECK(s.listener->changes[1].state == SK8_JOB_CANCELLED);
 }
 
+TEST_CASE("a pending job that got our mark by an administrator's hand is found within ten seconds, and told once")
+{
+	const bool alone = GENERATE(false, true); // there is no other job of ours
+	Stand s;
+	if (!alone)
+		s.submit(1);
+	else
+		s.worker.round();
+	fake.jobs[77] = {};
+	fake.jobs[77].mark = PodKey{"c", "ns", "p1", "u1"}.mark();
+	fake.jobs[78] = {};
+	fake.jobs[78].mark = "somebody's";
+	fake.jobs[79] = fake.jobs[77];
+	fake.jobs[79].state = SK8_JOB_CANCELLED;
+	s.clock.wall += 11;
+	fake.job_update = s.clock.wall;
+	for (int i = 0; i < 5; i++)
+		s.worker.round();
+	REQUIRE(s.listener->changes.size() == 1);
+	CHECK(s.listener->changes[0].ref.id == 77);
+
+	fake.jobs[77].state = SK8_JOB_CANCELLED; // looked at from now on as any of ours
+	s.worker.round();
+	REQUIRE(s.listener->changes.size() == 2);
+	CHECK(s.listener->changes[1].ended());
+}
+
+TEST_CASE("a submit finds the job that its pod has, also after the end of another one that it had")
+{
+	Stand s;
+	const std::uint32_t id = s.submit(1).job->ref.id;
+	fake.jobs[77] = {};
+	fake.jobs[77].mark = PodKey{"c", "ns", "p1", "u1"}.mark();
+	s.clock.wall += 11;
+	fake.job_update = s.clock.wall;
+	s.worker.round();
+	const bool purged = GENERATE(false, true);
+	if (purged)
+		fake.jobs.erase(77);
+	else
+		fake.jobs[77].state = SK8_JOB_CANCELLED;
+	s.worker.round();
+	const auto r = s.submit(1);
+	REQUIRE(r.job);
+	CHECK(r.job->ref.id == id);
+	CHECK(fake.submits == 1);
+}
+
+TEST_CASE("all of Slurm's jobs are walked no more often than each ten seconds, and only if any has changed")
+{
+	Stand s;
+	s.worker.round();
+	const int walks = fake.walks;
+	for (int i = 0; i < 100; i++) {
+		s.clock.wall++;
+		fake.job_update = s.clock.wall;
+		s.worker.round();
+	}
+	CHECK(fake.walks - walks >= 9);
+	CHECK(fake.walks - walks <= 10);
+	s.clock.wall += 11;
+	s.worker.round(); // that last second's news
+	const int all = fake.walks;
+	s.clock.wall += 100;
+	s.worker.round();
+	CHECK(fake.walks == all);
+}
+
 TEST_CASE("what happens after the clock was set back is found, and then only news again")
 {
 	Stand s;
@@ -565,4 +642,18 @@ TEST_CASE("a detached engine hears nothing more")
 	s.worker.detach("c");
 	s.worker.round();
 	CHECK(fake.submits == 0);
+}
+
+TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says whether it waits in the queue again")
+{
+	Stand s;
+	const bool requeue = GENERATE(true, false);
+	SlurmReply reply;
+	s.worker.end_native("c", {7, 1000}, requeue, "its pod was deleted", [&](const SlurmReply &r) { reply = r; });
+	CHECK(s.worker.waiting() == 1);
+	s.worker.round();
+	CHECK(fake.native_end == "7 1000 its pod was deleted");
+	CHECK(reply.ok);
+	CHECK(reply.requeued == requeue);
+	CHECK(fake.wakes == 1);
 }

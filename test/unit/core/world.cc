@@ -386,8 +386,11 @@ void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
 {
 	calls.push_back("end");
 	SlurmReply reply{.ok = false, .fatal = true, .text = "no such job"};
+	const bool busy = ends_refused > 0 && ends_refused--;
+	if (busy)
+		reply = {.ok = false, .text = "Slurm is busy"};
 	for (auto &j : jobs) {
-		if (j.key != key || j.job.ref != ref || j.job.ended())
+		if (busy || j.key != key || j.job.ref != ref || j.job.ended())
 			continue;
 		if (!j.job.running() && !end.node.empty()) {
 			if (!nodes_take_jobs) {

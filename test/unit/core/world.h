@@ -48,6 +48,7 @@ public:
 	void hold(const Hold &h) override { pending.push_back(journal_line(h)); }
 	void free(const PodKey &key) override { pending.push_back(journal_line(key)); }
 	void released(const Released &r) override { pending.push_back(journal_line(r)); }
+	void complete() override { completed = true; }
 	Result<void> flush() override
 	{
 		flushes++;
@@ -65,7 +66,7 @@ public:
 	}
 	std::vector<std::string> pending;
 	std::string text;
-	bool fail = false;
+	bool fail = false, completed = false;
 	int flushes = 0; // tries
 };
 
@@ -130,6 +131,7 @@ public:
 	int answer_of_that = 0; // what it gets in place of 201
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
+	int ends_refused = 0; // so many of end() are, for now
 	bool nodes_take_jobs = true; // false: nothing starts where a pod is
 
 	VirtualTimer timer;

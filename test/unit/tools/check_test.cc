@@ -104,11 +104,12 @@ struct Host {
 		return bad();
 	}
 
-	std::string shared(core::NodeSettings::Sharing sharing)
+	std::string shared(core::Sharing sharing, std::vector<core::NodeGroupSettings> groups = {})
 	{
 		core::Settings settings;
 		settings.clusters.emplace_back().name = "c";
 		settings.clusters[0].nodes.sharing = sharing;
+		settings.clusters[0].nodes.groups = std::move(groups);
 		found = {};
 		check_sharing(settings, read(), found);
 		return bad();
@@ -154,11 +155,16 @@ NamespaceSettings mapped(const std::string &user, const std::string &account = "
 TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep plugin")
 {
 	Host h;
-	CHECK(contains(h.shared(core::NodeSettings::Sharing::none), "nothing keeps kube-scheduler from placing pods"));
-	CHECK(h.shared(core::NodeSettings::Sharing::dedicated).empty());
-	CHECK(contains(h.shared(core::NodeSettings::Sharing::mixed), "add PrEpPlugins=prep/script,prep/k8s to slurm.conf"));
+	CHECK(contains(h.shared(core::Sharing::none), "nothing keeps kube-scheduler from placing pods"));
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+	CHECK(contains(h.shared(core::Sharing::mixed), "add PrEpPlugins=prep/script,prep/k8s to slurm.conf"));
+	const std::string one_group = h.shared(core::Sharing::dedicated, {{"pool=cpu", core::Sharing::dedicated}, {"pool=gpu", core::Sharing::mixed}});
+	CHECK(contains(one_group, "nodes.groups[1].sharing is mixed, but no job waits"));
+	CHECK_FALSE(contains(one_group, "nodes.sharing is"));
+	CHECK(contains(h.shared(core::Sharing::dedicated, {{"pool=cpu", core::Sharing::none}}),
+		       "Slurm's jobs on nodes with pool=cpu; sharing: dedicated"));
 	h.conf["PrEpPlugins"] = "prep/script,k8s";
-	CHECK(h.shared(core::NodeSettings::Sharing::mixed).empty());
+	CHECK(h.shared(core::Sharing::mixed).empty());
 }
 
 TEST_CASE("check: a controller as it should be has no finding but ok")
@@ -257,6 +263,8 @@ TEST_CASE("check: what slurmctld loads must be of one version of slurm-k8s")
 	std::filesystem::remove(h.folder.path + "/libsk8core.so.0");
 	CHECK(contains(h.check(), "there is no " + h.ours + "/libsk8core.so.0; install slurm-k8s again"));
 	h.folder.write("ours/libsk8core.so.0", SK8_STAMP); // all in one folder will do
+	CHECK(h.check().empty());
+	h.folder.write("ours/libsk8core.so.0", SK8_STAMP + std::string(70u << 20, '\0')); // with its debugging information
 	CHECK(h.check().empty());
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What stands in slurm-k8s.yaml. People change it, and put it right in the end; it counts
+// from the next reconfigure or start on.
+#ifndef SK8_SIM_CONFIG_H
+#define SK8_SIM_CONFIG_H
+
+#include <string>
+#include <vector>
+
+#include "lib/core/settings.h"
+
+namespace sk8::sim {
+
+inline constexpr const char *gpu_resource = "nvidia.com/gpu";
+
+struct Config {
+	core::ClusterSettings settings;
+	bool broken = false; // it cannot be read
+
+	// The label "name" of each node is its name.
+	bool shares(const std::string &node) const
+	{
+		return settings.nodes.selector.empty() || settings.nodes.selector == "name=" + node;
+	}
+	bool maps(const std::string &user) const
+	{
+		for (const auto &ns : settings.namespaces)
+			if (ns.user == user)
+				return true;
+		return false;
+	}
+};
+
+inline Config usual_config(const std::vector<std::string> &nodes)
+{
+	Config out;
+	out.settings.name = "c";
+	core::NamespaceSettings ns;
+	ns.match = "team-*";
+	ns.user = "alice";
+	out.settings.namespaces.push_back(ns);
+	out.settings.nodes.names = nodes;
+	out.settings.resources = {{gpu_resource, "gpu", ""}};
+	return out;
+}
+
+inline constexpr struct {
+	const char *name;
+	std::uint32_t uid;
+} config_users[] = {{"alice", 1000}, {"bob", 1001}};
+
+} // namespace sk8::sim
+
+#endif
