@@ -6,11 +6,11 @@ import subprocess
 from collections import namedtuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROW = struct.Struct("32sQQQQQ")
+ROW = struct.Struct("32sQQQQQQ")
 
 # Times in milliseconds. wall, cpu: of the longest call. waited: of the longest call that gave up its processor of its own
-# accord. slow: calls of more than 1 ms of processor time.
-Row = namedtuple("Row", "count slow wall cpu waited")
+# accord. slow: calls of more than 1 ms of processor time. late: calls that gave it up and took more than 1 ms.
+Row = namedtuple("Row", "count slow late wall cpu waited")
 
 
 def build(folder):
@@ -27,10 +27,11 @@ def read(folder):
 	found = {}
 	for name in os.listdir(os.path.join(folder, "hooks")):
 		with open(os.path.join(folder, "hooks", name), "rb") as file:
-			for text, count, *times, slow in ROW.iter_unpack(file.read()):
+			for text, count, *times, slow, late in ROW.iter_unpack(file.read()):
 				key = text.rstrip(b"\0").decode()
-				old = found.get(key, Row(0, 0, 0, 0, 0))
-				found[key] = Row(old.count + count, old.slow + slow, *(max(a, b / 1e6) for a, b in zip(old[2:], times)))
+				old = found.get(key, Row(0, 0, 0, 0, 0, 0))
+				found[key] = Row(old.count + count, old.slow + slow, old.late + late,
+					*(max(a, b / 1e6) for a, b in zip(old[3:], times)))
 	return found
 
 
@@ -39,12 +40,13 @@ def check(folder, used):
 
 	A virtual machine counts as a thread's time what its host took away meanwhile, and interrupts: with all processors busy
 	one of 24,056 calls of sk8_masks_get, mostly a copy of a pointer, had 2.7 ms. So one call in a thousand may look slow,
-	or one at all. What is slow by itself is so each time.
+	or one at all. What is slow by itself is so each time. And a short lock is a long one for him who waits when the kernel takes
+	the processor from its holder (one of 16,080 calls, 2 ms): one call in a thousand, but none of those that are few.
 	"""
 	rows = read(folder)
 	for name, row in rows.items():
 		print(f"{name}: {row.count} calls, longest {row.wall:.3f} ms, processor {row.cpu:.3f} ms ({row.slow} over 1 ms), "
-			f"with waiting {row.waited:.3f} ms")
+			f"with waiting {row.waited:.3f} ms ({row.late} over 1 ms)")
 	assert all(rows[name].count for name in used)
-	assert all(row.waited < 1 and row.slow <= max(1, row.count // 1000) for row in rows.values())
+	assert all(row.late <= row.count // 1000 and row.waited < 50 and row.slow <= max(1, row.count // 1000) for row in rows.values())
 	return rows

@@ -29,6 +29,7 @@ struct row {
 	uint64_t wall, cpu;	/* longest call, in ns */
 	uint64_t waited;	/* longest call that waited voluntarily, in ns */
 	uint64_t slow;		/* calls of more than SLOW ns of CPU time */
+	uint64_t late;		/* calls that waited voluntarily, of more than SLOW ns */
 };
 
 #define SLOW 1000000
@@ -120,8 +121,11 @@ static void note(int which, struct reading from)
 	raise_to(&rows[which].cpu, to.cpu - from.cpu);
 	if (to.cpu - from.cpu > SLOW)
 		__atomic_add_fetch(&rows[which].slow, 1, __ATOMIC_RELAXED);
-	if (to.waits != from.waits)
-		raise_to(&rows[which].waited, to.wall - from.wall);
+	if (to.waits == from.waits)
+		return;
+	raise_to(&rows[which].waited, to.wall - from.wall);
+	if (to.wall - from.wall > SLOW)
+		__atomic_add_fetch(&rows[which].late, 1, __ATOMIC_RELAXED);
 }
 
 void sk8_on_job_start(const struct sk8_job *job)

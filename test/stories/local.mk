@@ -8,6 +8,13 @@ races: all
 	SK8_BUILD=$(abs_top_builddir) SK8_RACES=$(RACES) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
 		$(top_srcdir)/test/stories/test_races.py --api $(RACES_API)
 
+#   make gate-time [GATE_JOBS=40]                    what the gate adds to the kubelet's own time
+GATE_JOBS = 40
+.PHONY: gate-time
+gate-time: all
+	SK8_BUILD=$(abs_top_builddir) SK8_GATE_JOBS=$(GATE_JOBS) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
+		$(top_srcdir)/test/stories/test_gate_time.py --api real
+
 EXTRA_DIST += \
 	test/stories/clock.py \
 	test/stories/command.py \
@@ -31,6 +38,7 @@ EXTRA_DIST += \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
 	test/stories/test_foreign.py \
+	test/stories/test_gate_time.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
 	test/stories/test_many_nodes.py \

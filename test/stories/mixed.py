@@ -53,7 +53,7 @@ def mixing(stand):
 	before = share(stand, {"image": IMAGE}, sharing="mixed")
 	yield stand
 	stand.run("scancel", "--quiet", "-u", "root", check=False)
-	wait_for("no reservation", lambda: not reservations(stand), 60)
+	wait_for("no reservation", lambda: not reservations(stand), 60, lambda: str(list(reservations(stand))))
 	restore(stand, before)
 
 
@@ -78,6 +78,19 @@ def wait_reservation(stand, job_id, node="n1", seconds=30):
 def wait_no_reservation(stand, job_id, seconds=30):
 	wait_for(f"no reservation of job {job_id}", lambda: not [key for key in reservations(stand) if key[0] == job_id], seconds,
 		lambda: str(list(reservations(stand))))
+
+
+def evict(stand, pod):
+	"""As kubectl drain does."""
+	path = f"{PODS}/{pod['metadata']['name']}"
+	if stand.kind == "real":
+		stand.api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}})
+		return
+	# kubesim has no evictions: this is what one consists of
+	conditions = [c for c in stand.api.get(path)["status"].get("conditions", []) if c["type"] != "DisruptionTarget"]
+	conditions.append({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"})
+	stand.api.patch(path + "/status", {"status": {"conditions": conditions}})
+	stand.api.delete(path)
 
 
 def wait_reservations_known(stand):

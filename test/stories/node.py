@@ -8,7 +8,12 @@ from world import fields
 OWNER, REASON, BY = (f"slurm-k8s.io/drain-{word}" for word in ("owner", "reason", "by"))
 RESUMED = "slurm-k8s.io/resumed-in-slurm"
 CORDONER = "fan-watch"
+OURS = {"key": "slurm-k8s.io/dedicated", "value": "slurm", "effect": "NoSchedule"}  # the taint
 PROMPT = 10  # seconds, with all that runs beside; how long it really takes is measured in test/bench
+
+
+def taints(node):
+	return node.stand.node(node.name)["spec"].get("taints", [])
 
 
 class Node:
@@ -99,3 +104,5 @@ class Node:
 			pass  # it is in use
 		self.wait_in_use()
 		self.wait("no cordon", lambda: not self.cordoned)
+		# told last; the next story may take the right to
+		self.wait("not drained", lambda: (self.condition() or ["False"])[0] == "False")

@@ -4,7 +4,8 @@ import re
 
 import pytest
 from command import status, tool
-from conftest import lent
+from conftest import lent, with_conf
+from mixed import mixing, wait_no_reservation, wait_reservation
 from stands.waiting import wait_for
 
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
@@ -12,14 +13,24 @@ POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 GPU, TOKEN = "nvidia.com/gpu", "example.com/token"
 
 
-@pytest.fixture(name="gpus")
-def gpus_fixture(request, session_stands, api):
+def with_gpus(*what):
 	"""Each node has four GPUs, which Slurm knows as files and Kubernetes by a number, and five tokens."""
-	for stand in lent(request, session_stands, api, "--gres", "gpu@0-7:4,token:5"):
+	for stand in lent(*what, "--gres", "gpu@0-7:4,token:5"):
 		for name in ("n1", "n2"):
 			has = {GPU: "4", TOKEN: "5"}
 			stand.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": has, "allocatable": has}})
 		yield stand
+
+
+@pytest.fixture(name="gpus")
+def gpus_fixture(request, session_stands, api):
+	yield from with_gpus(request, session_stands, api)
+
+
+@pytest.fixture(name="mixed_gpus")
+def mixed_gpus_fixture(request, session_stands, api):
+	for stand in with_gpus(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		yield from mixing(stand)
 
 
 def asks(number, resource=GPU):
@@ -135,3 +146,23 @@ def test_what_is_only_counted_is_charged_too(gpus):
 def test_pod_that_asks_for_a_resource_without_a_mapping_is_refused(gpus):
 	strange = pod(gpus, "strange", 1, resource="example.com/fpga")
 	strange.wait("a refusal", lambda: "example.com/fpga: resources other than" in strange.condition().get("message", ""))
+
+
+def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
+	job = batch(mixed_gpus, 2, "--gres=gpu:2,token:1")
+	job.wait_started()
+	asked = wait_reservation(mixed_gpus, job.id)["spec"]["containers"][0]["resources"]
+	assert (asked["requests"][GPU], asked["limits"][GPU], asked["requests"][TOKEN]) == ("2", "2", "1")
+	assert len(devices(used(mixed_gpus))) == 2
+	late = foreign(mixed_gpus, "late", 3)  # its kubelet knows of the two
+	late.wait_phase("Failed")
+	assert late.get()["status"]["reason"] == "OutOf" + GPU
+	small = foreign(mixed_gpus, "small", 2)
+	small.wait_running()
+	wait_for("all to be used", lambda: len(devices(used(mixed_gpus))) == 4, 30)
+	another = batch(mixed_gpus, 1)
+	mixed_gpus.scheduled()
+	assert another.state == "PENDING" and job.state == "RUNNING"
+	job.cancel()
+	wait_no_reservation(mixed_gpus, job.id)
+	another.wait_started()

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """sharing: mixed: Slurm's own jobs hold reservation pods, and the kubelet decides who came first."""
+import calendar
+import contextlib
+import time
+
 import pytest
 from command import tool
-from mixed import PODS, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from mixed import IMAGE, PODS, evict, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from node import OURS, Node, taints
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked, wait_masked
 
@@ -37,6 +42,46 @@ def test_jobs_one_after_the_other_get_the_same_cores(mixed):
 	runs = [job.stamps() for job in jobs]
 	assert all(before[1] <= after[0] for before, after in zip(runs, runs[1:]))
 	wait_for("no reservation", lambda: not reservations(mixed), 30)
+
+
+# -- groups of nodes
+
+@pytest.fixture
+def grouped(mixed):
+	"""n1 is in a group of its own, which is mixed; the other nodes are dedicated."""
+	mixed.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": "gpu"}}})
+	share(mixed, sharing="dedicated", groups=[{"selector": "pool=gpu", "sharing": "mixed"}])
+	Node(mixed, "n2").wait("tainted", lambda: OURS in taints(Node(mixed, "n2")))
+	wait_reservations_known(mixed)
+	yield mixed
+	mixed.run("scancel", "--quiet", "-u", "root", check=False)
+	share(mixed, sharing="mixed", groups=[])
+	mixed.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": None}}})
+	Node(mixed, "n2").wait("no taint of ours", lambda: OURS not in taints(Node(mixed, "n2")))
+
+
+def test_group_of_nodes_is_mixed_while_the_others_are_dedicated(grouped):
+	assert OURS not in taints(Node(grouped, "n1"))
+	jobs = {name: grouped.batch(1, node=name) for name in ("n1", "n2")}
+	for job in jobs.values():
+		job.wait_started()
+	wait_reservation(grouped, jobs["n1"].id, "n1")
+	assert list(reservations(grouped)) == [(jobs["n1"].id, "n1")]
+
+
+def test_node_that_gets_the_label_of_a_group_changes_under_its_jobs(grouped):
+	node = Node(grouped, "n2")
+	job = grouped.batch(1, node="n2")
+	job.wait_started()
+	grouped.api.patch("/api/v1/nodes/n2", {"metadata": {"labels": {"pool": "gpu"}}})
+	try:
+		node.wait("not tainted", lambda: OURS not in taints(node))
+		wait_reservation(grouped, job.id, "n2")
+	finally:
+		grouped.api.patch("/api/v1/nodes/n2", {"metadata": {"labels": {"pool": None}}})
+	node.wait("tainted again", lambda: OURS in taints(node))
+	wait_no_reservation(grouped, job.id)
+	assert job.state == "RUNNING"
 
 
 # -- refusals: the kubelet knows of a pod that Slurm has been told to forget
@@ -144,6 +189,89 @@ def test_job_in_the_gate_is_in_it_again_after_a_restart_of_slurmctld(crowded):
 		pod.delete()
 		wait_for("an open gate", lambda: stand.job(job_id)["JobState"] != "CONFIGURING", 40)
 		stand.run("scancel", str(job_id), check=False)
+
+
+# -- reservations.eviction
+
+def on_eviction(stand, what):
+	share(stand, {"image": IMAGE, "eviction": what})
+	wait_reservations_known(stand)
+
+
+def why_ended(job):
+	return job.show().get("SystemComment")
+
+
+def test_job_whose_pod_is_evicted_goes_back_into_the_queue_and_says_why(mixed):
+	on_eviction(mixed, "requeue")
+	job = mixed.batch(2, options=("--requeue",))
+	job.wait_started()
+	evict(mixed, wait_reservation(mixed, job.id))
+	wait_for("the queue", lambda: int(job.show()["Restarts"]) == 1, 30, job.why)
+	assert why_ended(job) == "slurm-k8s: its reservation pod on node n1 was evicted through the Kubernetes API"
+	wait_no_reservation(mixed, job.id)
+	wait_for("its end on the node", lambda: job.state == "PENDING", 30, job.why)
+	mixed.update(job.id, "StartTime=now")
+	job.wait("RUNNING")
+	wait_reservation(mixed, job.id)
+
+
+def test_job_whose_pod_is_deleted_is_cancelled_and_who_waits_for_it_reads_why(mixed):
+	on_eviction(mixed, "cancel")
+	with mixed.start("srun", "-w", "n1", "-n", "1", "--mem", "100", "sleep", "600") as srun:
+		wait_for("a step", lambda: mixed.run("squeue", "-h", "-s"), 30)
+		job_id = int(mixed.run("squeue", "-h", "-t", "R", "-o", "%A"))
+		pod = wait_reservation(mixed, job_id)
+		mixed.api.delete(f"{PODS}/{pod['metadata']['name']}")
+		_, said = srun.communicate(timeout=60)
+	assert srun.returncode != 0 and "the job is ended: its reservation pod on node n1 was deleted" in said
+	wait_for("its end on the node", lambda: mixed.job(job_id)["JobState"] == "CANCELLED", 30)
+	wait_no_reservation(mixed, job_id)
+
+
+@pytest.mark.apis("real")  # kubesim's kubelets make room for nobody
+def test_job_whose_room_a_kubelet_gives_to_a_critical_pod_yields(mixed):
+	on_eviction(mixed, "requeue")
+	job = mixed.batch(8, options=("--requeue",))
+	job.wait_started()
+	wait_reservation(mixed, job.id)
+	critical = mixed.pod("critical", "sleep 600", ns="kube-system", cpu="2", schedulerName="default-scheduler", nodeName="n1",
+		priorityClassName="system-node-critical")
+	wait_for("the queue", lambda: int(job.show()["Restarts"]) == 1, 60, job.why)
+	assert "was ended by its kubelet for a more important pod" in why_ended(job)
+	critical.wait_running()
+	critical.delete()
+	critical.wait_gone()
+
+
+@pytest.mark.apis("real")
+def test_kubelet_that_starts_again_ends_no_job(mixed):
+	on_eviction(mixed, "cancel")
+	job = mixed.batch(2)
+	job.wait_started()
+	before = wait_reservation(mixed, job.id)["metadata"]
+	before, created = before["uid"], calendar.timegm(time.strptime(before["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ"))
+	mixed.cluster("restart", "kubelet-n1")
+	# It admits what it finds in the order of their age, of which Kubernetes knows seconds.
+	wait_for("another second than that of the reservation", lambda: time.time() >= created + 1, 5)
+	late = foreign(mixed, "late", cpu="7")  # whoever was first keeps the room
+	late.wait_phase("Failed")
+	assert wait_reservation(mixed, job.id)["metadata"]["uid"] == before
+	assert job.state == "RUNNING" and not why_ended(job)
+
+
+def test_pod_that_goes_while_its_node_is_not_heard_of_ends_no_job(mixed):
+	on_eviction(mixed, "cancel")
+	job = mixed.batch(2)
+	job.wait_started()
+	before = wait_reservation(mixed, job.id)
+	silent = mixed.paused("kubelet-n1") if mixed.kind == "real" else contextlib.nullcontext()
+	with silent:
+		Node(mixed).say("Ready", "Unknown", "Kubelet stopped posting node status.")
+		mixed.api.delete(f"{PODS}/{before['metadata']['name']}", {"gracePeriodSeconds": 0})
+		wait_for("another pod", lambda: wait_reservation(mixed, job.id)["metadata"]["uid"] != before["metadata"]["uid"], 30)
+	Node(mixed).say("Ready", "True", "kubelet is posting ready status")
+	assert job.state == "RUNNING" and not why_ended(job)
 
 
 # -- hostile

@@ -3,14 +3,9 @@
 import pytest
 from command import status
 from mixed import restore, share
-from node import Node
+from node import OURS, Node, taints
 
-OURS = {"key": "slurm-k8s.io/dedicated", "value": "slurm", "effect": "NoSchedule"}
 GPU = {"key": "gpu", "value": "yes", "effect": "PreferNoSchedule"}
-
-
-def taints(node):
-	return node.stand.node(node.name)["spec"].get("taints", [])
 
 
 @pytest.fixture

@@ -241,9 +241,13 @@ def test_status_answers_at_once_while_an_api_server_never_does(stand, restarted,
 		if restarted:
 			stand.restart_slurmctld(kill=True)
 			wait_for("an answer", lambda: (answer(stand) or {}).get("clusters"), 30)
-		began = time.monotonic()
-		about, text = status(stand), tool(stand, "status", "--node", "n1")
-		assert time.monotonic() - began < 3
+		took = []
+		for ask in (lambda: status(stand), lambda: tool(stand, "status", "--node", "n1")):
+			began = time.monotonic()
+			took.append((ask(), time.monotonic() - began))
+		(about, first), (text, second) = took
+		# 1.5 s are left to an engine that hangs; who waits for the server waits for half a minute
+		assert max(first, second) < 5, (first, second)
 		cluster, = about["clusters"]
 		assert (cluster["name"], cluster["state"]) == ("stand", state)
 		assert [mask["node"] for mask in about["masks"]] == ["n1"] and "masked on node n1" in text

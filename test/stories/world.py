@@ -139,7 +139,9 @@ class Pod:
 
 	def about(self):
 		found = self.get() or {"status": "gone"}
-		return f"pod {self.name}: {json.dumps(found['status'])}\njob: {self.job()}\nevents: {self.events()}"
+		node = found.get("spec", {}).get("nodeName")
+		return "\n".join([f"pod {self.name}: {json.dumps(found['status'])}", f"job: {self.job()}", f"events: {self.events()}",
+			*self.stand.daemons_ended(), *(self.stand.last_words(f"kubelet-{node}") if node else ())])
 
 	def wait(self, what, condition, seconds=60):
 		return wait_for(f"pod {self.name}: {what}", condition, seconds, self.about)
@@ -268,6 +270,14 @@ class Stand:
 		if command in ("start", "restart") and "apiserver" in words:
 			self.api = Api(self.env["KUBECONFIG"])  # the old connection is dead
 		return done
+
+	def daemons_ended(self):
+		"""Lines."""
+		return [line for line in self.cluster("status", check=False).stdout.splitlines() if line.endswith("ended")]
+
+	def last_words(self, daemon):
+		"""The last lines of its log."""
+		return self.cluster("logs", daemon, check=False).stdout.splitlines()[-12:]
 
 	# -- Slurm
 

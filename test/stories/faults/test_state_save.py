@@ -30,12 +30,12 @@ def our_errors(stand, since):
 def damage(stand, how):
 	with open(ledger(stand), encoding="utf-8") as file:
 		lines = file.read().splitlines(keepends=True)
-	text = {"empty": "", "newer": '{"v":2}\n' + "".join(lines[1:]), "garbage": lines[0] + "\0\0\0\n" + "".join(lines[1:])}[how]
+	text = {"empty": "", "partial": '{"v":1,"partial":true}\n', "newer": '{"v":2}\n' + "".join(lines[1:]), "garbage": lines[0] + "\0\0\0\n" + "".join(lines[1:])}[how]
 	with open(ledger(stand), "w", encoding="utf-8") as file:
 		file.write(text)
 
 
-@pytest.mark.parametrize("how", ["garbage", "empty", "newer"])
+@pytest.mark.parametrize("how", ["garbage", "empty", "newer", "partial"])
 def test_damaged_ledger_closes_all_nodes_until_kubernetes_has_told_what_runs(stand, how):
 	runs = stand.pod("runs", POLITE, cpu="6", node="n1", grace=1).wait_running()
 	job = runs.job_id

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""sharing: mixed: what the gate adds to the time that a kubelet needs to admit a pod.
+
+Of each job, by this machine's clock:
+  start      slurmctld's log says that the job has its cores
+  created    the API server's audit log: it received the request that creates the reservation pod
+  admitted   there: it answered the kubelet's first status of that pod
+  launched   slurmd's log says that it launches the job
+The gate adds start .. created and admitted .. launched: Slurm's own way from a start to a launch, which jobs of a node
+that is not shared have as well, is in it. What is between created and admitted is the kubelet's (and the API server's).
+"""
+import os
+import re
+import time
+from collections import namedtuple
+
+import pytest
+from mixed import NAMESPACE
+from stands.waiting import wait_for
+from world import seconds_of
+
+JOBS = int(os.environ.get("SK8_GATE_JOBS", "30"))
+GOAL = 0.1  # issue 6: the median
+WORST = 0.5  # p99, of so few the longest: Slurm's thread for the prolog waits for locks that a scheduler's turn holds
+
+Times = namedtuple("Times", "start created admitted launched")
+
+
+def launched_at(stand, job_id, node="n1"):
+	"""When slurmd had the job; local time in the log."""
+	with open(os.path.join(stand.folder, "log", f"slurmd-{node}.log"), encoding="utf-8", errors="replace") as file:
+		found = re.findall(rf"^\[(\S+?)\] .*Launching batch job (?:JobId=)?{job_id}\b", file.read(), re.MULTILINE)
+	return found and time.mktime(time.strptime(found[0][:19], "%Y-%m-%dT%H:%M:%S")) + float(found[0][19:]) or None
+
+
+def run(stand, count):
+	"""So many jobs, one after the other: their ids."""
+	jobs = []
+	for _ in range(count):
+		job = stand.batch(1, seconds=0)
+		job.wait("COMPLETED")
+		jobs.append(job.id)
+	return jobs
+
+
+def requests(stand):
+	"""{job id: (created, admitted)}"""
+	created, admitted = {}, {}
+	for event in stand.audit():
+		ref = event.get("objectRef", {})
+		name = re.match(r"slurm-(\d+)-", ref.get("name", ""))
+		if ref.get("namespace") != NAMESPACE or not name or event.get("responseStatus", {}).get("code", 500) >= 300:
+			continue
+		job = int(name[1])
+		if ref.get("subresource") == "status":
+			admitted.setdefault(job, seconds_of(event["stageTimestamp"]))
+		elif event["verb"] == "create":
+			created.setdefault(job, seconds_of(event["requestReceivedTimestamp"]))
+	return {job: (created[job], admitted[job]) for job in created if job in admitted}
+
+
+def milliseconds(name, values):
+	values = sorted(values)
+	median, worst = values[len(values) // 2], values[min(len(values) - 1, int(len(values) * 0.99))]
+	print(f"{name}: n {len(values)}, median {median * 1000:.1f} ms, p99 {worst * 1000:.1f} ms")
+	return median, worst
+
+
+@pytest.mark.slow
+@pytest.mark.apis("real")
+def test_gate_adds_less_than_a_tenth_of_a_second_to_what_the_kubelet_needs(mixed):
+	run(mixed, 2)  # connections, images, caches
+	jobs = run(mixed, JOBS)
+	told = wait_for("all requests in the audit log", lambda: (lambda found: set(jobs) <= set(found) and found)(requests(mixed)), 30)
+	found = [Times(mixed.allocated_at(job), *told[job], launched_at(mixed, job)) for job in jobs]
+	assert all(None not in times for times in found)
+	milliseconds("start -> created", [t.created - t.start for t in found])
+	milliseconds("created -> admitted, the kubelet's own", [t.admitted - t.created for t in found])
+	milliseconds("admitted -> launched", [t.launched - t.admitted for t in found])
+	milliseconds("start -> launched", [t.launched - t.start for t in found])
+	median, worst = milliseconds("the gate adds", [t.created - t.start + t.launched - t.admitted for t in found])
+	assert median < GOAL and worst < WORST
