@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_8
+#define SK8_BORDER sk8_border_9
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -91,6 +91,8 @@ struct sk8_job {
 	int64_t start_time;       /* expected if pending, else real; SK8_NO_TIME if unknown */
 	int64_t end_time;
 	int64_t preempt_end;      /* running, and Slurm preempts it: when its grace is over; else SK8_NO_TIME */
+	int64_t accrue_time;      /* since when it gains priority by age; SK8_NO_TIME: it does not */
+	uint32_t given_priority;  /* that Slurm does not compute anew (by age, for example); 0: it does */
 	uint32_t exit_code;       /* wait status */
 	uint32_t ended_by;        /* uid that cancelled it, or SK8_NO_UID */
 	bool ended_by_us;         /* by sk8_slurm_ops.end: its comment is in system_comment */
@@ -146,6 +148,8 @@ struct sk8_submit {
 	bool held;
 	int32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */
 	int64_t begin_time;           /* or SK8_NO_TIME */
+	int64_t accrue_time;          /* of the job in whose place it is made, or SK8_NO_TIME */
+	uint32_t given_priority;      /* of that job, or 0 */
 };
 
 /* text: why it failed, in one sentence without a full stop; of a pending job Slurm's

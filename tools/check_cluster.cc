@@ -186,14 +186,37 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 	return true;
 }
 
-// sharing: mixed
-static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+// ns: empty: in all.
+static bool may_create_pods(Asker &kube, const std::string &ns)
 {
 	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
 	static constexpr core::Right right{"", "pods", "create", ""};
-	const std::string about = "rights of " + settings.name, &ns = settings.reservations.ns;
 	const auto answer = kube.create(kube::resource_path(reviews), {review(right, ns)}).front();
-	if (!answer.ok() || !answer.body["status"]["allowed"].boolean_or(false))
+	return answer.ok() && answer.body["status"]["allowed"].boolean_or(false);
+}
+
+// barePods: resubmit
+static void check_resubmits(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+{
+	const std::string about = "rights of " + settings.name;
+	for (const auto &ns : settings.namespaces) {
+		const bool pattern = ns.match.find_first_of("*?") != ns.match.npos;
+		if (ns.bare_pods != core::NamespaceSettings::BarePods::resubmit || may_create_pods(kube, pattern ? "" : ns.match))
+			continue;
+		if (pattern)
+			out.warning(about, "barePods of namespaces " + ns.match + " is resubmit: make sure that each of them has the binding of "
+					   "kubernetes-resubmit.yaml, else their pods are not made again");
+		else
+			out.problem(about, "the verb create on pods in namespace " + ns.match + " is missing, without it no pod is made again there "
+					   "(barePods: resubmit); see kubernetes-resubmit.yaml");
+	}
+}
+
+// sharing: mixed
+static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+{
+	const std::string about = "rights of " + settings.name, &ns = settings.reservations.ns;
+	if (!may_create_pods(kube, ns))
 		out.problem(about, "the verb create on pods in namespace " + ns + " is missing, without it no job of Slurm's starts on "
 								   "a mixed node; kubectl apply -f kubernetes-reservations.yaml");
 }
@@ -296,6 +319,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 		return;
 	if (settings.nodes.any(core::Sharing::mixed))
 		check_reservations(kube, settings, out);
+	check_resubmits(kube, settings, out);
 	check_nodes(kube, settings, side, out);
 }
 

@@ -109,6 +109,14 @@ Result<void> one_node(Wishes &, const std::string &value)
 	return Error{"a pod is one node"};
 }
 
+Result<void> requeue(Wishes &w, const std::string &value)
+{
+	if (value != "true" && value != "false")
+		return Error{"set it to \"true\" or \"false\""};
+	w.requeue = value == "true";
+	return {};
+}
+
 Result<void> unsupported(Wishes &, const std::string &)
 {
 	return Error{"not supported"};
@@ -164,6 +172,7 @@ constexpr Row rows[] = {
 	{own, "time-limit", minutes},
 	{own, "cpus", cpus},
 	{own, "memory", memory},
+	{own, "requeue", requeue},
 	{own, "priority", unsupported},
 	{own, "gres", unsupported},
 };

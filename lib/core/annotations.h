@@ -22,6 +22,7 @@ struct Wishes {
 	std::optional<std::string> job_name, comment, wckey, features;
 	std::optional<std::uint32_t> time_limit_minutes;
 	std::optional<std::int64_t> milli_cpu, memory_bytes;
+	std::optional<bool> requeue; // made again when Slurm takes it its node
 };
 
 // An annotation that we know but cannot do (for example gres) is an error, so

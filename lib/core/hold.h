@@ -5,12 +5,15 @@
 #ifndef SK8_CORE_HOLD_H
 #define SK8_CORE_HOLD_H
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "lib/core/gres.h"
 #include "lib/core/pod_key.h"
+#include "lib/core/resubmit.h"
 
 namespace sk8::core {
 
@@ -52,6 +55,17 @@ struct Ledger {
 	bool partial = false;
 	std::vector<Hold> holds;
 	std::vector<Released> released;
+	std::vector<Resubmit> resubmits;
+
+	// What another one knows. All members are named, so that none is forgotten here.
+	void add(Ledger other)
+	{
+		auto &[other_partial, other_holds, other_released, other_resubmits] = other;
+		partial |= other_partial;
+		std::ranges::move(other_holds, std::back_inserter(holds));
+		std::ranges::move(other_released, std::back_inserter(released));
+		std::ranges::move(other_resubmits, std::back_inserter(resubmits));
+	}
 };
 
 } // namespace sk8::core

@@ -56,6 +56,21 @@ std::string journal_line(const PodKey &freed)
 	return Json::object().set("free", freed.mark()).dump() + '\n';
 }
 
+std::string journal_line(const Resubmit &r)
+{
+	Json line = Json::object();
+	line.set("resubmit", r.key.mark()).set("step", name(r.step));
+	line.set("accrued", Json::integer(r.age.accrue_time)).set("priority", Json::integer(r.age.priority));
+	if (!r.manifest.empty())
+		line.set("manifest", r.manifest);
+	return line.dump() + '\n';
+}
+
+std::string journal_line_resubmitted(const PodKey &key)
+{
+	return Json::object().set("resubmitted", key.mark()).dump() + '\n';
+}
+
 static std::optional<Hold> read_hold(const Json &line)
 {
 	Hold h;
@@ -98,27 +113,51 @@ static std::optional<Released> read_released(const Json &line)
 	return Released{std::move(*key), by, line["foreign"].boolean_or(false)};
 }
 
+static std::optional<Resubmit> read_resubmit(const Json &line)
+{
+	auto key = PodKey::from_mark(line["resubmit"].str());
+	const std::int64_t accrued = line["accrued"].integer_or(-1), priority = line["priority"].integer_or(-1);
+	Resubmit r;
+	if (!key || accrued < 0 || priority < 0 || priority > UINT32_MAX || !parse_step(line["step"].str(), r.step))
+		return std::nullopt;
+	r.manifest = line["manifest"].str();
+	if (r.manifest.size() > Resubmit::max_manifest || r.manifest.empty() != (r.step != Resubmit::Step::kept))
+		return std::nullopt;
+	r.key = std::move(*key);
+	r.age = {accrued, static_cast<std::uint32_t>(priority)};
+	return r;
+}
+
 // The last line about a pod is what counts.
-using Known = std::unordered_map<std::string, std::variant<Hold, Released>>; // by mark
+struct Known {
+	std::unordered_map<std::string, std::variant<Hold, Released>> pods; // by mark
+	std::unordered_map<std::string, Resubmit> resubmits;                // by mark
+};
+
+template <class Value, class Values>
+static bool keep(std::optional<Value> value, Values &values)
+{
+	if (value)
+		values[value->key.mark()] = std::move(*value);
+	return value.has_value();
+}
 
 static bool apply_line(const Json &line, Known &known)
 {
-	if (line["hold"].is_string()) {
-		auto h = read_hold(line);
-		if (h)
-			known[h->key.mark()] = std::move(*h);
-		return h.has_value();
-	}
-	if (line["gone"].is_string()) {
-		auto r = read_released(line);
-		if (r)
-			known[r->key.mark()] = std::move(*r);
-		return r.has_value();
-	}
-	const std::string freed(line["free"].str());
-	if (!PodKey::from_mark(freed))
+	if (line["hold"].is_string())
+		return keep(read_hold(line), known.pods);
+	if (line["gone"].is_string())
+		return keep(read_released(line), known.pods);
+	if (line["resubmit"].is_string())
+		return keep(read_resubmit(line), known.resubmits);
+	const bool resubmitted = line["resubmitted"].is_string();
+	const std::string done(line[resubmitted ? "resubmitted" : "free"].str());
+	if (!PodKey::from_mark(done))
 		return false;
-	known.erase(freed);
+	if (resubmitted)
+		known.resubmits.erase(done);
+	else
+		known.pods.erase(done);
 	return true;
 }
 
@@ -140,16 +179,24 @@ Result<Ledger> parse_journal(std::string_view text)
 		if (number == 1)
 			out.partial = (*line)["partial"].boolean_or(false);
 	}
-	for (auto &[mark, line] : known) {
+	for (auto &[mark, line] : known.pods) {
 		if (auto *h = std::get_if<Hold>(&line))
 			out.holds.push_back(std::move(*h));
 		else
 			out.released.push_back(std::get<Released>(std::move(line)));
 	}
+	for (auto &[mark, r] : known.resubmits)
+		out.resubmits.push_back(std::move(r));
 	return out;
 }
 
 // ---- journal ----
+
+// A pod may hold something and be about to be made again: these are two things.
+static std::string resubmit_key(const PodKey &key)
+{
+	return "resubmit " + key.mark();
+}
 
 JournalText::JournalText(const Ledger &known) : header_(journal_header(known.partial))
 {
@@ -157,28 +204,41 @@ JournalText::JournalText(const Ledger &known) : header_(journal_header(known.par
 		live_[h.key.mark()] = journal_line(h);
 	for (const Released &r : known.released)
 		live_[r.key.mark()] = journal_line(r);
+	for (const Resubmit &r : known.resubmits)
+		live_[resubmit_key(r.key)] = journal_line(r);
 }
 
 void JournalText::hold(const Hold &h)
 {
-	append(h.key, journal_line(h));
+	append(h.key.mark(), journal_line(h));
 }
 
 void JournalText::released(const Released &r)
 {
-	append(r.key, journal_line(r));
+	append(r.key.mark(), journal_line(r));
 }
 
-void JournalText::append(const PodKey &key, std::string line)
+void JournalText::resubmit(const Resubmit &r)
+{
+	append(resubmit_key(r.key), journal_line(r));
+}
+
+void JournalText::append(std::string what, std::string line)
 {
 	pending_ += line;
-	live_[key.mark()] = std::move(line);
+	live_[std::move(what)] = std::move(line);
 }
 
 void JournalText::free(const PodKey &key)
 {
 	live_.erase(key.mark());
 	pending_ += journal_line(key);
+}
+
+void JournalText::forget_resubmit(const PodKey &key)
+{
+	live_.erase(resubmit_key(key));
+	pending_ += journal_line_resubmitted(key);
 }
 
 void JournalText::complete()

@@ -14,6 +14,9 @@
 //   {"free":"k8s:c/ns/name/uid"}
 //   {"gone":"k8s:c/ns/name/uid","by":"root (uid 0)"}               free by a person's word, see Released
 //                    ... ,"foreign":true}                        of a foreign pod
+//   {"resubmit":"k8s:c/ns/name/uid","step":"wanted","accrued":1700000000,"priority":0}
+//                    ... ,"step":"kept", ... ,"manifest":"{...}"}  see Resubmit
+//   {"resubmitted":"k8s:c/ns/name/uid"}                            that is done, or is not to be
 //
 // A last line cut short by a crash is ignored: it was not acknowledged. The file is
 // written again when more than half of it is history. Owner only (0600); a file
@@ -37,6 +40,8 @@ public:
 	virtual void hold(const Hold &h) = 0;
 	virtual void free(const PodKey &key) = 0; // also forgets a release
 	virtual void released(const Released &r) = 0;
+	virtual void resubmit(const Resubmit &r) = 0;
+	virtual void forget_resubmit(const PodKey &key) = 0;
 	// All there is has been told of: from now on it is not partial any more.
 	virtual void complete() = 0;
 	// What was appended is on disk when this returns ok. Before that nothing may be bound.
@@ -51,6 +56,8 @@ public:
 	void hold(const Hold &h) override;
 	void free(const PodKey &key) override;
 	void released(const Released &r) override;
+	void resubmit(const Resubmit &r) override;
+	void forget_resubmit(const PodKey &key) override;
 	void complete() override;
 
 protected:
@@ -61,8 +68,8 @@ protected:
 	std::string pending_;      // lines to append
 
 private:
-	void append(const PodKey &key, std::string line);
-	std::unordered_map<std::string, std::string> live_; // mark -> line
+	void append(std::string what, std::string line);
+	std::unordered_map<std::string, std::string> live_; // mark, or "resubmit " and mark -> line
 	std::string header_, written_header_;
 };
 
@@ -72,6 +79,8 @@ Result<Ledger> parse_journal(std::string_view text);
 std::string journal_line(const Hold &h);
 std::string journal_line(const Released &r);
 std::string journal_line(const PodKey &freed);
+std::string journal_line(const Resubmit &r);
+std::string journal_line_resubmitted(const PodKey &key);
 
 } // namespace sk8::core
 

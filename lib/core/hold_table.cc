@@ -251,6 +251,18 @@ void HoldTable::forget_release(const PodKey &key)
 	released_.erase(key.id());
 }
 
+void HoldTable::remember_resubmit(const Resubmit &r)
+{
+	std::lock_guard lock(mutex_);
+	resubmits_[r.key.id()] = r;
+}
+
+void HoldTable::forget_resubmit(const PodKey &key)
+{
+	std::lock_guard lock(mutex_);
+	resubmits_.erase(key.id());
+}
+
 bool HoldTable::held(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);
@@ -275,6 +287,9 @@ Ledger HoldTable::ledger(const std::string &cluster) const
 	for (const auto &[k, r] : released_)
 		if (r.key.cluster == cluster)
 			out.released.push_back(r);
+	for (const auto &[k, r] : resubmits_)
+		if (r.key.cluster == cluster)
+			out.resubmits.push_back(r);
 	return out;
 }
 
@@ -369,6 +384,7 @@ void HoldTable::restore(Ledger saved)
 	masks_.forget_holds(); // before what it refers to
 	holds_.clear();
 	released_.clear();
+	resubmits_.clear();
 	running_.clear();
 	seconds_.clear();
 	lifted_.clear();
@@ -380,6 +396,10 @@ void HoldTable::restore(Ledger saved)
 	for (auto &r : saved.released) {
 		std::string k = r.key.id();
 		released_[std::move(k)] = std::move(r);
+	}
+	for (auto &r : saved.resubmits) {
+		std::string k = r.key.id();
+		resubmits_[std::move(k)] = std::move(r);
 	}
 	all_changed();
 }

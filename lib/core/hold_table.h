@@ -77,6 +77,9 @@ public:
 	// release() was on a person's word.
 	void remember_release(const Released &r);
 	void forget_release(const PodKey &key);
+	// What is to be made again, kept here because it is in the ledger, too.
+	void remember_resubmit(const Resubmit &r);
+	void forget_resubmit(const PodKey &key);
 	bool held(const PodKey &key) const;
 	std::string node_of(const PodKey &key) const; // where it holds something, or empty
 	Ledger ledger(const std::string &cluster) const;
@@ -137,6 +140,7 @@ private:
 	mutable std::mutex mutex_;
 	std::unordered_map<std::string, Hold> holds_;       // by cluster/uid
 	std::unordered_map<std::string, Released> released_; // by cluster/uid
+	std::unordered_map<std::string, Resubmit> resubmits_; // by cluster/uid
 	std::unordered_map<std::string, Running> running_;  // by cluster/uid
 	// Only an administrator's hand, or another slurmctld, gives a pod a second job: those that run
 	// beside that one, which is where the pod is if any is.

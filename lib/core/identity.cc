@@ -10,7 +10,7 @@
 
 namespace sk8::core {
 
-static const NamespaceSettings *find_namespace(const ClusterSettings &settings, const std::string &ns)
+const NamespaceSettings *find_namespace(const ClusterSettings &settings, const std::string &ns)
 {
 	for (const auto &n : settings.namespaces)
 		if (glob_match(n.match, ns))

@@ -35,6 +35,9 @@ using UserLookup = std::function<std::optional<Account>(const std::string &user)
 Result<Identity> identify(const kube::Pod &pod, const Wishes &wishes,
 			  const ClusterSettings &settings, const UserLookup &lookup);
 
+// The first entry of the settings that matches; null: none does.
+const NamespaceSettings *find_namespace(const ClusterSettings &settings, const std::string &ns);
+
 // The system's NSS.
 std::optional<Account> lookup_user(const std::string &user);
 // "alice", or "1001" if nobody knows a name. Asks NSS.

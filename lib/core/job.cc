@@ -23,6 +23,7 @@ Job job_from_abi(const sk8_job &j)
 	out.start_time = j.start_time;
 	out.end_time = j.end_time;
 	out.preempt_end = j.preempt_end;
+	out.age = {j.accrue_time, j.given_priority};
 	out.exit_code = j.exit_code;
 	out.ended_by = j.ended_by;
 	out.ended_by_us = j.ended_by_us;

@@ -26,6 +26,14 @@ struct JobRef {
 	explicit operator bool() const { return id != 0; }
 };
 
+// What a job keeps of its place in the queue if it is made anew.
+struct Age {
+	std::int64_t accrue_time = 0; // since when Slurm counts its age (AccrueTime); 0: it does not
+	std::uint32_t priority = 0;   // that it was given; 0: Slurm computes it
+
+	bool operator==(const Age &) const = default;
+};
+
 struct Job {
 	JobRef ref;
 	sk8_job_state state = SK8_JOB_PENDING;
@@ -37,6 +45,7 @@ struct Job {
 	std::int64_t start_time = 0; // expected while pending
 	std::int64_t end_time = 0;
 	std::int64_t preempt_end = 0; // it runs and Slurm preempts it: when its grace is over; else 0
+	Age age;
 	std::uint32_t exit_code = 0; // wait status
 	std::uint32_t ended_by = SK8_NO_UID;
 	bool ended_by_us = false; // through SlurmPort::end()

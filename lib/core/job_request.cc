@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lib/base/text.h"
+#include "lib/core/resubmit.h"
 
 namespace sk8::core {
 
@@ -118,6 +119,9 @@ Result<JobRequest> make_request(const PodKey &key, const kube::Pod &pod,
 	auto identity = identify(pod, *wishes, settings, lookup);
 	if (!identity)
 		return identity.error();
+	if (wishes->requeue.value_or(false) && is_bare(pod) && !may_be_resubmitted(pod, settings))
+		return Error{"annotation slurm-k8s.io/requeue: pods of this namespace are not made again; the administrator allows it by "
+			     "namespaces[].barePods in slurm-k8s.yaml"};
 
 	JobRequest r;
 	r.key = key;

@@ -11,6 +11,7 @@
 
 #include "lib/core/gres.h"
 #include "lib/core/identity.h"
+#include "lib/core/job.h"
 #include "lib/core/pod_key.h"
 
 namespace sk8::core {
@@ -25,6 +26,7 @@ struct JobRequest {
 	GresList gres;
 	std::uint32_t time_limit_minutes = 0;
 	std::optional<std::int64_t> nice;
+	Age age; // of the job in whose place it is made
 	std::string excluded_nodes; // comma list
 	std::string required_node;  // adoption: there and now, or not at all
 };

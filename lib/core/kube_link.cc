@@ -37,9 +37,9 @@ static kube::Client::Done answer(KubePort::Done done)
 	return [done = std::move(done)](Reply r) { done(kube_reply(r)); };
 }
 
-void KubeLink::get_pod(const PodKey &key, Done done)
+static kube::Client::Done answer_with_pod(KubePort::Done done)
 {
-	client_.get(pod_path(key), [done = std::move(done)](Reply r) {
+	return [done = std::move(done)](Reply r) {
 		KubeReply out = kube_reply(r);
 		if (r.ok()) {
 			auto pod = kube::decode_pod(r.body);
@@ -49,7 +49,22 @@ void KubeLink::get_pod(const PodKey &key, Done done)
 				out = {.error = pod.error().message};
 		}
 		done(out);
-	});
+	};
+}
+
+void KubeLink::get_pod(const PodKey &key, Done done)
+{
+	client_.get(pod_path(key), answer_with_pod(std::move(done)));
+}
+
+void KubeLink::get_manifest(const PodKey &key, Manifest done)
+{
+	client_.get(pod_path(key), [done = std::move(done)](Reply r) { done(kube_reply(r), r.ok() ? r.body : Json()); });
+}
+
+void KubeLink::create_pod(const std::string &ns, const Json &object, Done done)
+{
+	client_.create(resource_path(kube::pods_resource, ns), object, answer_with_pod(std::move(done)));
 }
 
 // Strategic merge: finalizers are a set there, so no other finalizer is touched and
@@ -84,13 +99,15 @@ void KubeLink::bind(const PodKey &key, const std::string &node,
 	client_.create(pod_path(key, "binding"), body, answer(std::move(done)), kube::Priority::urgent);
 }
 
-void KubeLink::delete_pod(const PodKey &key, std::int64_t grace_seconds, Done done)
+void KubeLink::delete_pod(const PodKey &key, const Deletion &how, Done done)
 {
-	Json uid = Json::object();
-	uid.set("uid", key.uid);
+	Json only = Json::object();
+	only.set("uid", key.uid);
+	if (!how.if_version.empty())
+		only.set("resourceVersion", how.if_version);
 	Json options = Json::object();
 	options.set("apiVersion", "v1").set("kind", "DeleteOptions");
-	options.set("gracePeriodSeconds", Json::integer(grace_seconds)).set("preconditions", uid);
+	options.set("gracePeriodSeconds", Json::integer(how.grace_seconds)).set("preconditions", only);
 	client_.delete_(pod_path(key), options, answer(std::move(done)));
 }
 

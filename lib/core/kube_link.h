@@ -20,9 +20,11 @@ public:
 	void set_finalizer(const PodKey &key, bool present, Done done) override;
 	void bind(const PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, Done done) override;
-	void delete_pod(const PodKey &key, std::int64_t grace_seconds, Done done) override;
+	void delete_pod(const PodKey &key, const Deletion &how, Done done) override;
 	void set_condition(const PodKey &key, const std::string &resource_version,
 			   const PodCondition &condition, Done done) override;
+	void get_manifest(const PodKey &key, Manifest done) override;
+	void create_pod(const std::string &ns, const Json &object, Done done) override;
 	void create_event(const PodKey &key, const PodEvent &event, Done done) override;
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/core/pod_key.h"
 #include "lib/kube/objects.h"
 
@@ -31,7 +32,7 @@ struct KubeReply {
 	bool not_sent = false; // with status 0: it had no effect and cannot have one any more
 	std::string error; // one sentence, empty if status is 2xx
 	std::optional<Millis> retry_after;
-	kube::PodPtr pod; // of get_pod
+	kube::PodPtr pod; // of get_pod and create_pod
 
 	bool ok() const { return status >= 200 && status < 300; }
 };
@@ -49,6 +50,11 @@ struct PodEvent {
 	std::int64_t time_us = 0;
 };
 
+struct Deletion {
+	std::int64_t grace_seconds = 30; // >= 1: 0 would remove the object while its containers live
+	std::string if_version;          // not empty: refused (409) if the object has changed since
+};
+
 class KubePort {
 public:
 	virtual ~KubePort() = default;
@@ -59,11 +65,15 @@ public:
 	virtual void set_finalizer(const PodKey &key, bool present, Done done) = 0;
 	virtual void bind(const PodKey &key, const std::string &node,
 			  const std::map<std::string, std::string> &annotations, Done done) = 0;
-	// grace >= 1: 0 would remove the object while its containers live.
-	virtual void delete_pod(const PodKey &key, std::int64_t grace_seconds, Done done) = 0;
+	virtual void delete_pod(const PodKey &key, const Deletion &how, Done done) = 0;
 	// PodScheduled=False. Refused by the server (409) if resource_version is old.
 	virtual void set_condition(const PodKey &key, const std::string &resource_version,
 				   const PodCondition &condition, Done done) = 0;
+	// The object as the API server has it; null unless the reply is ok.
+	using Manifest = std::function<void(const KubeReply &, const Json &object)>;
+	virtual void get_manifest(const PodKey &key, Manifest done) = 0;
+	// The reply has the new pod.
+	virtual void create_pod(const std::string &ns, const Json &object, Done done) = 0;
 	virtual void create_event(const PodKey &key, const PodEvent &event, Done done) = 0;
 
 	// What volumes say about nodes. ok: terms; else the sentence for the pod's owner.

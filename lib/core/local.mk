@@ -90,6 +90,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_ends.cc \
 	lib/core/pods_news.cc \
 	lib/core/pods_release.cc \
+	lib/core/pods_resubmit.cc \
 	lib/core/pods_status.cc \
 	lib/core/pods_status.h \
 	lib/core/pods_then.h \
@@ -102,6 +103,10 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservations.h \
 	lib/core/reservations_eviction.cc \
 	lib/core/reservations_gate.cc \
+	lib/core/resubmit.cc \
+	lib/core/resubmit.h \
+	lib/core/resubmits.cc \
+	lib/core/resubmits.h \
 	lib/core/rights.h \
 	lib/core/runtime.cc \
 	lib/core/runtime.h \

@@ -40,6 +40,7 @@ Metrics &metrics()
 		of_each("hook_", hook_names, "_ns", hook_ns),
 		of_each("api_", timed_verbs, "_ms", latency_ms),
 		counter("pods_bound"),
+		counter("pods_resubmitted"),
 		counter("jobs_submitted"),
 		counter("ledger_writes"),
 		counter("ledger_write_errors"),

@@ -28,6 +28,7 @@ struct Metrics {
 	std::array<Histogram *, hook_names.size()> hook_ns;
 	std::array<Histogram *, timed_verbs.size()> api_ms;
 	Counter &pods_bound;
+	Counter &pods_resubmitted;
 	Counter &jobs_submitted;
 	Counter &ledger_writes; // flushes that wrote something
 	Counter &ledger_write_errors;

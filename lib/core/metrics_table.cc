@@ -179,6 +179,8 @@ const std::vector<MetricRow> &metric_table()
 		 pods},
 		{{"slurm_k8s_pods_bound_total", counter, {}, "Pods that were bound to a node."},
 		 [](From f, To t) { t.sample({}, real(f.metrics.pods_bound.get())); }},
+		{{"slurm_k8s_pods_resubmitted_total", counter, {}, "Bare pods that were made again after Slurm took their node."},
+		 [](From f, To t) { t.sample({}, real(f.metrics.pods_resubmitted.get())); }},
 		{{"slurm_k8s_relists_total", counter, {"cluster", "resource"},
 		  "Complete lists after the first one: the place in the watch was lost."},
 		 [](From f, To t) { family(f.metrics.relists, t); }},

@@ -20,6 +20,8 @@ inline constexpr std::string_view job_submit_time = "slurm-k8s.io/job-submit-tim
 inline constexpr std::string_view job_node = "slurm-k8s.io/node";
 inline constexpr std::string_view job_cores = "slurm-k8s.io/cores";
 inline constexpr std::string_view job_gres = "slurm-k8s.io/gres-devices"; // if it has any
+// On a pod that was made again: uid of the one whose place it takes.
+inline constexpr std::string_view resubmitted_from = "slurm-k8s.io/resubmitted-from";
 
 // On a node. drain-owner: slurm says that spec.unschedulable is set for as long as Slurm
 // gives the node no jobs; the others why and by whom. kubernetes: an administrator has
@@ -61,6 +63,8 @@ inline constexpr std::string_view event_bind_failed = "FailedScheduling";
 inline constexpr std::string_view event_denied = "SlurmMissingRight";
 inline constexpr std::string_view event_job_ended = "SlurmJobEnded";
 inline constexpr std::string_view event_preempted = "SlurmPreempted";
+inline constexpr std::string_view event_resubmitted = "SlurmResubmitted";
+inline constexpr std::string_view event_not_resubmitted = "SlurmNotResubmitted";
 inline constexpr std::string_view event_adopted = "SlurmAdopted";
 inline constexpr std::string_view event_unproven = "SlurmContainersUnproven";
 inline constexpr std::string_view component = "slurm-k8s";

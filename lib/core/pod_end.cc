@@ -87,6 +87,15 @@ static bool ended_by_deletion(const kube::Pod &pod, std::int64_t deleted_alive_a
 	return !any; // never started, or never reported
 }
 
+bool ended_with_its_node(const kube::Pod &pod)
+{
+	// kubelet: kuberuntime, "ContainerStatusUnknown"; containerd: UnknownExitStatus 255, "Unknown"
+	for (const auto &c : pod.containers)
+		if (failed(c) && (c.reason == "ContainerStatusUnknown" || (c.reason == "Unknown" && c.exit_code == 255)))
+			return true;
+	return false;
+}
+
 static constexpr std::size_t max_comment = 512;
 
 // For the job's comment, which scontrol prints as it is: one line.

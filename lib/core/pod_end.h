@@ -25,6 +25,10 @@ bool deleted_alive(const kube::Pod &pod);
 // When somebody asked for that, seconds since 1970.
 std::int64_t deletion_asked_at(const kube::Pod &pod);
 
+// Did a container of it end without a kubelet or a runtime that saw how? That is what they say after
+// their host has started again.
+bool ended_with_its_node(const kube::Pod &pod);
+
 // refusal: why the pod is refused, if it is. deleted_alive_at: deletion_asked_at() of a
 // former version of it that was deleted_alive(), or 0. It decides what times of one
 // second cannot tell, and is there when the kubelet's last delete overwrote the time.

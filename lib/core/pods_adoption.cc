@@ -65,6 +65,7 @@ void PodsController::adopt(Entry &e)
 		return plan_retry(e);
 	}
 	request->required_node = node_of(e);
+	request->age = age_of(e);
 	send_submit(e, std::move(*request)); // starts the pending job, if it has one
 }
 

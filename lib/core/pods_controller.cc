@@ -18,6 +18,8 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 			   auto it = entries_.find(uid);
 			   return it == entries_.end() ? 0 : job_id(it->second);
 		   }),
+	  resubmits_(ports.holds.ledger(settings.name).resubmits, {ports.kube, ports.timer, ports.holds, ports.journal, reports_},
+		     [this](const kube::PodPtr &pod) { made_again(pod); }),
 	  nodes_(settings.nodes)
 {
 	// Pods that a former slurmctld bound, or a person released: they are looked for even
@@ -40,6 +42,7 @@ PodsController::Entry &PodsController::entry(const PodKey &key)
 	if (e.key.uid.empty()) {
 		e.key = key;
 		e.seen_at = ports_.timer.now();
+		e.delete_arrived = resubmits_.find(key.uid); // a former slurmctld may have sent it
 	}
 	return e;
 }
@@ -53,6 +56,11 @@ void PodsController::maybe_start()
 	started_ = true;
 	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
 	sync_all(); // whichever list came last
+	std::unordered_set<std::string> made;
+	for (const auto &[uid, e] : entries_)
+		made.insert(e.made_from);
+	resubmits_.start([this](const std::string &uid) { return entries_.contains(uid); },
+			 [&made](const std::string &uid) { return made.contains(uid); });
 	unblock_nodes();
 }
 
@@ -229,8 +237,11 @@ void PodsController::forget(const std::string &uid)
 		return;
 	reports_.stop(uid);
 	forget_release(it->second);
+	resubmits_.settled(it->second.key, it->second.made_from);
 	use_changed_ |= use_.remove(uid);
+	const std::string copy = uid; // it may be the entry's own
 	entries_.erase(it);
+	resubmits_.gone(copy);
 }
 
 std::uint64_t PodsController::elapsed_ms(Millis since) const

@@ -27,6 +27,7 @@
 #include "lib/core/node_view.h"
 #include "lib/core/pod_reports.h"
 #include "lib/core/pods_status.h"
+#include "lib/core/resubmits.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_port.h"
 #include "lib/core/timer_port.h"
@@ -96,7 +97,7 @@ public:
 	PodNumbers numbers() const; // looks at every pod
 
 private:
-	enum class Op { none, looking, volumes, submitting, binding, ending, deleting, releasing };
+	enum class Op { none, looking, volumes, submitting, binding, ending, deleting, reading, releasing };
 
 	struct Entry {
 		PodKey key;
@@ -134,6 +135,8 @@ private:
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
 		std::string excluded;     // what the job was made or updated with
+		Age age;                  // of a job that ended before it had a node
+		std::string made_from;    // see resubmitted_from()
 		bool adopting = false;    // its job was to start where it runs, or may have been
 		bool protecting = false;  // our finalizer is on its way, or waits for its next try
 		bool protect_hurries = false; // ... which hurry() may bring forward
@@ -146,6 +149,7 @@ private:
 		bool binding_unsure = false; // one was sent for what it holds and may still take effect
 		Millis ending_since{0};   // of the first try of end_where_it_ran()
 		bool delete_sent = false;
+		bool delete_arrived = false; // surely, or perhaps: ours may be why it is being deleted
 		bool delete_latency_told = false;
 		bool loss_told = false;
 		bool lost_node = false;   // see PodFacts
@@ -177,7 +181,7 @@ private:
 	static std::uint32_t job_id(const Entry &e) { return e.job ? e.job->ref.id : 0; } // for log lines
 	void perform(Effect effect, PodState state, Entry &e);
 
-	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc, pods_ends.cc).
+	// Effects (pods_effects.cc, pods_binding.cc, pods_adoption.cc, pods_ends.cc, pods_resubmit.cc).
 	void look(Entry &e);
 	void lose_node(Entry &e);
 	void doubt(Entry &e);
@@ -199,6 +203,16 @@ private:
 	void delete_pod(Entry &e);
 	void tell_preemption(Entry &e, std::int64_t grace);
 	void again(Entry &e);
+	Age age_of(const Entry &e) const;
+	bool want_again(const Entry &e);
+	void send_delete(Entry &e, std::int64_t grace, bool again);
+	void forget_refused_wish(Entry &e);
+	void see_deletion(Entry &e);
+	bool ended_by_itself(const Entry &e) const;
+	bool reads_manifest(Entry &e);
+	bool is_to_go(const Entry &e) const;
+	void made_again(const kube::PodPtr &pod);
+	void manifest_read(Entry &e, const KubeReply &r, const Json &object);
 	void release(Entry &e);
 	void let_go(const Result<void> &saved);
 	void free_hold(Entry &e);
@@ -250,6 +264,7 @@ private:
 	const ClusterSettings settings_;
 	PodsPorts ports_;
 	PodReports reports_;
+	Resubmits resubmits_;
 	NodeView nodes_;
 	NodeUse use_;
 	std::unordered_map<std::string, Entry> entries_; // by uid

@@ -114,6 +114,7 @@ void PodsController::submit(Entry &e)
 		return refuse(e);
 	}
 	request->excluded_nodes = excluded_nodes(e);
+	request->age = age_of(e);
 	send_submit(e, std::move(*request));
 }
 

@@ -98,9 +98,7 @@ void PodsController::delete_pod(Entry &e)
 	const std::int64_t grace = grace_of(e);
 	if (e.delete_sent || (pod.meta.deleting && pod.meta.deletion_grace_seconds <= grace))
 		return;
-	e.op = Op::deleting;
-	e.delete_sent = true;
-	ports_.kube.delete_pod(e.key, grace, then<KubeReply>(e, Op::deleting, &PodsController::deleted));
+	send_delete(e, grace, want_again(e));
 	if (e.delete_latency_told)
 		return;
 	e.delete_latency_told = true;
@@ -110,6 +108,15 @@ void PodsController::delete_pod(Entry &e)
 	log_pod(info, e.key, job_id(e), "deleted because its job ended: %s", how_ended(*e.job).c_str());
 	reports_.event(e.key, {e.job->state != SK8_JOB_COMPLETED, std::string(names::event_job_ended),
 			       end_text(*e.job) + "; the pod is deleted"});
+}
+
+// again: it is to be made again. An owner who has deleted it meanwhile, unseen by us, does not want that.
+void PodsController::send_delete(Entry &e, std::int64_t grace, bool again)
+{
+	e.op = Op::deleting;
+	e.delete_sent = true;
+	ports_.kube.delete_pod(e.key, {grace, again ? e.pod->meta.resource_version : ""},
+			       then<KubeReply>(e, Op::deleting, &PodsController::deleted));
 }
 
 void PodsController::tell_preemption(Entry &e, std::int64_t grace)
@@ -122,9 +129,13 @@ void PodsController::tell_preemption(Entry &e, std::int64_t grace)
 
 void PodsController::deleted(Entry &e, const KubeReply &r)
 {
-	if (r.ok())
+	if (r.ok()) {
+		e.delete_arrived = true;
 		return succeeded(e);
+	}
 	e.delete_sent = false;
+	e.delete_arrived |= (r.status == 0 && !r.not_sent) || r.status >= 500;
+	forget_refused_wish(e);
 	if (r.status == 404 || r.status == 409)
 		doubt(e); // gone, or another uid, or a collision with another writer
 	if (r.status != 404)
@@ -143,6 +154,7 @@ void PodsController::again(Entry &e)
 				       end_text(*e.job) + "; the pod is queued again"});
 		log_pod(info, e.key, job_id(e), "queued again because its job ended: %s", how_ended(*e.job).c_str());
 		keep_only_if_unsure(e);
+		e.age = e.job->age;
 		drop_job(e);
 		back_off(e, "queued again");
 		return plan_retry(e);
@@ -191,7 +203,7 @@ void PodsController::release(Entry &e)
 	if (e.absent)
 		return forget(e.key.uid);
 	// While it is still being put on, the two could arrive in the other order.
-	if (e.protecting || !has_finalizer(*e.pod))
+	if (e.protecting || reads_manifest(e) || !(has_finalizer(*e.pod) || is_to_go(e)))
 		return;
 	e.op = Op::releasing; // end_of_turn() goes on: what it held must be free on disk first,
 	to_let_go_.push_back(e.key.uid); // else a crash in between would leave it held for ever
@@ -204,6 +216,10 @@ void PodsController::let_go(const Result<void> &saved)
 		if (it == entries_.end() || it->second.op != Op::releasing)
 			continue;
 		Entry &e = it->second;
+		if (saved && is_to_go(e)) {
+			send_delete(e, 1, true);
+			continue;
+		}
 		if (saved) {
 			ports_.kube.set_finalizer(e.key, false,
 						  then<KubeReply>(e, Op::releasing, &PodsController::finalizer_removed));

@@ -25,12 +25,16 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
 		e.refusal.clear();
 	e.pod = pod;
+	e.made_from = resubmitted_from(*pod);
+	resubmits_.seen(e.key, e.made_from);
+	see_deletion(e);
 	if (e.deleted_alive_at == 0 && deleted_alive(*pod))
 		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty()) {
 		e.bound_node = pod->node_name;
 		e.binding.overdue = false;
 		e.lost_node = false;
+		resubmits_.settled(e.key, e.made_from); // its job runs
 	}
 	if (e.bound_node.empty())
 		forget_release(e); // what it gets from now on was not what the person meant

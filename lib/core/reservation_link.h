@@ -24,7 +24,7 @@ public:
 	}
 	void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override
 	{
-		pods_.delete_pod(key, grace_seconds, std::move(done));
+		pods_.delete_pod(key, {grace_seconds, ""}, std::move(done));
 	}
 
 private:

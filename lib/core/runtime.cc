@@ -55,8 +55,7 @@ void Runtime::load_ledgers()
 			continue;
 		Ledger &ledger = saved->ledger;
 		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
-		std::ranges::move(ledger.holds, std::back_inserter(all.holds));
-		std::ranges::move(ledger.released, std::back_inserter(all.released));
+		all.add(std::move(ledger));
 	}
 	holds_.restore(std::move(all));
 	block_unknown_nodes(readable);

@@ -36,6 +36,8 @@ static const Schema<NamespaceSettings> &namespace_schema()
 		field("partition", &N::partition, "Partition of the jobs.").default_text("the default partition"),
 		field("qos", &N::qos, "QOS of the jobs.").default_text("the association's default QOS"),
 		object("allow", &N::allow, allow_schema(), "What a pod's annotations may choose beyond that. All else that a pod claims is refused."),
+		one_of("barePods", &N::bare_pods, {{"fail", N::BarePods::fail}, {"resubmit", N::BarePods::resubmit}},
+		       "What becomes of a pod that no controller makes anew when Slurm preempts its job, or sets the job's node DOWN. fail: it ends. resubmit: when its last process is gone it is made again under its name, queues anew, and its job keeps its age, and a priority that it was given; needs etc/kubernetes-resubmit.yaml. A pod with the annotation slurm-k8s.io/requeue: \"false\" ends all the same."),
 	};
 	return *schema;
 }

@@ -22,10 +22,12 @@ struct AllowSettings {
 };
 
 struct NamespaceSettings {
+	enum class BarePods { fail, resubmit };
 	std::string match; // glob: * and ?
 	std::string user;
 	std::string account, partition, qos; // empty: Slurm's default for the user
 	AllowSettings allow;
+	BarePods bare_pods = BarePods::fail;
 
 	bool operator==(const NamespaceSettings &) const = default;
 };

@@ -91,6 +91,8 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 	submit.time_limit_minutes = r.time_limit_minutes;
 	submit.excluded_nodes = r.excluded_nodes.c_str();
 	submit.required_node = r.required_node.c_str();
+	submit.accrue_time = r.age.accrue_time;
+	submit.given_priority = r.age.priority;
 	submit.nice_set = r.nice.has_value();
 	submit.nice = static_cast<std::int32_t>(r.nice.value_or(0));
 

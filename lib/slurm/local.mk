@@ -10,6 +10,7 @@ endif
 
 sk8_slurmctld_la_SOURCES = \
 	lib/sk8_abi.h \
+	lib/slurm/age.c \
 	lib/slurm/comment.c \
 	lib/slurm/end.c \
 	lib/slurm/error_table.c \

@@ -54,6 +54,12 @@ extern void sk8_tell(job_record_t *job_ptr, void (*what)(const struct sk8_job *j
 /* the job of this id if submit_time and mark are its too, else NULL */
 extern job_record_t *sk8_find_ours(uint32_t job_id, int64_t submit_time, const char *mark);
 
+/* age.c: what a job has of it; SK8_NO_TIME, 0 as in sk8_abi.h */
+extern int64_t sk8_accrue_time(const job_record_t *job_ptr);
+extern uint32_t sk8_given_priority(const job_record_t *job_ptr);
+/* a new job gets it, as far as Slurm's limits allow */
+extern void sk8_give_age(job_record_t *job_ptr, int64_t accrue_time, uint32_t priority);
+
 /* jobs.c */
 extern bool sk8_find(uint32_t job_id, struct sk8_job *job);
 extern void sk8_each_job(void (*f)(void *arg, const struct sk8_job *job), void *arg);

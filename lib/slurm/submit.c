@@ -158,6 +158,7 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 		 */
 		xfree(job_ptr->admin_comment);
 	} else if (job_ptr) {
+		sk8_give_age(job_ptr, s->accrue_time, s->given_priority);
 		/* rc may say why it waits, in a way; its reason says it better */
 		out->fatal = false;
 		sk8_one_line(out->text, sizeof(out->text), sk8_reason(job_ptr));

@@ -72,6 +72,8 @@ extern void sk8_view_fill(struct sk8_view *view, job_record_t *job_ptr)
 		.priority = job_ptr->priority,
 		.start_time = job_ptr->start_time,
 		.end_time = job_ptr->end_time,
+		.accrue_time = sk8_accrue_time(job_ptr),
+		.given_priority = sk8_given_priority(job_ptr),
 		.exit_code = job_ptr->exit_code,
 		.ended_by = job_ptr->requid,
 		.ended_by_us = xstrstr(job_ptr->system_comment, SK8_END_COMMENT),

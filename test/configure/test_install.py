@@ -25,7 +25,7 @@ FILES = {
 	"share/man/man1/slurm-k8s.1", "share/man/man5/slurm-k8s.yaml.5", "share/man/man7/slurm-k8s.7",
 	"share/man/man7/slurm-k8s-metrics.7",
 	"share/bash-completion/completions/slurm-k8s",
-	"share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
+	"share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
 	"share/slurm-k8s/slurm-k8s.alerts.yaml", "share/slurm-k8s/slurm-k8s.dashboard.json",
 	"share/slurm-k8s/make-kubeconfig", "share/slurm-k8s/common.sh",
 }

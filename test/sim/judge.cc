@@ -42,6 +42,7 @@ void Judge::created(const kube::Pod &pod, const Program &program)
 	PodTruth &t = pods_[pod.meta.uid];
 	t.name = pod.meta.name;
 	t.program = program;
+	t.bare = pod.meta.controller_kind.empty();
 }
 
 void Judge::deleted_by_people(const std::string &uid)
@@ -50,6 +51,8 @@ void Judge::deleted_by_people(const std::string &uid)
 	t.innocent = false;
 	if (t.deleted < 0)
 		t.deleted = time_.now();
+	if (t.deleted_by_people < 0)
+		t.deleted_by_people = time_.now();
 }
 
 void Judge::finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present)
@@ -188,6 +191,7 @@ void Judge::submitted_by_us(const SlurmJob &job)
 		if (other.live() && !other.by_hand && other.mark == job.mark && ref(other) != ref(job))
 			violation("I2: job " + std::to_string(job.id) + " is made for " + job.mark + ", which has job " +
 				  std::to_string(id));
+	check_age(job);
 }
 
 void Judge::submit_by_us(const core::PodKey &key)
@@ -198,8 +202,17 @@ void Judge::submit_by_us(const core::PodKey &key)
 
 void Judge::job_ended(const SlurmJob &job)
 {
-	if (PodTruth *t = truth_of(job.mark); t && !job.by_us)
+	PodTruth *t = truth_of(job.mark);
+	if (!t)
+		return;
+	if (!job.by_us)
 		t->innocent = false; // somebody, or a limit, or its node
+	const bool taken = job.state == SK8_JOB_PREEMPTED || job.state == SK8_JOB_NODE_FAIL;
+	if (taken || !job.by_us) // else it is the end of a pod that was taken before
+		t->taken = taken;
+	t->taken_once |= taken;
+	if (taken)
+		t->accrue_times.insert(job.accrue_time);
 }
 
 // Of two jobs of a pod one stands for it; the other one tells nothing.
@@ -272,6 +285,7 @@ void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
 	if (!pod || pod->meta.uid != key.uid)
 		return; // the server refuses
 	PodTruth &t = pods_.at(key.uid);
+	t.deleted_by_us |= t.deleted < 0;
 	if (t.deleted < 0)
 		t.deleted = time_.now();
 	if (t.innocent)
@@ -359,6 +373,7 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	auto saved = core::parse_journal(ledger);
 	if (!saved)
 		return "the saved ledger cannot be read: " + saved.error().message;
+	std::set<std::string> waits;   // uids that wait for a person's word, or behind one
 	std::set<std::string> blocked; // nodes where something waits for a person's word
 	for (const auto &h : saved->holds)
 		if (excuses_ && needs_person(h.key.uid, h.node))
@@ -369,10 +384,20 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 		if (!waits_there && (!excuses_ || !needs_person(h.key.uid, h.node)))
 			return "the saved ledger still has " + name_of("a hold of", h.key.name, h.key.uid);
 		excused++;
+		waits.insert(h.key.uid);
 	}
 	for (const auto &r : saved->released)
 		if (!is_there(api_.pod(r.key.name), r.key.uid))
 			return "the saved ledger still knows that somebody released " + name_of("pod", r.key.name, r.key.uid);
+	for (const auto &uid : std::set(waits))
+		waits.insert(pods_.at(uid).from);
+	for (const auto &r : saved->resubmits) {
+		if (waits.contains(r.key.uid) || (excuses_ && needs_person(r.key.uid, "")))
+			continue;
+		kube::PodPtr pod = api_.pod(r.key.name);
+		if (!pod || core::resubmitted_from(*pod) != r.key.uid || !pod->node_name.empty())
+			return "the saved ledger still wants " + name_of("pod", r.key.name, r.key.uid) + " to be made again: " + core::name(r.step);
+	}
 	// what waits for a person's word may keep others away
 	for (const auto &[id, job] : slurm_->jobs())
 		if (job.live() && !(excuses_ && may_stay(job)) && (excused == 0 || !job.pending()))
@@ -400,6 +425,8 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 void Judge::final_check()
 {
 	for (const auto &[uid, t] : pods_) {
+		if (should_be_made_again(uid, t))
+			violation("I3: " + name_of("pod", t.name, uid) + " was never made again");
 		if (!t.innocent || t.restored)
 			continue;
 		const std::string who = name_of("pod", t.name, uid);

@@ -8,6 +8,8 @@
 //   I2  one job per pod; a job with the truth about its pod's end; nothing left over
 //   I3  bound once, run once; nobody is killed but by somebody's wish; all comes to
 //       its right end once faults have stopped, without waiting for Slurm's next cycle
+//       a bare pod whose node Slurm took is made again, once, with the age of its job:
+//       judge_again.cc
 //   I5  what others did stands: their exclusions, priorities, holds, finalizers
 //
 // A person's word that nothing of a pod runs any more is a proof like the kubelet's: it
@@ -34,6 +36,8 @@ public:
 	Judge(Schedule &time, ModelApi &api, const Config &config) : time_(time), api_(api), config_(config) {}
 	void look_at(const ModelKubelet &kubelet, const ModelSlurm &slurm) { kubelet_ = &kubelet, slurm_ = &slurm; }
 	std::function<void()> on_slurm_changed = [] {};
+	// The pod uid runs what the pod from did.
+	std::function<void(const std::string &from, const std::string &uid)> same_program = [](auto &, auto &) {};
 	// Our Slurm thread has been told to wake the scheduler and waits for slurmctld's locks.
 	// These are plain pthread_rwlocks (src/slurmctld/locks.c), which serve no order, and
 	// _slurmctld_background() (controller.c) goes to schedule() each sched_interval, which
@@ -50,12 +54,14 @@ public:
 	void excluded_by_people(const SlurmJob &job) { exclusions_[ref(job)] = job.excluded; }
 	void priority_by_people(const SlurmJob &job) { priorities_[ref(job)] = job.priority; }
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
+	void second_job_by_people(const std::string &uid) { pods_.at(uid).two_jobs = true; }
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void node_cordoned_by_people(const std::string &name, bool on);
 	void node_drained_by_people(const std::string &name, const std::string &reason);
 	void node_resumed_by_people(const std::string &name, bool was_ours);
 	bool node_state = false; // is carried from side to side
 	void config_is_read();
+	void config_changes() { config_changed_ = true; }
 	void unshare(); // what is not shared any more
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
@@ -116,6 +122,9 @@ public:
 	void pinned_by_us(const SlurmJob &job) override { exclusions_.erase(ref(job)); }
 	void started_without_being_woken(const SlurmJob &job) override;
 	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
+	void delete_sent_by_us(const core::PodKey &key) override;
+	void delete_unanswered(const core::PodKey &key) override { pods_.at(key.uid).delete_unsure = true; }
+	void made_again_by_us(const std::string &from, const kube::Pod &pod) override;
 	void condition_by_us(const core::PodKey &) override {}
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
@@ -166,6 +175,17 @@ private:
 		bool known_to_come = false; // it is not yet, but nothing starts before it is
 		Micros known_since = 0;
 		std::set<std::string> finalizers; // of others
+		bool bare = false;         // to be made again if Slurm takes its node
+		bool taken_once = false;   // ... which it did, if a crash has not undone it, ...
+		bool taken = false;        // ... and no other end came after it
+		std::set<std::int64_t> accrue_times;   // ... since when that had gained age
+		Micros deleted_by_people = -1, delete_sent = -1; // the first times; sent: by us
+		bool deleted_by_us = false; // nobody had before
+		bool delete_unsure = false; // one of ours had no answer
+		bool two_jobs = false;      // either may have been the one that was taken
+		bool kept = false;          // slurmctld died when the saved ledger had all that is needed
+		int made_again = 0;
+		std::string from;           // it was made again from this one
 	};
 	struct NodeTruth {
 		bool cordoned = false;              // by people, and it stands
@@ -176,6 +196,9 @@ private:
 		bool ready = true;
 		int news = 0, writes = 0;           // of the node that others made; of ours
 	};
+	void check_age(const SlurmJob &job);
+	bool should_be_made_again(const std::string &uid, const PodTruth &t) const;
+	void again_after_crash(const core::Ledger &on_disk);
 	void check_nodes();
 	void nodes_after_crash();
 	std::string unfinished_nodes() const;
@@ -210,6 +233,7 @@ private:
 	std::set<std::string> gone_; // nodes
 	std::map<std::string, NodeTruth> nodes_;
 	int crashes_ = 0;
+	bool config_changed_ = false;
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;
 };

@@ -33,6 +33,7 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 {
 	foreign_after_crash(on_disk, written_by);
 	nodes_after_crash();
+	again_after_crash(on_disk);
 	crashes_++;
 	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did

@@ -172,14 +172,59 @@ void KubeRequests::bind(const PodKey &key, const std::string &node,
 	     });
 }
 
-void KubeRequests::delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done)
+void KubeRequests::delete_pod(const PodKey &key, const core::Deletion &how, KubePort::Done done)
 {
+	watcher_.delete_sent_by_us(key);
 	send("delete", key, true,
-	     [this, key, grace] {
-		     watcher_.delete_by_us(key, grace);
-		     return status(api_.remove(key.name, key.uid, grace));
+	     [this, key, how] {
+		     kube::PodPtr pod = api_.pod(key.name);
+		     if (pod && !how.if_version.empty() && pod->meta.resource_version != how.if_version)
+			     return status(409);
+		     watcher_.delete_by_us(key, how.grace_seconds);
+		     return status(api_.remove(key.name, key.uid, how.grace_seconds));
 	     },
-	     std::move(done));
+	     [this, key, done = std::move(done)](const KubeReply &r) {
+		     if (r.status == 0 || r.status >= 500)
+			     watcher_.delete_unanswered(key);
+		     done(r);
+	     });
+}
+
+// What a manifest says beyond this the API server remembers by the uid.
+void KubeRequests::get_manifest(const PodKey &key, Manifest done)
+{
+	auto object = std::make_shared<Json>();
+	send("get manifest", key, false,
+	     [this, key, object] {
+		     kube::PodPtr pod = api_.pod(key.name);
+		     if (!pod)
+			     return status(404);
+		     Json meta = Json::object();
+		     meta.set("namespace", pod->meta.ns).set("name", pod->meta.name).set("uid", pod->meta.uid);
+		     *object = Json::object().set("metadata", meta).set("spec", Json::object());
+		     return status(200);
+	     },
+	     [object, done = std::move(done)](const KubeReply &r) { done(r, r.ok() ? *object : Json()); });
+}
+
+KubeReply KubeRequests::make_again(const Json &object)
+{
+	const Json meta = object["metadata"];
+	const std::string name(meta["name"].str());
+	const std::string from(meta["annotations"][core::names::resubmitted_from].str());
+	if (api_.pod(name))
+		return status(409);
+	const kube::Pod pod = api_.new_pod_like(from);
+	watcher_.made_again_by_us(from, pod);
+	KubeReply reply = status(api_.create(pod));
+	reply.pod = api_.pod(name);
+	return reply;
+}
+
+void KubeRequests::create_pod(const std::string &ns, const Json &object, KubePort::Done done)
+{
+	const PodKey key{"", ns, std::string(object["metadata"]["name"].str()), ""};
+	send("create", key, true, [this, object] { return make_again(object); }, std::move(done));
 }
 
 void KubeRequests::set_condition(const PodKey &key, const std::string &version, const core::PodCondition &condition,

@@ -25,6 +25,12 @@ public:
 	// One of these was refused, or never left: it cannot arrive any more.
 	virtual void binding_refused(const core::PodKey &key) = 0;
 	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
+	// ... when it is sent.
+	virtual void delete_sent_by_us(const core::PodKey &key) = 0;
+	// It may have taken effect, for all that the engine knows.
+	virtual void delete_unanswered(const core::PodKey &key) = 0;
+	// This pod takes the place of the one with the uid from, with the same program.
+	virtual void made_again_by_us(const std::string &from, const kube::Pod &pod) = 0;
 	virtual void condition_by_us(const core::PodKey &key) = 0;
 	virtual void submit_by_us(const core::PodKey &key) = 0;
 	// It has seen the last state of the removed object.
@@ -56,7 +62,9 @@ public:
 	void set_finalizer(const core::PodKey &key, bool present, KubePort::Done done) override;
 	void bind(const core::PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
-	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override;
+	void delete_pod(const core::PodKey &key, const core::Deletion &how, KubePort::Done done) override;
+	void get_manifest(const core::PodKey &key, Manifest done) override;
+	void create_pod(const std::string &ns, const Json &object, KubePort::Done done) override;
 	void set_condition(const core::PodKey &key, const std::string &resource_version,
 			   const core::PodCondition &condition, KubePort::Done done) override;
 	void create_event(const core::PodKey &key, const core::PodEvent &event, KubePort::Done done) override;
@@ -74,6 +82,7 @@ private:
 	using Effect = std::function<core::KubeReply()>;
 	struct Request;
 	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, KubePort::Done done);
+	core::KubeReply make_again(const Json &object);
 	void arrive(const std::shared_ptr<Request> &r);
 	bool goes_wrong(const std::shared_ptr<Request> &r);
 	void give_up_later(const std::shared_ptr<Request> &r);

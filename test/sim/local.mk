@@ -15,6 +15,7 @@ test_sim_sim_SOURCES = \
 	test/sim/journal.h \
 	test/sim/judge.cc \
 	test/sim/judge.h \
+	test/sim/judge_again.cc \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_words.cc \
 	test/sim/judge_nodes.cc \

@@ -39,6 +39,8 @@ public:
 			node_states();
 		if (chance(400))
 			gpus();
+		if (chance(400))
+			bare_pods();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);
@@ -298,6 +300,34 @@ private:
 			if (of[name])
 				set(a, "gpu", of[name]);
 		}
+	}
+	// Some pods are nobody's but their user's, the same if they are made again.
+	void bare_pods()
+	{
+		std::map<std::string, bool> bare;
+		for (Action &a : case_.actions) {
+			if (a.verb != "create")
+				continue;
+			const auto [it, fresh] = bare.try_emplace(a.text("pod"));
+			if (fresh)
+				it->second = chance(600);
+			if (it->second)
+				set(a, "bare", 1);
+		}
+		for (int n = number(1, 4); n > 0; n--)
+			on_pod(chance(700) ? "preempt" : "nodefail-job");
+		if (!chance(500))
+			return;
+		// Its owner is faster, and we hear of it late.
+		on_pod("delete");
+		Action preempt = case_.actions.back(), late = preempt;
+		preempt.verb = "preempt";
+		preempt.at += number(0, 1000) * ms;
+		late.verb = "watch";
+		late.at = std::max<Micros>(0, late.at - 100 * ms);
+		late.with = {{"late", "3000"}, {"for", "4"}};
+		case_.actions.push_back(preempt);
+		case_.actions.push_back(late);
 	}
 	void foreign_pods()
 	{

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/core/names.h"
+
 namespace sk8::sim {
 
 kube::PodPtr ModelApi::pod(const std::string &name) const
@@ -73,8 +75,17 @@ int ModelApi::create(kube::Pod pod)
 		return 409;
 	tell(story_, "api: pod ", pod.meta.name, " (", pod.meta.uid, ") is created");
 	pod.meta.creation_time = wall();
+	new_pods_[pod.meta.uid] = pod;
 	store(std::move(pod));
 	return 201;
+}
+
+kube::Pod ModelApi::new_pod_like(const std::string &uid)
+{
+	kube::Pod pod = new_pods_.at(uid);
+	pod.meta.uid = "again" + std::to_string(++again_);
+	pod.meta.annotations[std::string(core::names::resubmitted_from)] = uid;
+	return pod;
 }
 
 bool ModelApi::change(const std::string &name, const std::string &uid, const std::function<void(kube::Pod &)> &edit)

@@ -55,6 +55,9 @@ public:
 
 	// ---- requests; they return the HTTP status ----
 	int create(kube::Pod pod);
+	// For create(): what the pod of this uid, which was ever there, was when it was new, with a uid
+	// of its own; it says whose place it takes.
+	kube::Pod new_pod_like(const std::string &uid);
 	int patch_finalizer(const std::string &name, const std::string &uid, const std::string &finalizer, bool present);
 	int bind(const std::string &name, const std::string &uid, const std::string &node,
 		 const std::map<std::string, std::string> &annotations);
@@ -93,6 +96,8 @@ private:
 	std::map<std::string, kube::PodPtr> saved_pods_;
 	std::int64_t saved_version_ = 0;
 	int restores_ = 0;
+	std::map<std::string, kube::Pod> new_pods_; // by uid
+	int again_ = 0;
 };
 
 } // namespace sk8::sim

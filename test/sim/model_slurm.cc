@@ -115,6 +115,7 @@ void ModelSlurm::kill()
 	tell(story_, "slurmctld is gone");
 	hooks_ = nullptr;
 	life_++;
+	emptied_.clear();
 }
 
 void ModelSlurm::shut_down()
@@ -155,9 +156,27 @@ void ModelSlurm::reconfigure()
 	kick();
 }
 
+// For whom jobs were preempted there: others do not start before it (job_scheduler.c takes the nodes
+// of a job that cannot start yet from those behind it, backfill.c reserves them).
+bool ModelSlurm::emptied_for_another(const std::string &node, const SlurmJob &job) const
+{
+	auto it = emptied_.find(node);
+	return it != emptied_.end() && it->second != job.id && !job.high && job.required.empty();
+}
+
+// True: a node is everybody's again.
+bool ModelSlurm::forget_emptied()
+{
+	return std::erase_if(emptied_, [this](const auto &e) {
+		auto it = jobs_.find(e.second);
+		return it == jobs_.end() || !it->second.pending() || it->second.priority == 0;
+	}) > 0;
+}
+
 void ModelSlurm::pass(bool woken)
 {
 	locked_ = true;
+	woken |= forget_emptied();
 	std::vector<SlurmJob *> queue;
 	for (auto &[id, job] : jobs_)
 		if (job.pending() && job.priority > 0)
@@ -193,6 +212,8 @@ bool ModelSlurm::try_start(SlurmJob &job)
 {
 	const auto masks = hooks_->masks();
 	for (const auto &[name, n] : select_.nodes) {
+		if (emptied_for_another(name, job))
+			continue;
 		if (auto place = select_.test(job, name, masks.get())) {
 			start(job, name, std::move(*place));
 			return true;
@@ -233,6 +254,7 @@ void ModelSlurm::preempt_for(const SlurmJob &job)
 			victims.push_back(&it->second);
 			if (!select_.test(job, name, masks.get(), victims))
 				continue;
+			emptied_[name] = job.id;
 			std::vector<std::uint32_t> ids;
 			for (const SlurmJob *v : victims)
 				ids.push_back(v->id);

@@ -131,6 +131,9 @@ private:
 	bool try_start(SlurmJob &job);
 	void start(SlurmJob &job, const std::string &node, ModelSelect::Place place);
 	void preempt_for(const SlurmJob &job);
+	bool emptied_for_another(const std::string &node, const SlurmJob &job) const;
+	bool forget_emptied();
+	std::map<std::string, std::uint32_t> emptied_; // node: the job
 	void process_ends(const SlurmJob &job, bool by_itself);
 	void plan_purge(const SlurmJob &job);
 	void fail_jobs_on(const std::string &node);

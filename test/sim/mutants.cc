@@ -59,6 +59,10 @@ const std::vector<MutantInfo> &mutants()
 		{gres_not_restored, "gres-not-restored", "the GRES of the saved ledger are forgotten at start"},
 		{devices_not_masked, "devices-not-masked", "of the devices that pods hold only the number counts"},
 		{foreign_gres_not_masked, "foreign-gres-open", "foreign pods hide no GRES"},
+		{owner_not_asked, "owner-not-asked", "who deleted a pod before us is not asked"},
+		{never_made_again, "never-made-again", "a bare pod is believed to be made again and is not"},
+		{age_lost, "age-lost", "a pod that is made again queues as a new one"},
+		{resubmits_not_saved, "resubmits-not-saved", "what is to be made again does not come into the saved ledger"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -107,13 +111,28 @@ public:
 		}
 		inner_.bind(fix(key), node, annotations, std::move(done));
 	}
-	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
+	void delete_pod(const PodKey &key, const core::Deletion &how, Done done) override
 	{
-		inner_.delete_pod(fix(key), m_ == Mutant::grace_zero ? 0 : grace, std::move(done));
+		core::Deletion other = how;
+		if (m_ == Mutant::grace_zero)
+			other.grace_seconds = 0;
+		if (m_ == Mutant::owner_not_asked)
+			other.if_version.clear();
+		inner_.delete_pod(fix(key), other, std::move(done));
 	}
 	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
 	{
 		inner_.set_condition(key, version, c, std::move(done));
+	}
+	void get_manifest(const PodKey &key, Manifest done) override { inner_.get_manifest(fix(key), std::move(done)); }
+	void create_pod(const std::string &ns, const Json &object, Done done) override
+	{
+		if (m_ != Mutant::never_made_again)
+			return inner_.create_pod(ns, object, std::move(done));
+		kube::Meta meta;
+		meta.ns = ns;
+		meta.name = object["metadata"]["name"].str();
+		answer(core::key_of("c", meta), 201, std::move(done));
 	}
 	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
 	{
@@ -154,7 +173,12 @@ class MutantSlurm final : public core::SlurmPort {
 public:
 	MutantSlurm(Mutant m, core::SlurmPort &inner) : m_(m), inner_(inner) {}
 
-	void submit(core::JobRequest request, Done done) override { inner_.submit(std::move(request), std::move(done)); }
+	void submit(core::JobRequest request, Done done) override
+	{
+		if (m_ == Mutant::age_lost)
+			request.age = {};
+		inner_.submit(std::move(request), std::move(done));
+	}
 	void end(const PodKey &key, core::JobRef ref, core::JobEnd end, Done done) override
 	{
 		if (m_ == Mutant::exit_code_lost)
@@ -178,16 +202,14 @@ private:
 	core::SlurmPort &inner_;
 };
 
-class NoForeignJournal final : public core::HoldJournal {
+class JournalBehind : public core::HoldJournal {
 public:
-	explicit NoForeignJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
-	void hold(const core::Hold &h) override
-	{
-		if (!h.foreign)
-			inner_->hold(h);
-	}
+	explicit JournalBehind(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
+	void hold(const core::Hold &h) override { inner_->hold(h); }
 	void free(const PodKey &key) override { inner_->free(key); }
 	void released(const core::Released &r) override { inner_->released(r); }
+	void resubmit(const core::Resubmit &r) override { inner_->resubmit(r); }
+	void forget_resubmit(const PodKey &key) override { inner_->forget_resubmit(key); }
 	void complete() override { inner_->complete(); }
 	Result<void> flush() override { return inner_->flush(); }
 
@@ -195,22 +217,34 @@ private:
 	std::unique_ptr<core::HoldJournal> inner_;
 };
 
-class MutantJournal final : public core::HoldJournal {
+class NoForeignJournal final : public JournalBehind {
 public:
-	explicit MutantJournal(std::unique_ptr<core::HoldJournal> inner) : inner_(std::move(inner)) {}
-	void hold(const core::Hold &h) override { inner_->hold(h); }
-	void free(const PodKey &key) override { inner_->free(key); }
-	void released(const core::Released &r) override { inner_->released(r); }
-	void complete() override { inner_->complete(); }
+	using JournalBehind::JournalBehind;
+	void hold(const core::Hold &h) override
+	{
+		if (!h.foreign)
+			JournalBehind::hold(h);
+	}
+};
+
+class NoResubmitsJournal final : public JournalBehind {
+public:
+	using JournalBehind::JournalBehind;
+	void resubmit(const core::Resubmit &) override {}
+	void forget_resubmit(const PodKey &) override {}
+};
+
+class MutantJournal final : public JournalBehind {
+public:
+	using JournalBehind::JournalBehind;
 	Result<void> flush() override
 	{
 		if (++calls_ % 8 != 0)
 			return {};
-		return inner_->flush();
+		return JournalBehind::flush();
 	}
 
 private:
-	std::unique_ptr<core::HoldJournal> inner_;
 	int calls_ = 0;
 };
 
@@ -323,6 +357,8 @@ std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJo
 {
 	if (m == Mutant::foreign_not_saved)
 		return std::make_unique<NoForeignJournal>(std::move(inner));
+	if (m == Mutant::resubmits_not_saved)
+		return std::make_unique<NoResubmitsJournal>(std::move(inner));
 	if (m != Mutant::hold_not_flushed)
 		return inner;
 	return std::make_unique<MutantJournal>(std::move(inner));

@@ -68,6 +68,10 @@ enum class Mutant {
 	gres_not_restored,
 	devices_not_masked,
 	foreign_gres_not_masked,
+	owner_not_asked,
+	never_made_again,
+	age_lost,
+	resubmits_not_saved,
 };
 
 struct MutantInfo {

@@ -34,15 +34,25 @@ public:
 			p_.violation = "I3: the Binding of " + key.name + " is sent before its hold is on disk";
 		inner_.bind(key, node, annotations, std::move(done));
 	}
-	void delete_pod(const PodKey &key, std::int64_t grace, Done done) override
+	void delete_pod(const PodKey &key, const core::Deletion &how, Done done) override
 	{
 		if (p_.effect("delete"))
-			inner_.delete_pod(key, grace, std::move(done));
+			inner_.delete_pod(key, how, std::move(done));
 	}
 	void set_condition(const PodKey &key, const std::string &version, const core::PodCondition &c, Done done) override
 	{
 		if (p_.effect("condition"))
 			inner_.set_condition(key, version, c, std::move(done));
+	}
+	void get_manifest(const PodKey &key, Manifest done) override
+	{
+		if (p_.effect("manifest"))
+			inner_.get_manifest(key, std::move(done));
+	}
+	void create_pod(const std::string &ns, const Json &object, Done done) override
+	{
+		if (p_.effect("create"))
+			inner_.create_pod(ns, object, std::move(done));
 	}
 	void create_event(const PodKey &key, const core::PodEvent &event, Done done) override
 	{

@@ -29,6 +29,7 @@ void World::change_config(const Action &a)
 	if (now.settings == config_.settings && now.broken == config_.broken)
 		return;
 	config_ = now;
+	judge_.config_changes();
 	judge_.unshare();
 	for (const auto &name : names)
 		kubelet_.report_state(name); // pods for Slurm may be foreign ones now, which end by their kubelet's report
@@ -49,6 +50,7 @@ void World::second_job(const Action &a)
 	kube::PodPtr pod = pod_named(a);
 	if (!pod || calm_ || !slurm_.up())
 		return;
+	judge_.second_job_by_people(pod->meta.uid);
 	const Program &program = kubelet_.program(pod->meta.uid);
 	SlurmJob job;
 	job.mark = core::PodKey{"c", pod->meta.ns, pod->meta.name, pod->meta.uid}.mark();

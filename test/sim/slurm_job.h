@@ -29,7 +29,7 @@ struct SlurmJob {
 	bool requeues = false;        // batch only, as in Slurm
 	std::string node;
 	std::vector<std::uint16_t> cores, devices; // devices: of its GPUs
-	std::int64_t start_time = 0, end_time = 0;
+	std::int64_t start_time = 0, end_time = 0, accrue_time = 0;
 	Micros life = 0;              // of a batch job's program
 	std::uint32_t exit_code = 0, ended_by = SK8_NO_UID;
 	bool by_us = false;           // its system comment says so

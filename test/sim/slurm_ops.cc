@@ -45,6 +45,7 @@ sk8_job ModelSlurm::view(const SlurmJob &job) const
 	v.priority = job.priority;
 	v.start_time = job.start_time;
 	v.end_time = job.end_time;
+	v.accrue_time = job.accrue_time;
 	v.exit_code = job.exit_code;
 	v.ended_by = job.state == SK8_JOB_PREEMPTED ? SK8_NO_UID : job.ended_by;
 	v.ended_by_us = job.by_us;
@@ -71,6 +72,7 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 	if (!(job.id = next_id()))
 		return fail(out, false, "Slurm temporarily unable to accept job, sleeping and retrying");
 	job.submit_time = wall();
+	job.accrue_time = s.accrue_time != SK8_NO_TIME ? s.accrue_time : job.submit_time;
 	job.mark = s.mark;
 	job.name = s.job_name;
 	job.user = s.uid;

@@ -50,6 +50,8 @@ struct Verbs {
 		pod.scheduler_name = "slurm";
 		pod.phase = "Pending";
 		pod.grace_seconds = a.number("grace", 5);
+		if (!a.has("bare"))
+			pod.meta.controller_kind = "ReplicaSet";
 		const std::int64_t cpu = std::min<std::int64_t>(a.number("cpu", 1), w.case_.cores);
 		const std::int64_t mem = std::min(a.number("mem", 100), w.case_.memory);
 		pod.request.milli_cpu = cpu * 1000;

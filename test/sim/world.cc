@@ -31,6 +31,11 @@ World::World(const Case &c, bool story, bool print)
 			process_->slurm_changed();
 	};
 	judge_.holds_something = [this](const std::string &uid) { return process_ && process_->holds(uid); };
+	judge_.same_program = [this](const std::string &from, const std::string &uid) {
+		kubelet_.set_program(uid, kubelet_.program(from));
+		if (calm_)
+			time_.after(10 * second, [this] { people_go(); }); // it may never end, as the former one
+	};
 	judge_.wake_is_coming = [this] { return process_ && process_->wake_is_coming(); };
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);

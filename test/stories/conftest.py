@@ -158,6 +158,13 @@ def preempting(request, session_stands, api):
 
 
 @pytest.fixture
+def aging(request, session_stands):
+	"""The same, and Slurm computes priorities by age alone."""
+	yield from lent(request, session_stands, "sim", *with_conf("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1",
+		"PriorityType=priority/multifactor", "PriorityWeightAge=1000000", "PriorityMaxAge=1-0"))
+
+
+@pytest.fixture
 def preempting_qos(request, session_stands):
 	"""QOS high preempts normal."""
 	need_slurmdbd()

@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_state_save.py \
 	test/stories/mixed.py \
 	test/stories/node.py \
+	test/stories/resubmit.py \
 	test/stories/outage.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
@@ -48,6 +49,7 @@ EXTRA_DIST += \
 	test/stories/test_numbers.py \
 	test/stories/test_preemption.py \
 	test/stories/test_races.py \
+	test/stories/test_resubmit.py \
 	test/stories/test_sharing.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \

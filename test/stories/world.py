@@ -64,7 +64,7 @@ def fields(line):
 
 
 def pod_object(name, command="exit 0", cpu="200m", memory="16Mi", grace=2, annotations=None, labels=None, containers=None,
-		first=None, limits=None, requests=None, node=None, finalizers=None, **spec):
+		first=None, limits=None, requests=None, node=None, finalizers=None, owners=None, **spec):
 	"""A pod for Slurm. containers: {name: command} instead of one; first: command of an init container;
 	node: the only one it may run on."""
 	def container(title, text):
@@ -74,7 +74,8 @@ def pod_object(name, command="exit 0", cpu="200m", memory="16Mi", grace=2, annot
 		spec["initContainers"] = [container("first", first)]
 	selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
 	return {"apiVersion": "v1", "kind": "Pod",
-		"metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}, "finalizers": finalizers or []},
+		"metadata": {"name": name, "annotations": annotations or {}, "labels": labels or {}, "finalizers": finalizers or [],
+			"ownerReferences": owners or []},
 		"spec": {"schedulerName": "slurm", "restartPolicy": "Never", "terminationGracePeriodSeconds": grace,
 			"containers": [container(*item) for item in (containers or {"main": command}).items()], **selector, **spec}}
 

@@ -62,7 +62,9 @@ struct Reports final : KubePort {
 	void get_pod(const PodKey &, Done) override {}
 	void set_finalizer(const PodKey &, bool, Done) override {}
 	void bind(const PodKey &, const std::string &, const std::map<std::string, std::string> &, Done) override {}
-	void delete_pod(const PodKey &, std::int64_t, Done) override {}
+	void delete_pod(const PodKey &, const Deletion &, Done) override {}
+	void get_manifest(const PodKey &, Manifest) override {}
+	void create_pod(const std::string &, const Json &, Done) override {}
 	void get_volumes(const PodKey &, const std::vector<std::string> &,
 			 std::function<void(const Volumes &)>) override
 	{

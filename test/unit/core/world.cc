@@ -250,17 +250,20 @@ void World::bind(const PodKey &key, const std::string &node,
 	answer(done, std::exchange(binding_arrives_without_answer, false) ? answer_of_that : 201);
 }
 
-void World::delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done)
+void World::delete_pod(const PodKey &key, const Deletion &how, KubePort::Done done)
 {
-	if (grace < 1)
+	if (how.grace_seconds < 1)
 		throw std::logic_error("a force delete");
 	if (fault("delete", done))
 		return;
 	kube::Pod *p = find(key);
 	if (!p || p->meta.uid != key.uid)
 		return answer(done, p ? 409 : 404);
-	last_grace = grace;
-	user_deletes(key.name, grace);
+	if (!how.if_version.empty() && how.if_version != p->meta.resource_version)
+		return answer(done, 409);
+	last_grace = how.grace_seconds;
+	if (!p->meta.deleting || p->meta.deletion_grace_seconds > how.grace_seconds)
+		user_deletes(key.name, how.grace_seconds);
 	answer(done, 200);
 }
 
@@ -278,6 +281,46 @@ void World::set_condition(const PodKey &key, const std::string &rv, const PodCon
 	p->scheduled_message = c.message;
 	changed(key.name);
 	answer(done, 200);
+}
+
+// As much of it as the controller's copy is made from, and what it must leave out.
+static Json object_of(const kube::Pod &p)
+{
+	Json meta = Json::object(), notes = Json::object();
+	for (const auto &[k, v] : p.meta.annotations)
+		notes.set(k, v);
+	meta.set("namespace", p.meta.ns).set("name", p.meta.name).set("uid", p.meta.uid);
+	meta.set("resourceVersion", p.meta.resource_version).set("annotations", notes);
+	Json spec = Json::object();
+	spec.set("schedulerName", p.scheduler_name).set("nodeName", p.node_name);
+	Json out = Json::object();
+	return out.set("metadata", meta).set("spec", spec).set("status", Json::object());
+}
+
+void World::get_manifest(const PodKey &key, Manifest done)
+{
+	if (fault("manifest", [done](const KubeReply &r) { done(r, Json()); }))
+		return;
+	kube::Pod *p = find(key);
+	const Json object = p ? object_of(*p) : Json();
+	answer([done, object](const KubeReply &r) { done(r, object); }, p ? 200 : 404);
+}
+
+void World::create_pod(const std::string &ns, const Json &object, KubePort::Done done)
+{
+	const bool lost = create_arrives_without_answer;
+	if (!lost && fault("create", done))
+		return;
+	const std::string name(object["metadata"]["name"].str());
+	if (ns != "team-a" || object["metadata"]["uid"].is_string() || !object["spec"]["nodeName"].is_null())
+		throw std::logic_error("no manifest of a new pod");
+	if (exists(name))
+		return answer(done, 409);
+	create_pod(name, [&](kube::Pod &p) {
+		object["metadata"]["annotations"].each_member(
+			[&](std::string_view key, const Json &value) { p.meta.annotations.emplace(key, value.str()); });
+	});
+	answer(done, std::exchange(create_arrives_without_answer, false) ? 0 : 201, std::make_shared<kube::Pod>(pods.at(name)));
 }
 
 void World::create_event(const PodKey &key, const PodEvent &event, KubePort::Done done)

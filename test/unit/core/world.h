@@ -48,6 +48,8 @@ public:
 	void hold(const Hold &h) override { pending.push_back(journal_line(h)); }
 	void free(const PodKey &key) override { pending.push_back(journal_line(key)); }
 	void released(const Released &r) override { pending.push_back(journal_line(r)); }
+	void resubmit(const Resubmit &r) override { pending.push_back(journal_line(r)); }
+	void forget_resubmit(const PodKey &key) override { pending.push_back(journal_line_resubmitted(key)); }
 	void complete() override { completed = true; }
 	Result<void> flush() override
 	{
@@ -70,7 +72,7 @@ public:
 	int flushes = 0; // tries
 };
 
-class World final : public KubePort, public SlurmPort {
+class World : public KubePort, public SlurmPort {
 public:
 	World();
 
@@ -129,6 +131,7 @@ public:
 	static constexpr int not_sent = -1;          // ... or it never left
 	bool binding_arrives_without_answer = false;
 	int answer_of_that = 0; // what it gets in place of 201
+	bool create_arrives_without_answer = false;
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
 	int ends_refused = 0; // so many of end() are, for now
@@ -150,9 +153,11 @@ private:
 	void set_finalizer(const PodKey &key, bool present, KubePort::Done done) override;
 	void bind(const PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
-	void delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done) override;
+	void delete_pod(const PodKey &key, const Deletion &how, KubePort::Done done) override;
 	void set_condition(const PodKey &key, const std::string &rv, const PodCondition &c,
 			   KubePort::Done done) override;
+	void get_manifest(const PodKey &key, Manifest done) override;
+	void create_pod(const std::string &ns, const Json &object, KubePort::Done done) override;
 	void create_event(const PodKey &key, const PodEvent &event, KubePort::Done done) override;
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
