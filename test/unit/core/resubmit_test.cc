@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-#include <catch2/catch.hpp>
-
 #include "lib/core/names.h"
 #include "lib/core/resubmit.h"
+#include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
 namespace sk8::core::test {
