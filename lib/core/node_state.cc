@@ -52,8 +52,6 @@ static Cause cordon_cause(const kube::Node &node)
 	return {"cordoned", plain(text), false};
 }
 
-static constexpr const char *not_ready_word = "NotReady";
-
 bool was_not_ready(const NodeFacts &facts)
 {
 	return cause_word(facts.our_reason) == not_ready_word || facts.resumed_noted.contains(not_ready_word);

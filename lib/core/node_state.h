@@ -23,8 +23,10 @@
 namespace sk8::core {
 
 // Why Kubernetes wants no work on a node.
+inline constexpr const char *not_ready_word = "NotReady";
+
 struct Cause {
-	std::string word; // "cordoned", "NotReady", "deleted", or the condition's type
+	std::string word; // "cordoned", not_ready_word, "deleted", or the condition's type
 	std::string text; // what Slurm's reason is; begins with the word
 	bool down = false; // jobs are to end, too
 };

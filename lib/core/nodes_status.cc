@@ -6,7 +6,8 @@
 
 namespace sk8::core {
 
-static std::string in_kubernetes(const NodeFacts &f)
+// node: null if there is no such object.
+static std::string in_kubernetes(const NodeFacts &f, const kube::Node *node)
 {
 	if (!f.exists)
 		return "there is no such node";
@@ -16,9 +17,15 @@ static std::string in_kubernetes(const NodeFacts &f)
 				 : "not cordoned";
 	if (f.decided && !f.unschedulable)
 		out += "; an administrator has uncordoned it though Slurm says: " + f.owned_for;
-	for (const Cause &c : f.causes)
+	bool told = false; // that it is not ready
+	for (const Cause &c : f.causes) {
+		told |= c.word == not_ready_word;
 		if (c.word != "cordoned")
 			out += "; " + c.text;
+	}
+	// Before it is drained for that, or if it never is.
+	if (node && !node->ready && !told)
+		out += "; not ready";
 	return out;
 }
 
@@ -44,7 +51,7 @@ Json NodesController::status(const std::string &name)
 	if (it == entries_.end())
 		return out;
 	const NodeFacts f = facts(name, it->second);
-	out.set("in_kubernetes", in_kubernetes(f));
+	out.set("in_kubernetes", in_kubernetes(f, it->second.kube.get()));
 	if (f.known)
 		out.set("in_slurm", in_slurm(f));
 	if (!it->second.trouble.empty())

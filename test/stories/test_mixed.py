@@ -5,7 +5,7 @@ import contextlib
 import time
 
 import pytest
-from command import tool
+from command import status, tool
 from mixed import IMAGE, PODS, evict, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
@@ -268,10 +268,14 @@ def test_pod_that_goes_while_its_node_is_not_heard_of_ends_no_job(mixed):
 	silent = mixed.paused("kubelet-n1") if mixed.kind == "real" else contextlib.nullcontext()
 	with silent:
 		Node(mixed).say("Ready", "Unknown", "Kubelet stopped posting node status.")
+		# nodes and pods have watches of their own: the one may be told of before the other
+		wait_for("known", lambda: "ready" in status(mixed, "--node", "n1")["clusters"][0]["node"]["in_kubernetes"].lower())
 		mixed.api.delete(f"{PODS}/{before['metadata']['name']}", {"gracePeriodSeconds": 0})
 		wait_for("another pod", lambda: wait_reservation(mixed, job.id)["metadata"]["uid"] != before["metadata"]["uid"], 30)
 	Node(mixed).say("Ready", "True", "kubelet is posting ready status")
 	assert job.state == "RUNNING" and not why_ended(job)
+	# nobody reports the end of a pod that was deleted by force
+	assert "is free" in tool(mixed, "release", "--force", before["metadata"]["uid"])
 
 
 # -- hostile

@@ -357,6 +357,13 @@ TEST_CASE("nodes: slurm-k8s status tells both sides of a node, and whose each is
 	w.cordon(false);
 	w.run();
 	CHECK(told("in_kubernetes") == "not cordoned; an administrator has uncordoned it though Slurm says: bad disk");
+	w.resume();
+	w.run();
+	w.ready(false);
+	w.run(Millis(1'000));
+	CHECK(told("in_kubernetes") == "not cordoned; not ready");
+	w.run(Millis(60'000));
+	CHECK(told("in_kubernetes").starts_with("not cordoned; NotReady"));
 	CHECK(w.controller->status("other").size() == 0);
 }
 
