@@ -159,8 +159,9 @@ def preempting(request, session_stands, api):
 
 @pytest.fixture
 def aging(request, session_stands):
-	"""The same, and Slurm computes priorities by age alone."""
-	yield from lent(request, session_stands, "sim", *with_conf("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1",
+	"""The same, and Slurm computes priorities by age alone, which 24.11 does with slurmdbd only."""
+	need_slurmdbd()
+	yield from lent(request, session_stands, "sim", "--accounting", *with_conf("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1",
 		"PriorityType=priority/multifactor", "PriorityWeightAge=1000000", "PriorityMaxAge=1-0"))
 
 
