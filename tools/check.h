@@ -19,9 +19,22 @@
 
 namespace sk8::tools {
 
+// A node as Slurm has it.
 struct CheckedNode {
-	std::uint64_t cpus = 0;      // 0: not known
-	std::uint64_t memory_mb = 0; // 0: not known
+	std::uint64_t cores = 0;      // 0: not known
+	std::uint64_t threads_per_core = 1;
+	std::uint64_t spec_cores = 0; // CoreSpecCount: of these, not for jobs
+	std::uint64_t memory_mb = 0;  // 0: not known
+	std::uint64_t spec_mb = 0;    // MemSpecLimit: of that, not for jobs
+};
+
+// ... and as Kubernetes has it; 0: not known. own: what pods request that belong to the node
+// (DaemonSets', static ones), of allocatable. 1000 = one hardware thread; memory in MiB.
+struct NodeRoom {
+	std::string node;
+	CheckedNode slurm;
+	std::int64_t allocatable_milli_cpu = 0, allocatable_mb = 0;
+	std::int64_t own_milli_cpu = 0, own_mb = 0;
 };
 
 // What Slurm says about itself.
@@ -47,6 +60,10 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 bool has_prep_plugin(const SlurmConf &conf);
 // Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.
 void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out);
+// Part of it, pure: does slurm.conf set aside what nodes need for themselves?
+void check_room(const std::vector<NodeRoom> &nodes, const std::string &about, Findings &out);
+// "n1, n2 and 98 more"
+std::string some(const std::vector<std::string> &names);
 // Part of it, pure: date: the server's clock at some time between before and after.
 void check_clock(std::int64_t date, std::int64_t before, std::int64_t after, const std::string &about, Findings &out);
 

@@ -8,6 +8,9 @@
 #include <set>
 
 #include "lib/base/text.h"
+#include "lib/core/foreign_pod.h"
+#include "lib/core/job_request.h"
+#include "lib/core/mask_index.h"
 #include "lib/core/placement.h"
 #include "lib/core/rights.h"
 #include "lib/core/shared_nodes.h"
@@ -59,14 +62,41 @@ public:
 	Result<std::vector<kube::NodePtr>> nodes()
 	{
 		std::vector<kube::NodePtr> out;
+		auto done = list(kube::nodes_resource, [&](const Json &object) {
+			if (auto node = kube::decode_node(object))
+				out.push_back(std::move(*node));
+		});
+		if (!done)
+			return done.error();
+		return out;
+	}
+
+	// What pods request that belong to their node, by node. Of the others nothing is kept.
+	Result<std::map<std::string, core::Allocatable>> own_requests()
+	{
+		std::map<std::string, core::Allocatable> out;
+		auto done = list(kube::pods_resource, [&](const Json &object) {
+			auto pod = core::decode_foreign_pod(object);
+			if (!pod || !(*pod)->overhead || (*pod)->over || (*pod)->node_name.empty())
+				return;
+			out[(*pod)->node_name].milli_cpu += (*pod)->milli_cpu;
+			out[(*pod)->node_name].memory_mb += core::whole_mib((*pod)->memory_bytes);
+		});
+		if (!done)
+			return done.error();
+		return out;
+	}
+
+private:
+	Result<void> list(const kube::ResourceType &type, const std::function<void(const Json &)> &each)
+	{
 		kube::Reply reply;
 		bool done = false;
 		client_.list(
-			kube::resource_path(kube::nodes_resource), {},
+			kube::resource_path(type), {},
 			[&](std::string_view item) {
-				auto object = Json::parse(item);
-				if (auto node = object ? kube::decode_node(*object) : Result<kube::NodePtr>(object.error()); node)
-					out.push_back(std::move(*node));
+				if (auto object = Json::parse(item))
+					each(*object);
 			},
 			[&](kube::Reply r) {
 				reply = std::move(r);
@@ -75,10 +105,9 @@ public:
 		wait([&] { return done; });
 		if (!reply.ok())
 			return Error{reply.error};
-		return out;
+		return {};
 	}
 
-private:
 	// The client's own limits of time end each call.
 	void wait(const std::function<bool()> &done)
 	{
@@ -223,28 +252,24 @@ static void check_reservations(Asker &kube, const core::ClusterSettings &setting
 
 // ---- nodes ----
 
-static std::string some(const std::vector<std::string> &names)
+std::string some(const std::vector<std::string> &names)
 {
 	std::vector<std::string> first(names.begin(), names.begin() + static_cast<long>(std::min(names.size(), most_named)));
 	std::string text = join(first, ", ");
 	return names.size() > most_named ? text + " and " + std::to_string(names.size() - most_named) + " more" : text;
 }
 
-// Slurm must not give away what the node has not got.
-static void compare(const kube::Node &node, const CheckedNode &slurm, const std::string &about, Findings &out)
+static NodeRoom room_of(const kube::Node &node, const CheckedNode &slurm, const std::map<std::string, core::Allocatable> &own)
 {
-	const std::int64_t cpus = node.allocatable.milli_cpu / 1000;
-	const std::int64_t memory_mb = node.allocatable.memory_bytes >> 20;
-	if (slurm.cpus && node.allocatable.milli_cpu && static_cast<std::int64_t>(slurm.cpus) > (node.allocatable.milli_cpu + 999) / 1000)
-		out.warning(about, strprintf("node %s: Slurm has %llu CPUs, the kubelet lets pods have %lld: pods that get the others fail "
-					     "with OutOfcpu; set CPUs or CoreSpecCount in slurm.conf",
-					     node.meta.name.c_str(), static_cast<unsigned long long>(slurm.cpus),
-					     static_cast<long long>(cpus)));
-	if (slurm.memory_mb && memory_mb && static_cast<std::int64_t>(slurm.memory_mb) > memory_mb)
-		out.warning(about, strprintf("node %s: Slurm has %llu MiB of memory, the kubelet lets pods have %lld: pods that get the rest "
-					     "fail with OutOfmemory; set RealMemory or MemSpecLimit in slurm.conf",
-					     node.meta.name.c_str(), static_cast<unsigned long long>(slurm.memory_mb),
-					     static_cast<long long>(memory_mb)));
+	NodeRoom out{.node = one_line(node.meta.name, 64),
+		     .slurm = slurm,
+		     .allocatable_milli_cpu = node.allocatable.milli_cpu,
+		     .allocatable_mb = node.allocatable.memory_bytes >> 20};
+	if (auto it = own.find(node.meta.name); it != own.end()) {
+		out.own_milli_cpu = it->second.milli_cpu;
+		out.own_mb = static_cast<std::int64_t>(it->second.memory_mb);
+	}
+	return out;
 }
 
 // A group that has no node is most likely a label that was mistyped.
@@ -271,7 +296,11 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		return out.problem(about, nodes.error().message);
 	if (!selector || !side.nodes_known)
 		return; // told already
+	auto own = kube.own_requests();
+	if (!own)
+		return out.problem(about, own.error().message);
 	std::vector<std::string> strangers;
+	std::vector<NodeRoom> rooms;
 	std::size_t shared = 0, chosen = 0;
 	for (const auto &node : *nodes) {
 		if (!core::matches(*selector, *node))
@@ -283,7 +312,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 			continue;
 		}
 		shared++;
-		compare(*node, it->second, about, out);
+		rooms.push_back(room_of(*node, it->second, *own));
 	}
 	const std::string selected = settings.nodes.selector.empty() ? "" : " with " + settings.nodes.selector;
 	if (chosen == 0)
@@ -294,6 +323,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 					   ": NodeName in slurm.conf must be the Kubernetes name");
 	else
 		out.ok(about, std::to_string(shared) + " are on both sides");
+	check_room(rooms, about, out);
 	check_groups(*nodes, settings.nodes, about, out);
 	if (shared && !strangers.empty())
 		out.warning(about, "Slurm has no node of these names, which Kubernetes has" + selected + ": " + some(strangers));

@@ -57,35 +57,36 @@ static std::uint64_t number(const ConfLine &line, const char *key)
 	return it == line.end() ? 0 : static_cast<std::uint64_t>(parse_integer(it->second.value, 0).value_or(0));
 }
 
-static std::uint64_t cpus_of(const ConfLine &line)
+// As node_record_t has them (Slurm 22.05, read_config.c and node_conf.c): CPUs alone are as many cores of one thread.
+static CheckedNode node_of(const ConfLine &line)
 {
 	auto at_least_one = [&](const char *key) { return std::max<std::uint64_t>(number(line, key), 1); };
-	if (const std::uint64_t cpus = number(line, "cpus"))
-		return cpus;
-	const std::uint64_t boards = at_least_one("boards"), sockets = number(line, "sockets");
-	return (sockets ? sockets : boards * at_least_one("socketsperboard")) * at_least_one("corespersocket") *
-	       at_least_one("threadspercore");
+	const std::uint64_t boards = at_least_one("boards");
+	const std::uint64_t sockets = number(line, "sockets") ? number(line, "sockets") : boards * at_least_one("socketsperboard");
+	CheckedNode out;
+	out.threads_per_core = at_least_one("threadspercore");
+	out.cores = sockets * at_least_one("corespersocket");
+	const std::uint64_t cpus = std::max(number(line, "cpus"), number(line, "cputot")); // the latter of scontrol
+	if (cpus > out.cores * out.threads_per_core)
+		out.cores = cpus / out.threads_per_core;
+	out.spec_cores = number(line, "corespeccount");
+	out.memory_mb = number(line, "realmemory");
+	out.spec_mb = number(line, "memspeclimit");
+	return out;
 }
 
-// "NodeName=n1 ... CPUTot=8 ... RealMemory=16000": one line per node.
+// "NodeName=n1 ... CoresPerSocket=4 ... Sockets=2 ... RealMemory=16000": one line per node.
 static void read_shown(const std::string &text, std::map<std::string, CheckedNode> &nodes)
 {
 	for (auto line : split(text, '\n')) {
-		std::string name;
-		CheckedNode n;
+		ConfLine words;
 		for (auto word : split(line, ' ')) {
 			const auto equals = word.find('=');
-			const auto key = word.substr(0, equals);
-			const auto value = equals == word.npos ? "" : word.substr(equals + 1);
-			if (key == "NodeName")
-				name = value;
-			else if (key == "CPUTot")
-				n.cpus = static_cast<std::uint64_t>(parse_integer(value, 0).value_or(0));
-			else if (key == "RealMemory")
-				n.memory_mb = static_cast<std::uint64_t>(parse_integer(value, 0).value_or(0));
+			if (equals != word.npos)
+				words.try_emplace(conf_key(word.substr(0, equals)), ConfValue{std::string(word.substr(equals + 1)), {}, 0});
 		}
-		if (!name.empty())
-			nodes[name] = n;
+		if (auto name = words.find("nodename"); name != words.end())
+			nodes[name->second.value] = node_of(words);
 	}
 }
 
@@ -105,7 +106,7 @@ static void read_nodes(const SlurmConf &conf, const Runner &run, SlurmSide &side
 							    ": nodes are not compared");
 		for (auto name : split(*names, '\n'))
 			if (!name.empty())
-				side.nodes[std::string(name)] = {cpus_of(line), number(line, "realmemory")};
+				side.nodes[std::string(name)] = node_of(line);
 	}
 	side.nodes_known = true;
 	out.ok("nodes", "slurm.conf has " + std::to_string(side.nodes.size()) + " (slurmctld does not answer)");

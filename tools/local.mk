@@ -9,8 +9,9 @@ tools_libtools_la_SOURCES = \
 	tools/check.h \
 	tools/check_cluster.cc \
 	tools/check_mapping.cc \
-	tools/check_sharing.cc \
 	tools/check_plugins.cc \
+	tools/check_room.cc \
+	tools/check_sharing.cc \
 	tools/check_slurm.cc \
 	tools/findings.cc \
 	tools/findings.h \

@@ -13,7 +13,7 @@ namespace sk8::tools {
 static constexpr std::size_t max_file = 16u << 20;
 static constexpr int max_includes = 100; // files in all: a circle ends here
 
-static std::string lower(std::string_view text)
+std::string conf_key(std::string_view text)
 {
 	std::string out(text);
 	for (char &c : out)
@@ -59,7 +59,7 @@ static std::optional<std::pair<std::string, std::string>> next_pair(std::string_
 			value += text[i];
 	}
 	text.remove_prefix(i);
-	return std::pair(lower(trim(key)), value);
+	return std::pair(conf_key(trim(key)), value);
 }
 
 struct SlurmConf::Reader {
@@ -101,7 +101,7 @@ struct SlurmConf::Reader {
 		text = trim(text);
 		if (text.empty())
 			return {};
-		if (lower(text.substr(0, 8)) == "include " || lower(text.substr(0, 8)) == "include\t")
+		if (conf_key(text.substr(0, 8)) == "include " || conf_key(text.substr(0, 8)) == "include\t")
 			return include(std::string(trim(text.substr(8))), path, number);
 		ConfLine row;
 		while (auto pair = next_pair(text))
@@ -131,7 +131,7 @@ struct SlurmConf::Reader {
 
 	static void add(ConfLine row, const std::string &key, ConfLine &defaults, std::vector<ConfLine> &to)
 	{
-		const bool is_default = lower(row[key].value) == "default";
+		const bool is_default = conf_key(row[key].value) == "default";
 		ConfLine all = defaults;
 		for (auto &[k, v] : row)
 			all[k] = std::move(v);
@@ -166,7 +166,7 @@ std::string SlurmConf::default_path()
 
 const ConfValue *SlurmConf::find(std::string_view key) const
 {
-	auto it = values_.find(lower(key));
+	auto it = values_.find(conf_key(key));
 	return it == values_.end() ? nullptr : &it->second;
 }
 

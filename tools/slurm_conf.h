@@ -23,6 +23,9 @@ struct ConfValue {
 	std::string place() const { return file + ":" + std::to_string(line); }
 };
 
+// A key as they are compared: in lower case.
+std::string conf_key(std::string_view text);
+
 // A line NodeName=... or PartitionName=..., DEFAULT lines before it included.
 using ConfLine = std::map<std::string, ConfValue>; // by key in lower case
 

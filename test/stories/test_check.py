@@ -157,7 +157,10 @@ def test_check_compares_the_names_and_sizes_of_nodes(stand, tmp_path):
 		allocatable = stand.api.get("/api/v1/nodes/n1")["status"]["allocatable"]
 		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "500m", "memory": "1Mi"}}})
 		found = " ".join(nodes(False)["warning"])
-		assert "CPUs, the kubelet lets pods have 0: pods" in found and "MiB of memory, the kubelet lets pods have 1: pods" in found
+		assert "nothing is left there for jobs" in found and "the kubelet lets pods have 0.5 and 1," in found
+		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {**allocatable, "cpu": "7500m"}}})
+		found = " ".join(nodes(False)["warning"])
+		assert "pods that get the last CPUs fail with OutOfcpu; set CoreSpecCount=1 there" in found, found
 		stand.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": allocatable}})
 		problem, = nodes(True, names=["n1", "n99"])["problem"]
 		assert problem.endswith("nodes.names in slurm-k8s.yaml: Slurm has no node n99")

@@ -173,13 +173,20 @@ TEST_CASE("check: a controller as it should be has no finding but ok")
 	CHECK(h.check().empty());
 	CHECK_FALSE(h.found.any_problem());
 	CHECK(h.side.nodes_known);
-	CHECK(h.side.nodes.at("n2").cpus == 16);
+	CHECK(h.side.nodes.at("n2").cores == 8);
+	CHECK(h.side.nodes.at("n2").threads_per_core == 2);
 	CHECK(h.side.nodes.at("n2").memory_mb == 1000);
-	h.answers["scontrol -o show nodes"] = "NodeName=n1 Arch=x86_64 CPUAlloc=0 CPUTot=8 RealMemory=500\n"
+	h.answers["scontrol -o show nodes"] = "NodeName=n1 Arch=x86_64 CoresPerSocket=4 CPUAlloc=0 CPUEfctv=12 CPUTot=16 "
+					      "RealMemory=500 Sockets=2 Boards=1 CoreSpecCount=2 CPUSpecList=12-15 MemSpecLimit=100 "
+					      "ThreadsPerCore=2 Reason=RealMemory=1\n"
 					      "NodeName=dyn1 CPUTot=4 RealMemory=200\n";
 	CHECK(h.check().empty());
-	CHECK(h.side.nodes.at("dyn1").cpus == 4);
-	CHECK(h.side.nodes.at("n1").memory_mb == 500);
+	CHECK(h.side.nodes.at("dyn1").cores == 4);
+	const CheckedNode &n1 = h.side.nodes.at("n1");
+	CHECK(n1.memory_mb == 500);
+	CHECK(n1.spec_mb == 100);
+	CHECK(n1.cores == 8);
+	CHECK(n1.spec_cores == 2);
 	CHECK(contains(h.found.text(), "0 warnings, 0 problems\n"));
 	CHECK(h.found.json()["ok"].boolean_or(false));
 }

@@ -8,6 +8,7 @@ test_unit_tools_test_SOURCES = \
 	test/unit/kube/temp_folder.h \
 	test/unit/tools/check_test.cc \
 	test/unit/tools/options_test.cc \
+	test/unit/tools/room_test.cc \
 	test/unit/tools/run_test.cc \
 	test/unit/tools/show_test.cc \
 	test/unit/tools/slurm_conf_test.cc
