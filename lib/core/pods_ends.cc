@@ -92,11 +92,22 @@ std::int64_t PodsController::grace_of(const Entry &e) const
 	return std::max<std::int64_t>(1, grace); // 0 would be a force delete
 }
 
+// It is being deleted and has no longer than that. What is left of a preempted job's grace shrinks: a
+// pod that is gone with it (or within what Slurm leaves a kubelet beyond it) is not deleted once more
+// by an engine that starts in between. That would overwrite when it was asked to end, and what it
+// ended of would seem to be its own doing.
+static bool goes_in_time(const kube::Pod &pod, const Job &job, std::int64_t grace)
+{
+	static constexpr std::int64_t beyond = 5; // seconds
+	return pod.meta.deleting && (pod.meta.deletion_grace_seconds <= grace ||
+				     (job.preempted() && pod.meta.deletion_time <= job.preempt_end + beyond));
+}
+
 void PodsController::delete_pod(Entry &e)
 {
 	const kube::Pod &pod = *e.pod;
 	const std::int64_t grace = grace_of(e);
-	if (e.delete_sent || (pod.meta.deleting && pod.meta.deletion_grace_seconds <= grace))
+	if (e.delete_sent || goes_in_time(pod, *e.job, grace))
 		return;
 	send_delete(e, grace, want_again(e));
 	if (e.delete_latency_told)

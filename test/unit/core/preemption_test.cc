@@ -86,6 +86,21 @@ TEST_CASE("a pod that its user has given longer to go has no more than the grace
 	CHECK(w.count("delete") == 1);
 }
 
+TEST_CASE("a pod that goes within the grace is not deleted once more by a slurmctld that starts in it")
+{
+	World w;
+	w.create_running("p");
+	w.slurm_preempts("p", 4);
+	w.run();
+	w.restart();
+	w.timer.advance(Millis(5'000)); // it was killed, and its kubelet is late to say so
+	w.run();
+	CHECK(w.count("delete") == 1); // else it would seem to have ended before it was deleted
+	w.kubelet_ends("p", 137, "Error");
+	w.run();
+	CHECK(w.job_of("p")->state == SK8_JOB_PREEMPTED);
+}
+
 TEST_CASE("of a preempted job whose pod has no node yet nothing runs: it ends at once, and the pod queues again")
 {
 	World w;
