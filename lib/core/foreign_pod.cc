@@ -27,6 +27,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->meta.name = p.meta.name;
 	out->meta.uid = p.meta.uid;
 	out->meta.resource_version = p.meta.resource_version;
+	out->meta.creation_time = p.meta.creation_time;
 	out->meta.deleting = p.meta.deleting;
 	out->node_name = p.node_name;
 	out->milli_cpu = std::clamp<std::int64_t>(p.request.milli_cpu, 0, kube::max_milli_cpu);
@@ -35,9 +36,10 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 		if (count > 0 && name.find('/') != name.npos)
 			out->extended.emplace(name, count);
 	out->host_ports = p.host_ports;
+	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
 	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,
-	// calculateEffectiveGracePeriod()).
-	const bool given = p.meta.deleting && p.meta.deletion_grace_seconds > 0;
+	// calculateEffectiveGracePeriod()). Who deletes a mirror says nothing of what runs.
+	const bool given = p.meta.deleting && p.meta.deletion_grace_seconds > 0 && !out->mirror;
 	out->grace_seconds = std::clamp<std::int64_t>(given ? p.meta.deletion_grace_seconds : p.grace_seconds, 0,
 						      kube::max_grace_seconds);
 	out->phase = p.phase;
@@ -46,7 +48,6 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	// A kubelet writes startTime when it has admitted the pod, or with the phase Failed.
 	out->admitted = p.started_at != 0 && (p.phase == "Pending" || p.phase == "Running");
 	out->over = kubelet_reports_over(p);
-	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
 	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";
 	return out;
 }

@@ -98,6 +98,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;
+	e.created = pod->meta.creation_time;
 	e.overhead = pod->overhead;
 	e.gone = Entry::Gone::no;
 	gone_.erase(it->first);
@@ -109,10 +110,11 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	update(e);
 	if (!e.mirror || !fresh)
 		return;
-	std::vector<std::string> replaced; // the kubelet shows a static pod again under another uid
+	// The kubelet shows a static pod again under another uid. An older object is only of a backup.
+	std::vector<std::string> replaced;
 	for (const auto &uid : gone_)
 		if (const Entry &old = entries_.at(uid); old.mirror && old.node == e.node && old.key.ns == e.key.ns &&
-							 old.key.name == e.key.name)
+							 old.key.name == e.key.name && old.created <= e.created)
 			replaced.push_back(uid);
 	for (const auto &uid : replaced)
 		free(entries_.at(uid), "the kubelet shows it anew");

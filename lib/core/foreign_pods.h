@@ -79,6 +79,7 @@ private:
 		std::int64_t grace_seconds = 30;
 		std::string phase;
 		bool mirror = false, overhead = false;
+		std::int64_t created = 0; // its object
 		bool held = false; // it has been
 		// No object any more, and no proof of its end.
 		enum class Gone { no, unseen, seen } gone = Gone::no;

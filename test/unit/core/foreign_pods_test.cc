@@ -318,6 +318,16 @@ TEST_CASE("a kubelet gives its own grace to a foreign pod that is deleted by for
 	CHECK(foreign_pod_of(pod)->grace_seconds == kube::max_grace_seconds);
 }
 
+TEST_CASE("who deletes the mirror of a static pod with a grace of his own says nothing of what runs")
+{
+	kube::Pod pod;
+	pod.grace_seconds = 600;
+	pod.meta.annotations["kubernetes.io/config.mirror"] = "hash";
+	pod.meta.deleting = true;
+	pod.meta.deletion_grace_seconds = 1;
+	CHECK(foreign_pod_of(pod)->grace_seconds == 600);
+}
+
 TEST_CASE("a foreign pod that went while nobody looked has its own grace, after a restart too")
 {
 	Site s;
@@ -363,6 +373,34 @@ TEST_CASE("a static pod that the kubelet shows anew is held once")
 	REQUIRE(s.mask());
 	CHECK(s.mask()->milli_cpu == 500);
 	CHECK(s.foreign->numbers().lost == 0);
+}
+
+TEST_CASE("a mirror of a static pod that comes from a backup is not taken for the kubelet's word")
+{
+	Site s;
+	auto mirror = [&](const std::string &uid, int milli_cpu, std::int64_t created) {
+		auto p = std::make_shared<ForeignPod>(*s.pod(uid, milli_cpu, 100));
+		p->meta.name = "etcd-n1";
+		p->meta.creation_time = created;
+		p->mirror = true;
+		return p;
+	};
+	s.foreign->replaced({mirror("b", 500, 2000)});
+	s.foreign->removed(mirror("b", 500, 2000));
+	s.foreign->changed(mirror("a", 200, 1000)); // what stood there once, under another file
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 700);
+	s.foreign->removed(mirror("a", 200, 1000));
+	s.foreign->changed(mirror("c", 500, 3000));
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 500);
+}
+
+TEST_CASE("what is kept of a pod says when its object was made")
+{
+	kube::Pod pod;
+	pod.meta.creation_time = 1234;
+	CHECK(foreign_pod_of(pod)->meta.creation_time == 1234);
 }
 
 TEST_CASE("a node that Kubernetes deletes frees nothing of its foreign pods")
