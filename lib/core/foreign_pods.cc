@@ -108,7 +108,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 		tell_allocatable(e.node);
 	use_changed_ |= use_.add(it->first, e.node, pod->host_ports);
 	update(e);
-	if (!e.mirror || !fresh)
+	if (!e.mirror || !fresh || !nodes_.synced()) // it holds nothing yet itself
 		return;
 	// The kubelet shows a static pod again under another uid. An older object is only of a backup.
 	std::vector<std::string> replaced;

@@ -489,6 +489,27 @@ TEST_CASE("a foreign pod that is released before nodes are known is free at once
 	CHECK(s.journal.saved().released.size() == 1);
 }
 
+TEST_CASE("what a static pod holds is not free when it is shown anew before nodes are known")
+{
+	Site s;
+	auto mirror = [&](const std::string &uid) {
+		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 500, 100));
+		p->meta.name = "etcd-n1";
+		p->mirror = true;
+		return p;
+	};
+	s.foreign->replaced({mirror("a")});
+	(void) s.journal.flush();
+	s.foreign.reset();
+	s.holds.restore(s.journal.saved());
+	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
+	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.foreign->replaced({mirror("a")});
+	s.foreign->removed(mirror("a"));
+	s.foreign->changed(mirror("b"));
+	CHECK(s.mask());
+}
+
 TEST_CASE("a foreign pod that vanishes before nodes are known is held once they are")
 {
 	Site s;
