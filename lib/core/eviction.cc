@@ -36,6 +36,7 @@ constexpr Row rows[] = {
 	{[](const EvictionFacts &f) { return f.disruption == Disruption::eviction; }, "was evicted through the Kubernetes API"},
 	{[](const EvictionFacts &f) { return f.disruption == Disruption::preemption; }, "was preempted by kube-scheduler"},
 	{[](const EvictionFacts &f) { return f.disruption == Disruption::taint; }, "was deleted because of a taint"},
+	{[](const EvictionFacts &f) { return f.found_deleting; }, nullptr},
 	{[](const EvictionFacts &) { return true; }, "was deleted"},
 };
 

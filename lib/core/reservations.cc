@@ -64,6 +64,10 @@ void Reservations::ended(JobRef job)
 		cover(e, p);
 	if (std::exchange(e.in_gate, false)) // it has never been on its nodes
 		return left(job, {});
+	// Also on nodes that are told of later.
+	NativeJob job_now = *e.job;
+	job_now.ending = true;
+	e.job = std::make_shared<NativeJob>(std::move(job_now));
 	ports_.slurm.watch_end(job);
 }
 
@@ -158,6 +162,8 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 		uncover(p.uid);
 		p.was_admitted = p.by_us = false;
 	}
+	if (p.uid != seen.meta.uid)
+		p.found_deleting = seen.meta.deleting;
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.over = seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
@@ -186,7 +192,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
-	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = false;
+	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = false;
 }
 
 void Reservations::cover(const Entry &e, const Pod &p)

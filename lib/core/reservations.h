@@ -68,6 +68,7 @@ private:
 		// of that object
 		bool fits = false, admitted = false, over = false, deleting = false;
 		bool was_admitted = false, by_us = false; // by_us: we have asked for its deletion
+		bool found_deleting = false;
 		std::string reason;
 		kube::Disruption disruption = kube::Disruption::none;
 

@@ -15,6 +15,7 @@ std::string Reservations::eviction(const Entry &e, const Pod &p, Gone gone) cons
 			    .heard_of = nodes_.kubelet(p.share.node) == NodeView::Kubelet::ready,
 			    .over = p.over,
 			    .deleting = p.deleting,
+			    .found_deleting = p.found_deleting,
 			    .deleted = gone == Gone::seen,
 			    .reason = p.reason,
 			    .disruption = p.disruption});

@@ -60,6 +60,11 @@ TEST_CASE("eviction: the table")
 		{"kubectl delete --force", with([](auto &f) { f.deleted = true; }), "was deleted"},
 		{"the same while nobody hears of the node", with([](auto &f) { f.deleted = true, f.heard_of = false; }), ""},
 		{"of a pod that no kubelet had admitted", with([](auto &f) { f.deleted = true, f.admitted = false; }), ""},
+		{"it was deleted before we heard of it, perhaps by a slurmctld before this one",
+		 with([](auto &f) { f.deleting = f.found_deleting = true; }), ""},
+		{"the same, and it says who did it",
+		 with([](auto &f) { f.deleting = f.found_deleting = true, f.disruption = Disruption::eviction; }),
+		 "was evicted through the Kubernetes API"},
 		{"we did it", with([](auto &f) { f.deleting = f.by_us = true; }), ""},
 		{"the job has ended", with([](auto &f) { f.deleted = true, f.runs = false; }), ""},
 		{"its job ends, and its kubelet evicts it", with([](auto &f) { f.over = true, f.reason = "Evicted", f.runs = false; }), ""},
@@ -197,6 +202,23 @@ TEST_CASE("eviction: a pod that was deleted while its node was not heard of is t
 	CHECK(w.ended.empty());
 	w.set_ready("n1", true);
 	w.run();
+	CHECK(w.ended.size() == 1);
+}
+
+TEST_CASE("eviction: what a former slurmctld may have deleted nobody has taken")
+{
+	Launched w(OnEviction::requeue);
+	w.change_pod(pod_name, [](ForeignPod &p) { p.meta.deleting = true; });
+	w.restart(false);
+	w.controller->jobs_replaced({w.job(7, 3, {"n1", "n2"})});
+	w.list();
+	w.run(Millis(1'000));
+	w.end_pod(pod_name);
+	w.run(Millis(20'000));
+	CHECK(w.ended.empty());
+	CHECK(w.pods.size() == 2);
+	w.end_pod(pod_name); // the next one is another matter
+	w.run(Millis(1'000));
 	CHECK(w.ended.size() == 1);
 }
 

@@ -169,6 +169,34 @@ TEST_CASE("reservations: a pod goes whose job has left its node before anything 
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: a pod stays whose job begins to end before anything is known of nodes and pods, after a restart")
+{
+	ReservationWorld w;
+	const auto job = w.job(7, 3, {"n1", "n2"});
+	w.controller->arrived(job);
+	w.run();
+	REQUIRE(w.pods.size() == 2);
+	w.restart(false);
+	w.controller->jobs_replaced({job}); // it runs
+	w.controller->ended(job->ref);
+	SECTION("and none of its nodes is left")
+	{
+		w.list();
+		w.run(Millis(1'000));
+		CHECK(w.pods.size() == 2);
+	}
+	SECTION("and one of them is")
+	{
+		w.controller->left(job->ref, {"n2"});
+		w.list();
+		w.run(Millis(1'000));
+		CHECK(w.only_pod() == "slurm-7-3ef-n2");
+	}
+	w.controller->left(job->ref, {});
+	w.run(Millis(1'000));
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("reservations: a job that ends in the gate leaves no pod")
 {
 	ReservationWorld w;
