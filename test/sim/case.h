@@ -44,6 +44,7 @@ struct Case {
 	int aside = 0;
 	std::int64_t aside_memory = 0;
 	int gpus = 0;                    // of each node
+	int grace = 0;                   // GraceTime of its partitions, seconds
 	bool node_state = false;         // the engine carries the state of nodes from side to side
 	int job_ids = 10'000;            // then Slurm begins again with the first one
 	int faults = 0;                  // permille of the requests to Kubernetes that go wrong

@@ -39,6 +39,8 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 	core::NamespaceSettings ns;
 	ns.match = "team-*";
 	ns.user = "alice";
+	ns.allow.partition = {"high", "top"};
+	ns.allow.qos = {"patient"};
 	ns.bare_pods = core::NamespaceSettings::BarePods::resubmit;
 	out.settings.namespaces.push_back(ns);
 	out.settings.nodes.names = nodes;

@@ -55,6 +55,28 @@ void World::create_foreign(const Action &a)
 		schedule_foreign(a, uid);
 }
 
+// A file of that node: another pod than what stood there under this name.
+void World::write_static(const Action &a)
+{
+	StaticPod pod;
+	pod.name = a.text("pod");
+	pod.node = a.text("node");
+	if (calm_ || !api_.nodes().contains(pod.node))
+		return;
+	pod.uid = "static" + std::to_string(next_uid_++);
+	pod.grace = a.number("grace", 5);
+	Program &p = pod.program;
+	p.milli_cpu = a.number("mcpu", 100);
+	p.memory = a.number("mem");
+	p.start_delay = a.number("pull", 500) * ms;
+	p.life = a.has("life") ? a.seconds("life") : -1;
+	p.exit_code = static_cast<int>(a.number("exit"));
+	p.ignores_sigterm = a.has("stubborn");
+	kubelet_.report_state(pod.node);
+	judge_.static_pod_written(pod);
+	kubelet_.write_file(std::move(pod));
+}
+
 bool World::fits_by_the_book(const kube::Pod &pod, const std::string &node) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;

@@ -123,7 +123,7 @@ void Judge::container_started(const Container &c)
 	if (!pods_.at(c.uid).foreign)
 		check_use(c.node, "", nullptr);
 	PodTruth &t = pods_.at(c.uid);
-	if (++t.started > 1 && !t.restored)
+	if (++t.started > 1 && !t.restored && !t.from_file)
 		violation("I3: pod " + c.pod + " (" + c.uid + ") is started a second time, on " + c.node);
 	if (t.restored)
 		for (const auto &[key, other] : kubelet_->containers())
@@ -137,6 +137,7 @@ void Judge::container_ended(const Container &c)
 	t.ended_by_itself |= c.by_itself;
 	if (!c.by_itself && c.reason == "Unknown")
 		t.innocent = false; // its node died
+	preempted_container_ended(c);
 }
 
 // The devices that Slurm gave to the job of a pod are nobody else's while that runs.
@@ -158,6 +159,8 @@ void Judge::job_started(const SlurmJob &job)
 {
 	auto key = core::PodKey::from_mark(job.mark);
 	check_devices(job, key ? key->uid : "");
+	if (auto it = preemptions_.find(key ? key->uid : ""); it != preemptions_.end() && it->second.job != job.ref())
+		preemptions_.erase(it); // what runs from now on is this job's
 	if (PodTruth *t = truth_of(job.mark); t && !another_stands(job)) {
 		t->devices = job.devices;
 		t->node_of_devices = job.node;
@@ -210,6 +213,7 @@ void Judge::job_ended(const SlurmJob &job)
 	const bool taken = job.state == SK8_JOB_PREEMPTED || job.state == SK8_JOB_NODE_FAIL;
 	if (taken || !job.by_us) // else it is the end of a pod that was taken before
 		t->taken = taken;
+	preempted_job_ended(job);
 	t->taken_once |= taken;
 	if (taken)
 		t->accrue_times.insert(job.accrue_time);
@@ -236,7 +240,7 @@ void Judge::check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job
 		return; // nobody is left who knows
 	// times of Kubernetes have a resolution of a second: within that both are true
 	const bool deleted = t.deleted >= 0 && t.deleted <= c->ended_at + second;
-	if (deleted && end.state == SK8_JOB_CANCELLED)
+	if (deleted && (end.state == SK8_JOB_CANCELLED || (job.in_grace() && end.state == SK8_JOB_PREEMPTED)))
 		return;
 	const Program &p = c->program;
 	const sk8_job_state state = p.out_of_memory ? SK8_JOB_OUT_OF_MEMORY : p.exit_code ? SK8_JOB_FAILED : SK8_JOB_COMPLETED;
@@ -265,6 +269,8 @@ void Judge::job_ended_by_us(const SlurmJob &job, const sk8_end &end)
 	if (c && c->state == State::running && !t->restored && !lost(*t) && !other)
 		return violation("I2: " + who + " is ended by us while its pod runs on " + job.node);
 	check_truth(*t, key->uid, job, end, other);
+	if (!other)
+		preempted_job_ended_by_us(job, key->uid, end);
 }
 
 // ---- I3 ----
@@ -335,6 +341,7 @@ void Judge::removal_told(const std::string &uid)
 void Judge::check()
 {
 	check_words();
+	check_preemptions();
 	if (node_state)
 		check_nodes();
 	for (const auto &[r, excluded] : exclusions_) {

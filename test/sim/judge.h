@@ -10,6 +10,7 @@
 //       its right end once faults have stopped, without waiting for Slurm's next cycle
 //       a bare pod whose node Slurm took is made again, once, with the age of its job:
 //       judge_again.cc
+//       pods whose jobs Slurm preempts: judge_preempt.cc
 //   I5  what others did stands: their exclusions, priorities, holds, finalizers
 //
 // A person's word that nothing of a pod runs any more is a proof like the kubelet's: it
@@ -25,6 +26,7 @@
 
 #include "lib/core/hold_table.h"
 #include "test/sim/config.h"
+#include "test/sim/judge_preempt.h"
 #include "test/sim/kube_requests.h"
 #include "test/sim/model_kubelet.h"
 #include "test/sim/model_slurm.h"
@@ -74,6 +76,7 @@ public:
 		foreign_after_loss();
 	}
 	void foreign_created(const kube::Pod &pod, const std::string &node, const Program &program);
+	void static_pod_written(const StaticPod &pod); // judge_static.cc
 	void etcd_restored();
 	void no_more_restores() { restores_ = false; }
 	void node_is_gone(const std::string &node) { gone_.insert(node); } // for good
@@ -98,6 +101,8 @@ public:
 	// From now on people say all that only they can say: nothing is excused any more.
 	void people_tell_all() { excuses_ = false; }
 	bool excuses() const { return excuses_; }
+	// Something is in the engine's way now: it, or the API server, is away, or else.
+	void in_its_way(bool away) { (away ? away_at_ : bad_at_) = time_.now(); }
 	void trouble() { trouble_ = true; } // requests may fail, or nobody is there to make them
 
 	// After every step.
@@ -114,15 +119,17 @@ public:
 	void container_started(const Container &c) override;
 	void container_ended(const Container &c) override;
 	void container_refused(const Container &c) override;
+	void mirror_made(const kube::Pod &pod, const std::string &shows) override;
 	void slurm_changed() override { on_slurm_changed(); }
 	void job_started(const SlurmJob &job) override;
 	void job_ended(const SlurmJob &job) override;
 	void job_ended_by_us(const SlurmJob &before, const sk8_end &end) override;
 	void submitted_by_us(const SlurmJob &job) override;
+	void jobs_preempted(const SlurmJob *preemptor, const std::vector<const SlurmJob *> &victims) override;
 	void pinned_by_us(const SlurmJob &job) override { exclusions_.erase(ref(job)); }
 	void started_without_being_woken(const SlurmJob &job) override;
 	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
-	void delete_sent_by_us(const core::PodKey &key) override;
+	void delete_sent_by_us(const core::PodKey &key, std::int64_t grace) override;
 	void delete_unanswered(const core::PodKey &key) override { pods_.at(key.uid).delete_unsure = true; }
 	void made_again_by_us(const std::string &from, const kube::Pod &pod) override;
 	void condition_by_us(const core::PodKey &) override {}
@@ -171,6 +178,8 @@ private:
 		bool word = false;         // ... and its object is there, which may say otherwise
 		bool foreign = false, overhead = false; // overhead: it belongs to its node
 		std::string node;          // of a foreign pod
+		bool from_file = false;    // a static pod, which has no object,
+		std::string shows;         // ... and a mirror of it
 		bool known = false;        // the engine was told, and it lasts
 		bool known_to_come = false; // it is not yet, but nothing starts before it is
 		Micros known_since = 0;
@@ -196,6 +205,14 @@ private:
 		bool ready = true;
 		int news = 0, writes = 0;           // of the node that others made; of ours
 	};
+	bool preemption_is_open(const std::string &uid, const Preemption &p) const;
+	bool still_leaves(const std::string &uid, const Preemption &p) const;
+	Micros time_to_act(const Preemption &p) const;
+	void check_preemptions();
+	void preempted_delete_sent(const std::string &uid, std::int64_t grace);
+	void preempted_container_ended(const Container &c);
+	void preempted_job_ended(const SlurmJob &job);
+	void preempted_job_ended_by_us(const SlurmJob &job, const std::string &uid, const sk8_end &end);
 	void check_age(const SlurmJob &job);
 	bool should_be_made_again(const std::string &uid, const PodTruth &t) const;
 	void again_after_crash(const core::Ledger &on_disk);
@@ -218,6 +235,9 @@ private:
 	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
 	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_after_loss();
+	const std::string &behind(const std::string &uid) const;
+	bool is_shown(const std::string &uid, const PodTruth &t) const;
+	bool saves(const core::Ledger &ledger, const std::string &uid) const;
 	void check_truth(PodTruth &t, const std::string &uid, const SlurmJob &job, const sk8_end &end, bool other);
 
 	Schedule &time_;
@@ -232,6 +252,8 @@ private:
 	std::map<Ref, std::uint32_t> priorities_;
 	std::set<std::string> gone_; // nodes
 	std::map<std::string, NodeTruth> nodes_;
+	std::map<std::string, Preemption> preemptions_; // the last one, by uid
+	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	int crashes_ = 0;
 	bool config_changed_ = false;
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;

@@ -8,8 +8,9 @@
 
 namespace sk8::sim {
 
-void Judge::delete_sent_by_us(const core::PodKey &key)
+void Judge::delete_sent_by_us(const core::PodKey &key, std::int64_t grace)
 {
+	preempted_delete_sent(key.uid, grace);
 	PodTruth &t = pods_.at(key.uid);
 	if (t.delete_sent < 0)
 		t.delete_sent = time_.now();

@@ -35,7 +35,7 @@ void Judge::foreign_created(const kube::Pod &pod, const std::string &node, const
 
 void Judge::foreign_told(const std::string &uid)
 {
-	PodTruth &t = pods_.at(uid);
+	PodTruth &t = pods_.at(behind(uid));
 	if (!t.known)
 		t.known_since = time_.now();
 	t.known = true;
@@ -53,7 +53,8 @@ void Judge::foreign_event(const ApiEvent &event)
 		return;
 	t.word = t.told = false;
 	t.tells = core::kubelet_reports_over(*event.pod);
-	t.known &= !t.known_to_come; // nobody will tell the engine any more
+	PodTruth &runs = pods_.at(behind(event.pod->meta.uid));
+	runs.known &= !runs.known_to_come; // nobody will tell the engine any more
 }
 
 // What counts on that node: what its kubelet has admitted and not ended, and what it will yet admit.
@@ -130,7 +131,7 @@ void Judge::foreign_after_crash(const core::Ledger &on_disk, Micros written_by)
 	for (auto &[uid, t] : pods_) {
 		if (!t.foreign || !t.known)
 			continue;
-		const bool saved = std::ranges::any_of(on_disk.holds, [&](const core::Hold &h) { return h.key.uid == uid; });
+		const bool saved = saves(on_disk, uid);
 		const Container *c = kubelet_->find(t.node, uid);
 		if (!saved && !t.released && t.known_since < written_by && c && c->state == State::running)
 			violation("I3: the saved ledger lacks " + name_of("foreign pod", t.name, uid) + ", which runs and was told of " +
@@ -146,7 +147,8 @@ void Judge::foreign_after_loss()
 	for (auto &[uid, t] : pods_) {
 		kube::PodPtr pod = api_.pod(t.name);
 		if (t.foreign)
-			t.known = t.known_to_come = is_there(pod, uid) && !pod->node_name.empty() && config_.shares(pod->node_name);
+			t.known = t.known_to_come = (is_there(pod, uid) || is_shown(uid, t)) && t.shows.empty() &&
+						    !pod->node_name.empty() && config_.shares(pod->node_name);
 	}
 }
 

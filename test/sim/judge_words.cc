@@ -34,6 +34,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 	foreign_after_crash(on_disk, written_by);
 	nodes_after_crash();
 	again_after_crash(on_disk);
+	for (auto &[uid, p] : preemptions_)
+		p.before_crash = true;
 	crashes_++;
 	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did
@@ -79,9 +81,12 @@ bool Judge::waits_for_gone_node(const SlurmJob &job)
 bool Judge::nothing_left(const std::string &uid, const std::string &held_node) const
 {
 	const PodTruth &t = pods_.at(uid);
+	const std::string &runs = behind(uid);
 	for (const auto &[key, c] : kubelet_->containers())
-		if (c.uid == uid && c.state != State::ended)
+		if (c.uid == runs && c.state != State::ended)
 			return false;
+	if (kubelet_->has_file(runs) && !gone_.contains(t.node))
+		return false;
 	// its object, also one that comes back from a backup
 	for (const auto &pod : {api_.pod(t.name), restores_ ? api_.saved_pod(t.name) : nullptr}) {
 		if (!is_there(pod, uid))
@@ -89,7 +94,7 @@ bool Judge::nothing_left(const std::string &uid, const std::string &held_node) c
 		const std::string &node = pod->node_name.empty() ? held_node : pod->node_name;
 		if (gone_.contains(node))
 			continue;
-		if (pod->node_name.empty() ? t.may_arrive > 0 : !kubelet_->find(node, uid))
+		if (pod->node_name.empty() ? t.may_arrive > 0 : !kubelet_->find(node, runs))
 			return false; // a Binding of it may arrive, or its kubelet may start it
 	}
 	return true;
@@ -112,6 +117,8 @@ bool Judge::needs_person(const std::string &uid, const std::string &held_node) c
 		if (forgotten || gone_.contains(pod->node_name))
 			return true;
 	}
+	if (!t.shows.empty())
+		return gone_.contains(held_node);
 	if (t.foreign)
 		return (t.gone && ((t.told && !t.tells) || t.lost_before)) || gone_.contains(held_node);
 	return lost(t) || gone_.contains(held_node);
@@ -136,7 +143,8 @@ void Judge::released_by_people(const std::string &uid, bool force, bool former, 
 	t.word = says_otherwise && !between && (knows || remembers(known, uid));
 	if (t.word && !remembers(known, uid))
 		violation("I3: " + who + " was released by hand, and that is not remembered");
-	if (!unsaved && (holds(on_disk, uid) != holds(known, uid) || remembers(on_disk, uid) != remembers(known, uid)))
+	const bool other_word = !between && remembers(on_disk, uid) != remembers(known, uid);
+	if (!unsaved && (holds(on_disk, uid) != holds(known, uid) || other_word))
 		violation("I3: " + who + " was released by hand, and a restart undoes it without a word");
 }
 

@@ -174,7 +174,7 @@ void KubeRequests::bind(const PodKey &key, const std::string &node,
 
 void KubeRequests::delete_pod(const PodKey &key, const core::Deletion &how, KubePort::Done done)
 {
-	watcher_.delete_sent_by_us(key);
+	watcher_.delete_sent_by_us(key, how.grace_seconds);
 	send("delete", key, true,
 	     [this, key, how] {
 		     kube::PodPtr pod = api_.pod(key.name);

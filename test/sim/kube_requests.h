@@ -26,7 +26,7 @@ public:
 	virtual void binding_refused(const core::PodKey &key) = 0;
 	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	// ... when it is sent.
-	virtual void delete_sent_by_us(const core::PodKey &key) = 0;
+	virtual void delete_sent_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	// It may have taken effect, for all that the engine knows.
 	virtual void delete_unanswered(const core::PodKey &key) = 0;
 	// This pod takes the place of the one with the uid from, with the same program.

@@ -17,11 +17,17 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.h \
 	test/sim/judge_again.cc \
 	test/sim/judge_foreign.cc \
-	test/sim/judge_words.cc \
 	test/sim/judge_nodes.cc \
+	test/sim/judge_preempt.cc \
+	test/sim/judge_preempt.h \
+	test/sim/judge_static.cc \
+	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
 	test/sim/kube_requests.h \
 	test/sim/make_case.cc \
+	test/sim/make_more.h \
+	test/sim/make_preemption.cc \
+	test/sim/make_static.cc \
 	test/sim/model_api.cc \
 	test/sim/model_api.h \
 	test/sim/model_kubelet.cc \
@@ -32,11 +38,14 @@ test_sim_sim_SOURCES = \
 	test/sim/model_slurm.h \
 	test/sim/mutants.cc \
 	test/sim/mutants.h \
+	test/sim/mutants_preempt.cc \
 	test/sim/mutants_seen.cc \
 	test/sim/node_requests.cc \
 	test/sim/nodes.cc \
 	test/sim/pod_watch.cc \
 	test/sim/pod_watch.h \
+	test/sim/preemption.cc \
+	test/sim/preemption.h \
 	test/sim/process.cc \
 	test/sim/process_engine.cc \
 	test/sim/process.h \
@@ -49,6 +58,7 @@ test_sim_sim_SOURCES = \
 	test/sim/slurm_job.h \
 	test/sim/slurm_nodes.cc \
 	test/sim/slurm_ops.cc \
+	test/sim/static_pods.cc \
 	test/sim/story.h \
 	test/sim/trace.cc \
 	test/sim/trace.h \
@@ -95,6 +105,7 @@ EXTRA_DIST += \
 	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
 	test/sim/regressions/lost-node-after-crash.case \
+	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \

@@ -7,6 +7,7 @@
 
 #include "test/sim/case.h"
 #include "test/sim/dice.h"
+#include "test/sim/make_more.h"
 
 namespace sk8::sim {
 
@@ -35,6 +36,10 @@ public:
 					(this->*kind.make)();
 		if (chance(500))
 			foreign_pods();
+		if (chance(400))
+			add_preemption(case_, dice_, length_);
+		if (chance(250))
+			add_static_pods(case_, dice_, length_);
 		if (chance(400))
 			node_states();
 		if (chance(400))

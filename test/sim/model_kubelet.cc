@@ -55,6 +55,8 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 		return; // power() looks again
 	if (!reachable(node))
 		return notice(node, name, uid, again);
+	if (look_at_mirror(node, name, uid))
+		return;
 	kube::PodPtr pod = api_.pod(name);
 	const bool mine = pod && pod->meta.uid == uid && pod->node_name == node;
 	auto it = containers_.find({node, uid});
@@ -238,16 +240,20 @@ void ModelKubelet::report(const Key &key)
 		time_.after(again, [this, key] { report(key); });
 		return;
 	}
+	const StaticPod *from_file = static_pod(c.uid);
+	if (from_file && c.state == State::ended && goes_unreported(*from_file))
+		return end_of_static(*from_file);
+	const std::string uid = shown_as(c);
 	kube::PodPtr pod = api_.pod(c.pod);
-	if (!pod || pod->meta.uid != c.uid || pod->node_name != c.node)
+	if (!pod || pod->meta.uid != uid || pod->node_name != c.node)
 		return;
 	if (pod->phase != "Succeeded" && pod->phase != "Failed") {
-		api_.change(c.pod, c.uid, [&](kube::Pod &p) { write_status(p, c); });
+		api_.change(c.pod, uid, [&](kube::Pod &p) { write_status(p, c); });
 	} else if (c.state == State::ended && wants_last_word(*pod)) {
 		// Somebody else set the final phase: the kubelet's word comes all the same, in the
 		// end also for what never started (TerminatePod() in its status_manager.go).
 		const std::string phase = pod->phase;
-		api_.change(c.pod, c.uid, [&](kube::Pod &p) {
+		api_.change(c.pod, uid, [&](kube::Pod &p) {
 			write_status(p, c);
 			p.phase = phase;
 			if (!p.garbage_collected)
@@ -260,7 +266,9 @@ void ModelKubelet::report(const Key &key)
 			}
 		});
 	}
-	if (c.state == State::ended)
+	if (c.state == State::ended && from_file)
+		end_of_static(*from_file);
+	else if (c.state == State::ended)
 		time_.after(dice_.between("delete/" + c.pod, 1 * ms, 50 * ms), [this, key] { last_delete(key); });
 }
 
@@ -331,6 +339,7 @@ void ModelKubelet::power(const std::string &node, bool on)
 	tell(story_, "node ", node, " is back");
 	off_.erase(node);
 	plan_readiness(node);
+	restart_statics(node);
 	for (auto &[key, c] : containers_) {
 		if (c.node != node)
 			continue;

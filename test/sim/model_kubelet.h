@@ -47,6 +47,15 @@ struct Container {
 	bool reporting = false;   // a report is on its way
 };
 
+// A file on a node.
+struct StaticPod {
+	std::string name, node, uid; // uid: of what runs, not of its mirror
+	Program program;
+	std::int64_t grace = 30;     // seconds
+	bool file = true;            // it is there
+	std::string mirror;          // the uid of its mirror that was made last
+};
+
 class ContainerListener {
 public:
 	virtual ~ContainerListener() = default;
@@ -54,6 +63,8 @@ public:
 	virtual void container_ended(const Container &c) = 0;
 	// The kubelet does not admit it: there is no room for it beside what is on its node.
 	virtual void container_refused(const Container &c) = 0;
+	// About to be shown: a mirror of the static pod with the uid shows.
+	virtual void mirror_made(const kube::Pod & /*mirror*/, const std::string & /*shows*/) {}
 };
 
 class ModelKubelet final : public ApiListener {
@@ -64,6 +75,12 @@ public:
 	}
 	void set_program(const std::string &uid, const Program &program) { programs_[uid] = program; }
 	const Program &program(const std::string &uid) const { return programs_.at(uid); }
+
+	// ---- files of static pods (static_pods.cc) ----
+	void write_file(StaticPod pod); // in the place of one of that name
+	void remove_file(const std::string &node, const std::string &name); // node empty: any
+	void remove_all_files();
+	bool has_file(const std::string &uid) const;
 
 	// ---- nodes ----
 	void power(const std::string &node, bool on); // off: all of it dies
@@ -100,6 +117,17 @@ private:
 	void report(const Key &key);
 	void last_delete(const Key &key);
 	void write_status(kube::Pod &pod, const Container &c) const;
+	StaticPod *static_pod(const std::string &uid);
+	std::string shown_as(const Container &c) const;
+	void sync_static_later(const std::string &uid, Micros delay);
+	void sync_static(const std::string &uid);
+	bool may_start(const StaticPod &pod) const;
+	void start_static(const StaticPod &pod);
+	void show(StaticPod &pod);
+	bool look_at_mirror(const std::string &node, const std::string &name, const std::string &uid);
+	void end_of_static(const StaticPod &pod);
+	bool goes_unreported(const StaticPod &pod);
+	void restart_statics(const std::string &node);
 
 	Schedule &time_;
 	Dice &dice_;
@@ -108,6 +136,8 @@ private:
 	ContainerListener &listener_;
 	std::map<std::string, Program> programs_; // by uid
 	std::map<Key, Container> containers_;
+	std::map<std::string, StaticPod> statics_; // by uid
+	std::set<std::string> mirrors_; // uids of all that there ever were
 	std::set<std::string> off_, cut_, reporting_;
 };
 

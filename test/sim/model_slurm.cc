@@ -46,7 +46,7 @@ void ModelSlurm::boot(SlurmHooks &hooks)
 {
 	life_++;
 	hooks_ = &hooks;
-	save_planned_ = kicked_ = pass_planned_ = false;
+	save_planned_ = kicked_ = pass_planned_ = grace_check_planned_ = false;
 	tell(story_, "slurmctld starts");
 	hooks.node_init();
 	load();
@@ -74,9 +74,12 @@ void ModelSlurm::load()
 	for (auto &[id, job] : jobs_) {
 		if (!job.live())
 			plan_purge(job);
+		job.preempt_start_time = 0;
 		if (!job.running())
 			continue;
 		select_.take(job);
+		if (job.in_grace())
+			plan_grace_check();
 		if (!job.batch())
 			hooks_->job_start(view(job)); // nodeinfo_set: the replay
 	}
@@ -116,6 +119,7 @@ void ModelSlurm::kill()
 	hooks_ = nullptr;
 	life_++;
 	emptied_.clear();
+	victims_.clear();
 }
 
 void ModelSlurm::shut_down()
@@ -156,23 +160,6 @@ void ModelSlurm::reconfigure()
 	kick();
 }
 
-// For whom jobs were preempted there: others do not start before it (job_scheduler.c takes the nodes
-// of a job that cannot start yet from those behind it, backfill.c reserves them).
-bool ModelSlurm::emptied_for_another(const std::string &node, const SlurmJob &job) const
-{
-	auto it = emptied_.find(node);
-	return it != emptied_.end() && it->second != job.id && !job.high && job.required.empty();
-}
-
-// True: a node is everybody's again.
-bool ModelSlurm::forget_emptied()
-{
-	return std::erase_if(emptied_, [this](const auto &e) {
-		auto it = jobs_.find(e.second);
-		return it == jobs_.end() || !it->second.pending() || it->second.priority == 0;
-	}) > 0;
-}
-
 void ModelSlurm::pass(bool woken)
 {
 	locked_ = true;
@@ -182,13 +169,13 @@ void ModelSlurm::pass(bool woken)
 		if (job.pending() && job.priority > 0)
 			queue.push_back(&job);
 	std::stable_sort(queue.begin(), queue.end(), [](const SlurmJob *a, const SlurmJob *b) {
-		return a->high != b->high ? a->high : a->priority > b->priority;
+		return a->high != b->high ? a->high > b->high : a->priority > b->priority;
 	});
 	for (SlurmJob *job : queue) {
 		if (try_start(*job)) {
 			if (!woken && !kicked_)
 				watcher_.started_without_being_woken(*job);
-		} else if (job->high) {
+		} else if (job->high > 0) {
 			preempt_for(*job);
 		}
 	}
@@ -242,29 +229,6 @@ void ModelSlurm::start(SlurmJob &job, const std::string &node, ModelSelect::Plac
 	watcher_.job_started(job);
 }
 
-// Only if it can start then, beside what pods hold; the newest first.
-void ModelSlurm::preempt_for(const SlurmJob &job)
-{
-	const auto masks = hooks_->masks();
-	for (const auto &[name, n] : select_.nodes) {
-		std::vector<const SlurmJob *> victims;
-		for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
-			if (!it->second.running() || it->second.high || it->second.node != name)
-				continue;
-			victims.push_back(&it->second);
-			if (!select_.test(job, name, masks.get(), victims))
-				continue;
-			emptied_[name] = job.id;
-			std::vector<std::uint32_t> ids;
-			for (const SlurmJob *v : victims)
-				ids.push_back(v->id);
-			for (auto id : ids)
-				finish(jobs_.at(id), SK8_JOB_PREEMPTED, 0, 0);
-			return;
-		}
-	}
-}
-
 // ---- ends ----
 
 // As job_signal(), job_complete() and deallocate_nodes(): the final state is set, then
@@ -294,6 +258,7 @@ void ModelSlurm::finish(SlurmJob &job, sk8_job_state state, std::uint32_t exit_c
 		job.submit_time = std::max(job.submit_time + 1, wall());
 		job.node.clear();
 		job.cores.clear();
+		job.preempt_time = job.kill_at = job.preempt_start_time = 0;
 	} else {
 		watcher_.job_ended(job);
 		plan_purge(job);

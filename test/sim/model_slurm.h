@@ -15,6 +15,7 @@
 
 #include "test/sim/dice.h"
 #include "test/sim/model_select.h"
+#include "test/sim/preemption.h"
 #include "test/sim/story.h"
 
 namespace sk8::sim {
@@ -47,6 +48,9 @@ public:
 	virtual void pinned_by_us(const SlurmJob &job) = 0;
 	virtual void started_without_being_woken(const SlurmJob &job) = 0;
 	virtual void node_changed_by_us(const std::string &) {}
+	// Each has its grace from now on, or ends at once. Together they are all that the preemptor
+	// needs; null: an administrator's hand.
+	virtual void jobs_preempted(const SlurmJob * /*preemptor*/, const std::vector<const SlurmJob *> &) {}
 };
 
 // What a batch job runs on its node.
@@ -84,6 +88,7 @@ public:
 	// The newest live job with that name, of sbatch or of a pod; null: none.
 	SlurmJob *live_job(const std::string &name);
 	void finish(SlurmJob &job, sk8_job_state state, std::uint32_t exit_code, std::uint32_t by);
+	void preempt_by_hand(SlurmJob &job, std::int64_t grace);
 	void updated(); // after somebody changed a job
 	void reconfigure(); // scontrol reconfigure
 	// One pass of the scheduler on a thread of its own, in the middle of what ours do.
@@ -96,6 +101,9 @@ public:
 	void drain(const std::string &node, const std::string &reason, std::uint32_t by); // scontrol update, by root
 	void resume(const std::string &node);
 	bool trusts_callers = false; // mutant: changes nodes that are not as expected
+	bool takes_more_victims = false; // mutant: lib/slurm/preemptors.c is not there
+	GraceTimes graces;
+	std::int64_t grace_of(const SlurmJob &job) const { return job.in_grace() ? job.grace : graces.of(job.qos); }
 	int busy = 0; // permille of our submits that it does not take now,
 	int tries_at_once = 500; // and of those that it tries to start before it answers
 
@@ -130,10 +138,23 @@ private:
 	void pass(bool woken);
 	bool try_start(SlurmJob &job);
 	void start(SlurmJob &job, const std::string &node, ModelSelect::Place place);
-	void preempt_for(const SlurmJob &job);
+	// ---- preemption.cc ----
+	void preempt_for(SlurmJob &job);
+	std::vector<SlurmJob *> choose_victims(const SlurmJob &job, const std::string &node);
+	void preempt(SlurmJob &job);
+	void begin_grace(SlurmJob &job, std::int64_t grace);
+	void plan_grace_check();
+	void spare(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
+	bool is_masked(const Victim &v) const;
+	bool is_leaving(Victim &v);
+	bool victims_leave(const SlurmJob &job);
+	void remember(const SlurmJob &job, const std::vector<SlurmJob *> &victims);
 	bool emptied_for_another(const std::string &node, const SlurmJob &job) const;
 	bool forget_emptied();
 	std::map<std::string, std::uint32_t> emptied_; // node: the job
+	std::vector<Victim> victims_;
+	bool grace_check_planned_ = false;
+	Micros time_limit_phase_ = -1;
 	void process_ends(const SlurmJob &job, bool by_itself);
 	void plan_purge(const SlurmJob &job);
 	void fail_jobs_on(const std::string &node);

@@ -63,6 +63,13 @@ const std::vector<MutantInfo> &mutants()
 		{never_made_again, "never-made-again", "a bare pod is believed to be made again and is not"},
 		{age_lost, "age-lost", "a pod that is made again queues as a new one"},
 		{resubmits_not_saved, "resubmits-not-saved", "what is to be made again does not come into the saved ledger"},
+		{grace_unseen, "grace-unseen", "that a job is preempted is not noticed before it ends"},
+		{grace_not_given, "grace-not-given", "pods of preempted jobs are deleted without the grace"},
+		{not_spared, "not-spared", "Slurm ends preempted jobs when their grace is over, whatever kubelets need"},
+		{preempted_as_cancelled, "preempted-as-cancelled", "a preempted job is ended as cancelled"},
+		{second_victim, "second-victim", "who waits for victims that leave takes others"},
+		{mirror_removal_is_proof, "mirror-removed-is-gone", "a static pod whose mirror goes counts as ended"},
+		{mirror_not_told_apart, "mirror-not-told-apart", "mirrors of static pods are taken for pods"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -183,6 +190,8 @@ public:
 	{
 		if (m_ == Mutant::exit_code_lost)
 			end = {SK8_JOB_COMPLETED, 0, end.comment};
+		if (m_ == Mutant::preempted_as_cancelled && end.state == SK8_JOB_PREEMPTED)
+			end.state = SK8_JOB_CANCELLED;
 		if (m_ == Mutant::pod_end_not_told)
 			return done({.ok = true});
 		inner_.end(key, ref, std::move(end), std::move(done));
@@ -328,6 +337,7 @@ const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner)
 	state = {};
 	state.inner = &inner;
 	table = inner;
+	mutate_preemption(m, inner, table);
 	if (m == Mutant::second_job)
 		table.submit = submit_twice;
 	if (m == Mutant::marked_by_hand_unseen) {

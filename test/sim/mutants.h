@@ -72,6 +72,13 @@ enum class Mutant {
 	never_made_again,
 	age_lost,
 	resubmits_not_saved,
+	grace_unseen,
+	grace_not_given,
+	not_spared,
+	preempted_as_cancelled,
+	second_victim,
+	mirror_removal_is_proof,
+	mirror_not_told_apart,
 };
 
 struct MutantInfo {
@@ -92,6 +99,7 @@ core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
 // C has no context: one at a time in a process.
 const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner);
+void mutate_preemption(Mutant m, const sk8_slurm_ops &inner, sk8_slurm_ops &table);
 
 } // namespace sk8::sim
 

@@ -52,6 +52,9 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 	case Mutant::foreign_phase_believed:
 		out->over = pod->phase == "Succeeded" || pod->phase == "Failed";
 		break;
+	case Mutant::mirror_not_told_apart:
+		out->mirror = out->overhead = false;
+		break;
 	case Mutant::foreign_deletion_is_proof:
 		out->over |= pod->meta.deleting;
 		break;
@@ -63,7 +66,7 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 
 core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last)
 {
-	if (m != Mutant::foreign_removal_is_proof)
+	if (m != Mutant::foreign_removal_is_proof && !(m == Mutant::mirror_removal_is_proof && last->mirror))
 		return mutate_foreign(m, std::move(last));
 	auto out = std::make_shared<core::ForeignPod>(*last);
 	out->over = true;

@@ -54,6 +54,8 @@ public:
 		reorders = false;
 	}
 
+	bool is_usual() const { return !lateness && !list_lateness && !twice && !reorders; }
+
 	void pod_event(const ApiEvent &event) override;
 	void node_event(const kube::NodePtr &node) override;
 	void restored() override { interrupt(true); }

@@ -240,6 +240,8 @@ void Process::plan_round(Micros delay)
 		round_at_ = -1;
 		worker_->round();
 		wake_is_coming_ = false;
+		if (worker_->waiting() > 0) // its own commands, or what had no time
+			plan_round(out_.dice.between("round", 0, 10 * ms));
 	});
 }
 

@@ -14,6 +14,7 @@ void World::people(const char *verb, std::map<std::string, std::string> with)
 void World::people_go()
 {
 	people("config", {});
+	kubelet_.remove_all_files();
 	for (const auto &[name, pod] : std::map(api_.pods()))
 		people("finalizer", {{"pod", name}, {"on", "0"}});
 	for (const auto &[name, pod] : std::map(api_.pods()))

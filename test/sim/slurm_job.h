@@ -12,6 +12,14 @@
 
 namespace sk8::sim {
 
+// Ids come again, with another time.
+struct JobId {
+	std::uint32_t id = 0;
+	std::int64_t submit_time = 0;
+
+	bool operator==(const JobId &) const = default;
+};
+
 struct SlurmJob {
 	std::uint32_t id = 0;
 	std::int64_t submit_time = 0; // by the controller's clock
@@ -25,7 +33,11 @@ struct SlurmJob {
 	std::uint32_t gpus = 0;
 	std::string excluded, required;
 	std::uint32_t priority = 1000; // 0: held
-	bool high = false;            // of a partition that preempts
+	int high = 0;                 // its partition preempts those of lower ones
+	std::string qos;
+	std::int64_t preempt_time = 0, kill_at = 0; // when its grace began, and is over for Slurm; 0: it is not preempted
+	std::int64_t grace = 0;       // that it has then
+	std::int64_t preempt_start_time = 0; // when others were last preempted for it
 	bool requeues = false;        // batch only, as in Slurm
 	std::string node;
 	std::vector<std::uint16_t> cores, devices; // devices: of its GPUs
@@ -34,6 +46,8 @@ struct SlurmJob {
 	std::uint32_t exit_code = 0, ended_by = SK8_NO_UID;
 	bool by_us = false;           // its system comment says so
 
+	JobId ref() const { return {id, submit_time}; }
+	bool in_grace() const { return running() && preempt_time != 0; }
 	bool batch() const { return mark.empty(); }
 	bool live() const { return state < SK8_JOB_COMPLETED; }
 	bool running() const { return state == SK8_JOB_RUNNING; }

@@ -47,6 +47,7 @@ sk8_job ModelSlurm::view(const SlurmJob &job) const
 	v.end_time = job.end_time;
 	v.accrue_time = job.accrue_time;
 	v.exit_code = job.exit_code;
+	v.preempt_end = job.in_grace() ? std::min(job.kill_at, job.preempt_time + job.grace) : SK8_NO_TIME;
 	v.ended_by = job.state == SK8_JOB_PREEMPTED ? SK8_NO_UID : job.ended_by;
 	v.ended_by_us = job.by_us;
 	v.node = job.pending() ? "" : job.node.c_str();
@@ -82,7 +83,8 @@ void ModelSlurm::submit(const sk8_submit &s, sk8_outcome &out)
 		return fail(out, true, "Invalid generic resource (gres) specification");
 	job.excluded = s.excluded_nodes;
 	job.required = s.required_node;
-	job.high = s.partition == std::string("high");
+	job.high = tier_of(s.partition);
+	job.qos = s.qos;
 	const std::uint32_t id = job.id;
 	SlurmJob &made = jobs_[id] = std::move(job);
 	// job_allocate() tries to start it, if nothing is before it
@@ -193,7 +195,7 @@ const sk8_slurm_ops Ops::table = {
 	.end = [](const sk8_end *e, sk8_outcome *out) { the->end(*e, *out); },
 	.exclude = [](std::uint32_t id, std::int64_t t, const char *mark, const char *nodes,
 		      sk8_outcome *out) { the->exclude(id, t, mark, nodes, *out); },
-	.spare = [](std::uint32_t, std::int64_t, const char *, sk8_outcome *out) { *out = {}; }, // nobody has a grace
+	.spare = [](std::uint32_t id, std::int64_t t, const char *mark, sk8_outcome *out) { the->spare(id, t, mark, *out); },
 	.find = [](std::uint32_t id, sk8_job *job) {
 		const SlurmJob *found = the->find(id);
 		if (found)

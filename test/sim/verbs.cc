@@ -31,6 +31,19 @@ struct Verbs {
 
 	static void foreign(World &w, const Action &a) { w.create_foreign(a); }
 
+	static void static_pod(World &w, const Action &a) { w.write_static(a); }
+	static void unstatic(World &w, const Action &a) { w.kubelet_.remove_file("", a.text("pod")); }
+
+	// high=1: of a partition that preempts others, high=2: of one that preempts those, too; qos=patient
+	static void wish_tier(kube::Pod &pod, const Action &a)
+	{
+		static const char *const partitions[] = {"", "high", "top"};
+		const auto tier = static_cast<std::size_t>(std::clamp<std::int64_t>(a.number("high"), 0, 2));
+		if (tier > 0)
+			pod.meta.annotations["slurm-k8s.io/partition"] = partitions[tier];
+		if (a.has("qos"))
+			pod.meta.annotations["slurm-k8s.io/qos"] = a.text("qos");
+	}
 	// again=N: tries so often, once a second, as a controller whose pod of this name must go first
 	static void create(World &w, const Action &a)
 	{
@@ -60,6 +73,7 @@ struct Verbs {
 		if (gpus)
 			pod.request.extended[gpu_resource] = gpus;
 		pod.has_cpu_request = pod.has_memory_request = true;
+		wish_tier(pod, a);
 		Program p;
 		p.start_delay = a.number("pull", 500) * ms;
 		p.life = a.has("life") ? a.seconds("life") : -1;
@@ -80,7 +94,7 @@ struct Verbs {
 		if (!pod)
 			return;
 		w.judge_.deleted_by_people(pod->meta.uid);
-		w.api_.remove(pod->meta.name, pod->meta.uid, a.has("force") ? 0 : -1);
+		w.api_.remove(pod->meta.name, pod->meta.uid, a.has("force") ? 0 : a.number("grace", -1));
 	}
 	static void annotate(World &w, const Action &a)
 	{
@@ -126,7 +140,8 @@ struct Verbs {
 		job.memory_mb = static_cast<std::uint64_t>(a.number("mem", 100));
 		job.gpus = static_cast<std::uint32_t>(a.number("gpu"));
 		job.life = a.seconds("life", 5);
-		job.high = a.has("high");
+		job.high = static_cast<int>(a.number("high"));
+		job.qos = a.text("qos");
 		job.requeues = a.has("requeues");
 		w.slurm_.sbatch(std::move(job));
 	}
@@ -139,6 +154,8 @@ struct Verbs {
 		} ways[] = {{"cancel", SK8_JOB_CANCELLED, 1000}, {"timeout", SK8_JOB_TIMEOUT, SK8_NO_UID},
 			    {"nodefail-job", SK8_JOB_NODE_FAIL, SK8_NO_UID}, {"preempt", SK8_JOB_PREEMPTED, 0}};
 		SlurmJob *job = w.job_named(a);
+		if (job && a.verb == "preempt" && job->running())
+			return w.slurm_.preempt_by_hand(*job, a.number("grace"));
 		for (const auto &way : ways)
 			if (job && a.verb == way.how)
 				return w.slurm_.finish(*job, way.state, 0, way.by);
@@ -321,6 +338,8 @@ struct Verbs {
 const Verbs::Row Verbs::table[] = {
 	{"create", create},
 	{"foreign", foreign},
+	{"static", static_pod},
+	{"unstatic", unstatic},
 	{"delete", remove},
 	{"annotate", annotate},
 	{"finalizer", finalizer},

@@ -43,6 +43,8 @@ World::World(const Case &c, bool story, bool print)
 	api_.listen(&foreign_watch_);
 	judge_.node_state = c.node_state;
 	slurm_.trusts_callers = *mutant_named(c.mutant) == Mutant::node_taken_by_force;
+	slurm_.takes_more_victims = *mutant_named(c.mutant) == Mutant::second_victim;
+	slurm_.graces.partition = c.grace;
 	faults_ = c.faults;
 	if (faults_)
 		judge_.trouble();
@@ -145,6 +147,16 @@ void World::calm()
 	people_go();
 }
 
+bool World::is_away() const
+{
+	return !process_ || !process_->controller() || !process_->controller()->started() || api_.down;
+}
+
+bool World::is_hindered() const
+{
+	return faults_ || api_.hung || api_.forbids || locks_ || disk_.full || !watch_.is_usual();
+}
+
 std::string World::unfinished() const
 {
 	if (!process_ || !process_->controller())
@@ -165,7 +177,12 @@ Outcome World::run()
 	Micros look_at = 0;
 	bool finished = false;
 	while (!time_.empty() && time_.now() < calm_at + longest_calm && judge_.verdict().empty() && !finished) {
+		const bool away = is_away(), hindered = is_hindered();
 		time_.step();
+		if (away || is_away())
+			judge_.in_its_way(true);
+		if (hindered || is_hindered())
+			judge_.in_its_way(false);
 		if (process_ && !process_->violation.empty())
 			judge_.violation(process_->violation);
 		if (process_ && process_->dying())

@@ -38,11 +38,14 @@ private:
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
 	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
 	void people_tell_all();
+	bool is_away() const;      // the engine, or the API server
+	bool is_hindered() const;  // ... or its requests, commands and news are
 	std::string unfinished() const;
 	void until(Micros delay, const Action &a, std::function<void()> f);
 	kube::PodPtr pod_named(const Action &a) const;
 	SlurmJob *job_named(const Action &a);
 	void create_foreign(const Action &a); // foreign.cc
+	void write_static(const Action &a);
 	void schedule_foreign(const Action &a, const std::string &uid);
 	bool fits_by_the_book(const kube::Pod &pod, const std::string &node) const;
 	void break_watches(); // both at once: nothing of the API server is heard
