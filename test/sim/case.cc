@@ -43,6 +43,8 @@ std::string Case::text() const
 		out << "grace " << grace << '\n';
 	if (node_state)
 		out << "node_state 1\n";
+	if (mixed)
+		out << "mixed " << mixed << "\neviction " << eviction << "\ngate_timeout " << gate_timeout << '\n';
 	if (!mutant.empty())
 		out << "mutant " << mutant << '\n';
 	for (const auto &a : actions)
@@ -70,6 +72,12 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.grace;
 	else if (key == "node_state")
 		value >> c.node_state;
+	else if (key == "mixed")
+		value >> c.mixed;
+	else if (key == "eviction")
+		value >> c.eviction;
+	else if (key == "gate_timeout")
+		value >> c.gate_timeout;
 	else if (key == "job_ids")
 		value >> c.job_ids;
 	else if (key == "faults")

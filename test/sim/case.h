@@ -47,6 +47,10 @@ struct Case {
 	int grace = 0;                   // GraceTime of its partitions, seconds
 	bool node_state = false;         // the engine carries the state of nodes from side to side
 	int job_ids = 10'000;            // then Slurm begins again with the first one
+	// The first so many nodes are shared as mixed, and every job of Slurm's own goes through the gate.
+	int mixed = 0;
+	std::string eviction = "ignore"; // reservations.eviction
+	int gate_timeout = 60;           // seconds
 	int faults = 0;                  // permille of the requests to Kubernetes that go wrong
 	std::string mutant;              // empty: the product as it is
 	std::vector<Action> actions;     // by time
@@ -57,6 +61,8 @@ struct Case {
 Result<Case> parse_case(const std::string &text);
 // One of infinitely many: the same seed gives the same case.
 Case make_case(std::uint64_t seed);
+// Its part with nodes that are shared as mixed, in some; make_mixed.cc
+void make_mixed(Case &c, Micros length);
 
 } // namespace sk8::sim
 

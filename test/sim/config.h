@@ -5,6 +5,7 @@
 #ifndef SK8_SIM_CONFIG_H
 #define SK8_SIM_CONFIG_H
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct Config {
 	bool shares(const std::string &node) const
 	{
 		return settings.nodes.selector.empty() || settings.nodes.selector == "name=" + node;
+	}
+	bool mixes(const std::string &node) const
+	{
+		return shares(node) && std::ranges::any_of(settings.nodes.groups, [&](const auto &g) {
+			return g.selector == "name=" + node && g.sharing == core::Sharing::mixed;
+		});
 	}
 	bool maps(const std::string &user) const
 	{
@@ -46,6 +53,18 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 	out.settings.nodes.names = nodes;
 	out.settings.resources = {{gpu_resource, "gpu", ""}};
 	return out;
+}
+
+// The first count of the nodes, see Case::mixed.
+inline void share_mixed(core::ClusterSettings &settings, int count, const std::string &eviction, int gate_timeout)
+{
+	using OnEviction = core::ReservationSettings::OnEviction;
+	for (int n = 1; n <= count; n++)
+		settings.nodes.groups.push_back({"name=n" + std::to_string(n), core::Sharing::mixed});
+	settings.nodes.gate_timeout = Millis(gate_timeout * 1000);
+	settings.reservations.eviction = eviction == "requeue"  ? OnEviction::requeue
+					 : eviction == "cancel" ? OnEviction::cancel
+								: OnEviction::ignore;
 }
 
 inline constexpr struct {

@@ -15,7 +15,7 @@ void World::create_foreign(const Action &a)
 	if (calm_)
 		return;
 	kube::Pod pod;
-	pod.meta.ns = "others";
+	pod.meta.ns = a.has("ns") ? a.text("ns") : "others";
 	pod.meta.name = a.text("pod");
 	if (api_.pod(pod.meta.name)) {
 		Action later = a;

@@ -134,6 +134,8 @@ void Judge::container_started(const Container &c)
 void Judge::container_ended(const Container &c)
 {
 	PodTruth &t = pods_.at(c.uid);
+	if (t.reservation)
+		reservation_ended(c);
 	t.ended_by_itself |= c.by_itself;
 	if (!c.by_itself && c.reason == "Unknown")
 		t.innocent = false; // its node died
@@ -165,7 +167,7 @@ void Judge::job_started(const SlurmJob &job)
 		t->devices = job.devices;
 		t->node_of_devices = job.node;
 	}
-	check_use(job.node, key ? key->uid : "", job.batch() ? nullptr : &job);
+	check_use(job.node, key ? key->uid : "", job.has_process() ? nullptr : &job);
 	check_foreign(job);
 }
 
@@ -422,6 +424,8 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	}
 	if (masked && excused == 0)
 		return "something is still masked";
+	if (const std::string what = unfinished_natives(); !what.empty())
+		return what;
 	if (const std::string what = node_state ? unfinished_nodes() : ""; !what.empty())
 		return what;
 	if (entries > api_.pods().size() + excused)

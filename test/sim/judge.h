@@ -8,6 +8,7 @@
 //   I2  one job per pod; a job with the truth about its pod's end; nothing left over
 //   I3  bound once, run once; nobody is killed but by somebody's wish; all comes to
 //       its right end once faults have stopped, without waiting for Slurm's next cycle
+//       of jobs of Slurm's own and the pods that stand for them see judge_mixed.cc
 //       a bare pod whose node Slurm took is made again, once, with the age of its job:
 //       judge_again.cc
 //       pods whose jobs Slurm preempts: judge_preempt.cc
@@ -44,6 +45,8 @@ public:
 	// These are plain pthread_rwlocks (src/slurmctld/locks.c), which serve no order, and
 	// _slurmctld_background() (controller.c) goes to schedule() each sched_interval, which
 	// takes them by itself (job_scheduler.c): its pass may come first, and no wake was lost.
+	// The kubelet runs this when it admits that pod.
+	std::function<void(const kube::Pod &, const Program &)> reservation_made = [](auto &, auto &) {};
 	std::function<bool()> wake_is_coming = [] { return false; };
 
 	// The first violation, or empty.
@@ -105,6 +108,12 @@ public:
 	void in_its_way(bool away) { (away ? away_at_ : bad_at_) = time_.now(); }
 	void trouble() { trouble_ = true; } // requests may fail, or nobody is there to make them
 
+	// ---- jobs of Slurm's own on nodes shared as mixed, judge_mixed.cc ----
+	bool is_reservation(const std::string &uid) const { return pods_.at(uid).reservation; }
+	// Somebody takes the pod of a job, which is no deed of ours. evicts: the settings say what becomes of it.
+	void reservation_taken(const std::string &uid, bool evicts);
+	void nodes_troubled() { nodes_troubled_ = true; } // nobody may hear of a kubelet for a while
+
 	// After every step.
 	void check();
 	// What is still to come before all is at its right end, or empty. masked, entries,
@@ -144,6 +153,13 @@ public:
 		nodes_[name].drained_since = true;
 	}
 	void node_event(const kube::NodePtr &node) override;
+	void reservation_by_us(const kube::Pod &pod) override;
+	void gate_opens() override { mixed_since_.clear(); }
+	void container_admitted(const Container &c) override;
+	void native_arrived(const SlurmJob &job) override;
+	void native_launched(const SlurmJob &job) override;
+	void native_ended(const SlurmJob &job, bool by_itself) override;
+	void native_ended_by_us(const SlurmJob &job, const sk8_native_end &end) override;
 	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
@@ -195,6 +211,16 @@ private:
 		bool kept = false;          // slurmctld died when the saved ledger had all that is needed
 		int made_again = 0;
 		std::string from;           // it was made again from this one
+		bool reservation = false;   // of the job below
+		Ref job;
+	};
+	// One run of a job of Slurm's own.
+	struct NativeTruth {
+		std::string node;
+		Micros arrived = -1;        // in the gate
+		bool loose = false;         // nobody promises now that there is room for it
+		bool evicted = false;       // somebody has taken its pod
+		Micros must_end = -1;       // ... and by then it is ended
 	};
 	struct NodeTruth {
 		bool cordoned = false;              // by people, and it stands
@@ -213,6 +239,13 @@ private:
 	void preempted_container_ended(const Container &c);
 	void preempted_job_ended(const SlurmJob &job);
 	void preempted_job_ended_by_us(const SlurmJob &job, const std::string &uid, const sk8_end &end);
+	void read_mixed(); // by the engine
+	bool promised(const std::string &node) const { return mixed_since_.contains(node); }
+	void check_mixed(const std::string &node, const std::string &when);
+	void reservation_ended(const Container &c);
+	void reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t);
+	bool runs_on(Ref job) const;
+	std::string unfinished_natives() const;
 	void check_age(const SlurmJob &job);
 	bool should_be_made_again(const std::string &uid, const PodTruth &t) const;
 	void again_after_crash(const core::Ledger &on_disk);
@@ -254,8 +287,11 @@ private:
 	std::map<std::string, NodeTruth> nodes_;
 	std::map<std::string, Preemption> preemptions_; // the last one, by uid
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
+	std::map<Ref, NativeTruth> natives_;
+	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read
 	int crashes_ = 0;
 	bool config_changed_ = false;
+	bool nodes_troubled_ = false;
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;
 };

@@ -12,6 +12,8 @@ void Judge::delete_sent_by_us(const core::PodKey &key, std::int64_t grace)
 {
 	preempted_delete_sent(key.uid, grace);
 	PodTruth &t = pods_.at(key.uid);
+	if (t.reservation)
+		reservation_deleted_by_us(key, t);
 	if (t.delete_sent < 0)
 		t.delete_sent = time_.now();
 }

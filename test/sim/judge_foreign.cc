@@ -60,7 +60,7 @@ void Judge::foreign_event(const ApiEvent &event)
 // What counts on that node: what its kubelet has admitted and not ended, and what it will yet admit.
 bool Judge::foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const
 {
-	if (!t.foreign || !t.known)
+	if (!t.foreign || !t.known || t.reservation)
 		return false;
 	if (const Container *c = kubelet_->find(node, uid))
 		return c->state != State::ended;
@@ -70,9 +70,10 @@ bool Judge::foreign_uses(const std::string &uid, const PodTruth &t, const std::s
 
 void Judge::check_foreign(const SlurmJob &job)
 {
-	std::int64_t milli = 1000 * static_cast<std::int64_t>(job.batch() ? 0 : job.cpus);
-	std::int64_t memory = static_cast<std::int64_t>(job.batch() ? 0 : job.memory_mb); // its process is counted
-	std::int64_t overhead = 0, overhead_memory = 0, gpus = job.batch() ? 0 : job.gpus;
+	const bool counted = job.has_process();
+	std::int64_t milli = 1000 * static_cast<std::int64_t>(counted ? 0 : job.cpus);
+	std::int64_t memory = static_cast<std::int64_t>(counted ? 0 : job.memory_mb);
+	std::int64_t overhead = 0, overhead_memory = 0, gpus = counted ? 0 : job.gpus;
 	const auto key = core::PodKey::from_mark(job.mark);
 	std::string who;
 	for (const auto &p : slurm_->processes())
@@ -133,7 +134,7 @@ void Judge::foreign_after_crash(const core::Ledger &on_disk, Micros written_by)
 			continue;
 		const bool saved = saves(on_disk, uid);
 		const Container *c = kubelet_->find(t.node, uid);
-		if (!saved && !t.released && t.known_since < written_by && c && c->state == State::running)
+		if (!saved && !t.reservation && !t.released && t.known_since < written_by && c && c->state == State::running)
 			violation("I3: the saved ledger lacks " + name_of("foreign pod", t.name, uid) + ", which runs and was told of " +
 				  std::to_string((time_.now() - t.known_since) / second) + " s before");
 		t.known = saved;

@@ -55,6 +55,7 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 void Judge::engine_starts(const core::Ledger &known)
 {
 	config_is_read();
+	read_mixed();
 	// A person's word is about a pod of ours or a foreign one, and is forgotten with that.
 	const bool others = std::exchange(schedulers_, config_.settings.scheduler_names) != config_.settings.scheduler_names;
 	for (auto &[uid, t] : pods_)

@@ -39,6 +39,10 @@ public:
 	virtual void foreign_told(const std::string &uid) = 0;
 	// Another one: what its settings do not share it masks no more.
 	virtual void engine_starts(const core::Ledger &known) = 0;
+	// It makes a reservation pod, whose program is this.
+	virtual void reservation_by_us(const kube::Pod &pod) = 0;
+	// slurm-k8s.yaml cannot be read at the start: every job of Slurm's own is launched.
+	virtual void gate_opens() = 0;
 	// It wrote to this Node object.
 	virtual void node_written(const std::string &name) = 0;
 };
@@ -71,6 +75,10 @@ public:
 	void get_volumes(const core::PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
 
+	// done: as of core::ReservationPort; reservation_requests.cc
+	void create_reservation(const std::string &ns, const Json &object,
+				std::function<void(const core::KubeReply &, const std::string &uid)> done);
+
 	void patch_node(const kube::Meta &node, const core::NodePatch &patch, NodeKubePort::Done done) override;
 	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override;
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
@@ -83,6 +91,7 @@ private:
 	struct Request;
 	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, KubePort::Done done);
 	core::KubeReply make_again(const Json &object);
+	core::KubeReply make_reservation(const std::string &ns, const Json &object);
 	void arrive(const std::shared_ptr<Request> &r);
 	bool goes_wrong(const std::shared_ptr<Request> &r);
 	void give_up_later(const std::shared_ptr<Request> &r);

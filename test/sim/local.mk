@@ -17,6 +17,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.h \
 	test/sim/judge_again.cc \
 	test/sim/judge_foreign.cc \
+	test/sim/judge_mixed.cc \
 	test/sim/judge_nodes.cc \
 	test/sim/judge_preempt.cc \
 	test/sim/judge_preempt.h \
@@ -28,8 +29,10 @@ test_sim_sim_SOURCES = \
 	test/sim/make_more.h \
 	test/sim/make_preemption.cc \
 	test/sim/make_static.cc \
+	test/sim/make_mixed.cc \
 	test/sim/model_api.cc \
 	test/sim/model_api.h \
+	test/sim/model_gate.cc \
 	test/sim/model_kubelet.cc \
 	test/sim/model_kubelet.h \
 	test/sim/model_select.cc \
@@ -40,6 +43,7 @@ test_sim_sim_SOURCES = \
 	test/sim/mutants.h \
 	test/sim/mutants_preempt.cc \
 	test/sim/mutants_seen.cc \
+	test/sim/natives.cc \
 	test/sim/node_requests.cc \
 	test/sim/nodes.cc \
 	test/sim/pod_watch.cc \
@@ -48,8 +52,10 @@ test_sim_sim_SOURCES = \
 	test/sim/preemption.h \
 	test/sim/process.cc \
 	test/sim/process_engine.cc \
+	test/sim/process_natives.cc \
 	test/sim/process.h \
 	test/sim/release.cc \
+	test/sim/reservation_requests.cc \
 	test/sim/schedule.h \
 	test/sim/settings.cc \
 	test/sim/shrink.cc \
@@ -89,7 +95,9 @@ EXTRA_DIST += \
 	test/sim/regressions/aside-known-late.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
+	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/ended-before-deletion.case \
+	test/sim/regressions/ends-before-nodes-are-known.case \
 	test/sim/regressions/finalizer-collision.case \
 	test/sim/regressions/foreign-forced-grace.case \
 	test/sim/regressions/foreign-grace-forgotten.case \

@@ -42,6 +42,7 @@ public:
 			add_static_pods(case_, dice_, length_);
 		if (chance(400))
 			node_states();
+		make_mixed(case_, length_);
 		if (chance(400))
 			gpus();
 		if (chance(400))

@@ -58,6 +58,8 @@ public:
 	// For create(): what the pod of this uid, which was ever there, was when it was new, with a uid
 	// of its own; it says whose place it takes.
 	kube::Pod new_pod_like(const std::string &uid);
+	// ... that nobody had before.
+	std::string new_uid() { return "made" + std::to_string(++made_); }
 	int patch_finalizer(const std::string &name, const std::string &uid, const std::string &finalizer, bool present);
 	int bind(const std::string &name, const std::string &uid, const std::string &node,
 		 const std::map<std::string, std::string> &annotations);
@@ -97,7 +99,7 @@ private:
 	std::int64_t saved_version_ = 0;
 	int restores_ = 0;
 	std::map<std::string, kube::Pod> new_pods_; // by uid
-	int again_ = 0;
+	int again_ = 0, made_ = 0;
 };
 
 } // namespace sk8::sim

@@ -109,6 +109,7 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	}
 	if (c.program.refused)
 		return end(c, 0, "OutOfcpu", false);
+	listener_.container_admitted(c);
 	plan_report(c);
 	time_.after(c.program.start_delay, [this, key] { start(key); });
 }
@@ -162,6 +163,16 @@ void ModelKubelet::terminate(Container &c, std::int64_t grace)
 	});
 }
 
+bool ModelKubelet::evict(const std::string &node, const std::string &uid, const std::string &reason)
+{
+	auto it = containers_.find({node, uid});
+	if (it == containers_.end() || it->second.state == State::ended || !powered(node))
+		return false;
+	it->second.evicted = true;
+	end(it->second, 137, reason, false);
+	return true;
+}
+
 void ModelKubelet::end(Container &c, int exit_code, const std::string &reason, bool by_itself)
 {
 	c.state = State::ended;
@@ -208,8 +219,12 @@ void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 		status.exit_code = c.exit_code;
 		status.finished_at = epoch + c.ended_at / second;
 		pod.phase = c.started_ever && c.exit_code == 0 ? "Succeeded" : "Failed";
-		if (!c.started_ever)
+		if (!c.started_ever || c.evicted)
 			pod.reason = c.reason;
+		if (c.evicted)
+			pod.phase = "Failed";
+		if (c.evicted && (c.reason == "Evicted" || c.reason == "Preempting")) // else it does not admit it again
+			pod.disruption = kube::Disruption::kubelet;
 		break;
 	}
 	if (c.state == State::ended && c.program.refused)

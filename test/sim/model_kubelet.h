@@ -39,6 +39,7 @@ struct Container {
 	enum class State { seen, running, ended } state = State::seen;
 	int exit_code = 0;
 	std::string reason;
+	bool evicted = false;     // by its kubelet, for this reason
 	bool by_itself = false;   // ended by its own program
 	bool told_to_end = false; // SIGTERM was sent
 	bool started_ever = false;
@@ -61,6 +62,8 @@ public:
 	virtual ~ContainerListener() = default;
 	virtual void container_started(const Container &c) = 0;
 	virtual void container_ended(const Container &c) = 0;
+	// From now on it counts there, until it has ended.
+	virtual void container_admitted(const Container &) {}
 	// The kubelet does not admit it: there is no room for it beside what is on its node.
 	virtual void container_refused(const Container &c) = 0;
 	// About to be shown: a mirror of the static pod with the uid shows.
@@ -85,6 +88,9 @@ public:
 	// ---- nodes ----
 	void power(const std::string &node, bool on); // off: all of it dies
 	void connect(const std::string &node, bool connected);
+	// It is short of something (Evicted), makes room (Preempting), or starts again and has none (OutOfcpu).
+	// False: there is nothing to end.
+	bool evict(const std::string &node, const std::string &uid, const std::string &reason);
 	// From now on this node's kubelet reports its state, again and again.
 	void report_state(const std::string &node);
 	bool powered(const std::string &node) const { return !off_.contains(node); }

@@ -69,12 +69,13 @@ void ModelSlurm::load()
 	}
 	for (auto &p : processes_) {
 		const SlurmJob *job = find(p.job_id);
-		p.forgotten = !job || job->pending() || job->submit_time != p.submit_time;
+		p.forgotten = !job || (job->pending() && !job->completing) || job->submit_time != p.submit_time;
 	}
 	for (auto &[id, job] : jobs_) {
 		if (!job.live())
 			plan_purge(job);
 		job.preempt_start_time = 0;
+		load_native(job);
 		if (!job.running())
 			continue;
 		select_.take(job);
@@ -91,7 +92,7 @@ void ModelSlurm::registered()
 {
 	auto known = [&](const BatchProcess &p) {
 		const SlurmJob *job = find(p.job_id);
-		return job && job->running() && job->submit_time == p.submit_time && job->node == p.node;
+		return job && (job->running() || job->completing) && job->submit_time == p.submit_time && job->node == p.node;
 	};
 	std::erase_if(processes_, [&](const BatchProcess &p) { return !known(p); });
 	for (auto &[name, n] : select_.nodes) {
@@ -102,7 +103,7 @@ void ModelSlurm::registered()
 	}
 	std::vector<std::uint32_t> over;
 	for (const auto &[id, job] : jobs_)
-		if (job.running() && job.batch() &&
+		if (job.running() && job.batch() && !job.configuring &&
 		    std::none_of(processes_.begin(), processes_.end(),
 				 [id = id](const BatchProcess &p) { return p.job_id == id; }))
 			over.push_back(id);
@@ -166,14 +167,15 @@ void ModelSlurm::pass(bool woken)
 	woken |= forget_emptied();
 	std::vector<SlurmJob *> queue;
 	for (auto &[id, job] : jobs_)
-		if (job.pending() && job.priority > 0)
+		if (job.can_start(wall()))
 			queue.push_back(&job);
 	std::stable_sort(queue.begin(), queue.end(), [](const SlurmJob *a, const SlurmJob *b) {
 		return a->high != b->high ? a->high > b->high : a->priority > b->priority;
 	});
 	for (SlurmJob *job : queue) {
+		const bool just_due = job->begin_time > 0 && wall() - job->begin_time < 100; // and clocks step
 		if (try_start(*job)) {
-			if (!woken && !kicked_)
+			if (!woken && !kicked_ && !just_due)
 				watcher_.started_without_being_woken(*job);
 		} else if (job->high > 0) {
 			preempt_for(*job);
@@ -220,13 +222,19 @@ void ModelSlurm::start(SlurmJob &job, const std::string &node, ModelSelect::Plac
 	tell(story_, "slurm: job ", std::to_string(job.id), " (", job.name, ") starts on ", node, " with ",
 	     std::to_string(job.cores.size()), " cores from ", std::to_string(job.cores.empty() ? 0 : job.cores[0]));
 	changed();
-	if (job.batch()) {
-		processes_.push_back({job.id, job.submit_time, node, static_cast<int>(job.cpus), job.memory_mb, static_cast<int>(job.gpus)});
-		time_.after(job.life, [this, copy = job] { process_ends(copy, true); });
-	} else {
+	if (!job.batch())
 		hooks_->job_start(view(job));
-	}
+	else if (gates)
+		prolog(job);
+	else
+		run_batch(job);
 	watcher_.job_started(job);
+}
+
+void ModelSlurm::run_batch(const SlurmJob &job)
+{
+	processes_.push_back({job.id, job.submit_time, job.node, static_cast<int>(job.cpus), job.memory_mb, static_cast<int>(job.gpus)});
+	time_.after(job.life, [this, copy = job] { process_ends(copy, true); });
 }
 
 // ---- ends ----
@@ -237,6 +245,9 @@ void ModelSlurm::finish(SlurmJob &job, sk8_job_state state, std::uint32_t exit_c
 {
 	if (!job.live())
 		return;
+	if (gates && job.batch() && job.running())
+		return end_native(job, state, exit_code, by, state == SK8_JOB_NODE_FAIL || state == SK8_JOB_PREEMPTED);
+	job.again = false;
 	const bool ran = job.running();
 	const bool again = ran && job.requeues && (state == SK8_JOB_NODE_FAIL || state == SK8_JOB_PREEMPTED);
 	job.state = ran ? state : SK8_JOB_CANCELLED;
@@ -309,7 +320,7 @@ void ModelSlurm::plan_purge(const SlurmJob &job)
 {
 	later(min_job_age + dice_.between("slurm/purge", 0, 5 * second), [this, id = job.id, t = job.submit_time] {
 		const SlurmJob *ended = find(id);
-		if (!ended || ended->live() || ended->submit_time != t)
+		if (!ended || ended->live() || ended->completing || ended->submit_time != t)
 			return;
 		jobs_.erase(id);
 		changed();

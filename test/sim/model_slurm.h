@@ -32,6 +32,9 @@ public:
 	virtual void job_start(const sk8_job &job) = 0;
 	virtual void job_fini(const sk8_job &job) = 0;  // before its cores are free
 	virtual void reconfigure() = 0;
+	// Of jobs of Slurm's own. True: it waits until sk8_slurm_ops.answer_gate().
+	virtual bool gate(const sk8_native_job &) { return false; }
+	virtual void native_fini(std::uint32_t, std::int64_t) {} // before its cores are free
 	virtual std::shared_ptr<const core::MaskSnapshot> masks() = 0;
 };
 
@@ -51,6 +54,12 @@ public:
 	// Each has its grace from now on, or ends at once. Together they are all that the preemptor
 	// needs; null: an administrator's hand.
 	virtual void jobs_preempted(const SlurmJob * /*preemptor*/, const std::vector<const SlurmJob *> &) {}
+	// Of jobs of Slurm's own, with prep/k8s: it comes to the gate, its first process starts, it is ended
+	// because of what became of its pod.
+	virtual void native_arrived(const SlurmJob &) {}
+	virtual void native_launched(const SlurmJob &) {}
+	virtual void native_ended(const SlurmJob &, bool) {} // by_itself
+	virtual void native_ended_by_us(const SlurmJob &, const sk8_native_end &) {}
 };
 
 // What a batch job runs on its node.
@@ -94,6 +103,10 @@ public:
 	// One pass of the scheduler on a thread of its own, in the middle of what ours do.
 	void schedule_now();
 	void lose_state() { saved_ = {}; } // of StateSaveLocation
+
+	// ---- jobs of Slurm's own and the gate, model_gate.cc ----
+	bool gates = false; // PrEpPlugins has prep/k8s
+	void requeue(SlurmJob &job); // scontrol requeue
 
 	// ---- nodes ----
 	void node_dies(const std::string &node);
@@ -157,6 +170,20 @@ private:
 	Micros time_limit_phase_ = -1;
 	void process_ends(const SlurmJob &job, bool by_itself);
 	void plan_purge(const SlurmJob &job);
+	sk8_native_job native_view(const SlurmJob &job) const; // until the next one
+	mutable sk8_share share_of_view_{};
+	void prolog(SlurmJob &job);
+	void prolog_answered(SlurmJob &job);
+	void answer_gate(const sk8_gate_answer &a);
+	void launch(SlurmJob &job);
+	void run_batch(const SlurmJob &job);
+	void end_native(SlurmJob &job, sk8_job_state state, std::uint32_t exit_code, std::uint32_t by, bool requeue);
+	void end_native(const sk8_native_end &e, sk8_outcome &out);
+	void kill_processes(const SlurmJob &job);
+	void complete(std::uint32_t id, std::int64_t submit_time);
+	void queue_again(SlurmJob &job);
+	void load_native(SlurmJob &job);
+	void complete_on(const std::string &node);
 	void fail_jobs_on(const std::string &node);
 	// Runs f later, unless the daemon died meanwhile.
 	void later(Micros delay, std::function<void()> f);

@@ -70,6 +70,15 @@ const std::vector<MutantInfo> &mutants()
 		{second_victim, "second-victim", "who waits for victims that leave takes others"},
 		{mirror_removal_is_proof, "mirror-removed-is-gone", "a static pod whose mirror goes counts as ended"},
 		{mirror_not_told_apart, "mirror-not-told-apart", "mirrors of static pods are taken for pods"},
+		{gate_open, "gate-open", "jobs do not wait until a kubelet has admitted their pods"},
+		{gate_not_left, "gate-not-left", "a job that ends in the gate is never answered"},
+		{reservation_goes_early, "reservation-goes-early", "a job's pod goes when its end begins"},
+		{reservation_not_deleted, "reservation-not-deleted", "pods of jobs are believed to be deleted and are not"},
+		{refusal_is_eviction, "refusal-is-eviction", "a pod that its kubelet does not admit counts as evicted"},
+		{absence_is_eviction, "absence-is-eviction", "a job's pod that is not listed counts as deleted by somebody"},
+		{eviction_requeues, "eviction-requeues", "jobs whose pods are taken are queued again, whatever is set"},
+		{eviction_ignored, "eviction-ignored", "jobs whose pods are taken go on, whatever is set"},
+		{covered_by_name, "covered-by-name", "what has the name of a job's pod is not masked"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;

@@ -79,6 +79,15 @@ enum class Mutant {
 	second_victim,
 	mirror_removal_is_proof,
 	mirror_not_told_apart,
+	gate_open,
+	gate_not_left,
+	reservation_goes_early,
+	reservation_not_deleted,
+	refusal_is_eviction,
+	absence_is_eviction,
+	eviction_requeues,
+	eviction_ignored,
+	covered_by_name,
 };
 
 struct MutantInfo {
@@ -95,6 +104,8 @@ std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJo
 kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
 kube::NodePtr mutate_node(Mutant m, kube::NodePtr node);
 core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
+// What the reservations see of pods.
+core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod);
 core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
 // C has no context: one at a time in a process.

@@ -64,6 +64,16 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 	return out;
 }
 
+core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod)
+{
+	if (m != Mutant::refusal_is_eviction || !pod->over || !pod->reason.starts_with("Out"))
+		return pod;
+	auto out = std::make_shared<core::ForeignPod>(*pod);
+	out->reason = "Evicted";
+	out->disruption = kube::Disruption::kubelet;
+	return out;
+}
+
 core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last)
 {
 	if (m != Mutant::foreign_removal_is_proof && !(m == Mutant::mirror_removal_is_proof && last->mirror))

@@ -10,13 +10,6 @@ using core::Job;
 using core::JobPtr;
 using core::PodKey;
 
-Process::Process(const Outside &outside) : out_(outside), settings_(outside.config.settings) {}
-
-Process::~Process()
-{
-	die();
-}
-
 bool Process::effect(const char *what)
 {
 	if (!dying_ && effects_left_ >= 0 && effects_left_-- == 0) {
@@ -35,16 +28,6 @@ void Process::lose_requests()
 {
 	for (const auto &former : former_requests_) // it is dead
 		former->lose();
-}
-
-void Process::die()
-{
-	if (!alive_)
-		return;
-	alive_ = in_charge_ = false;
-	dying_ = true;
-	stop_engine();
-	worker_.reset();
 }
 
 void Process::later(Micros delay, std::function<void()> f)
@@ -131,10 +114,15 @@ void Process::reconfigure()
 // A broken file changes nothing: without an engine none is started.
 void Process::reload()
 {
+	if (out_.config.broken && !controller_) {
+		out_.requests.gate_opens();
+		gate_.set_clusters({});
+	}
 	if (out_.config.broken || (controller_ && settings_ == out_.config.settings))
 		return;
 	stop_engine();
 	settings_ = out_.config.settings;
+	gate_.set_clusters(wants_natives() ? std::set{settings_.name} : std::set<std::string>());
 	start_engine();
 }
 
@@ -257,8 +245,11 @@ void Process::after(Millis delay, std::function<void()> f)
 
 void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 {
-	if (controller_->slurm_nodes(nodes))
+	if (controller_->slurm_nodes(nodes)) {
 		foreign_->nodes_changed();
+		if (reservations_)
+			reservations_->nodes_changed();
+	}
 	if (nodes_)
 		nodes_->slurm_nodes(nodes);
 }

@@ -10,8 +10,10 @@
 #include <set>
 
 #include "lib/core/foreign_pods.h"
+#include "lib/core/gate.h"
 #include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
+#include "lib/core/reservations.h"
 #include "lib/core/slurm_worker.h"
 #include "test/sim/config.h"
 #include "test/sim/journal.h"
@@ -55,6 +57,8 @@ public:
 	void job_start(const sk8_job &job) override;
 	void job_fini(const sk8_job &job) override;
 	void reconfigure() override;
+	bool gate(const sk8_native_job &job) override;
+	void native_fini(std::uint32_t id, std::int64_t submit_time) override;
 	std::shared_ptr<const core::MaskSnapshot> masks() override;
 	void slurm_changed(); // the Slurm thread will see it at its next scan
 
@@ -81,6 +85,12 @@ private:
 	void start_engine();
 	void stop_engine();
 	void start_nodes();
+	void start_reservations();
+	void gate_changed();
+	bool covered(const std::string &uid) const;
+	void reservations_replaced(const std::vector<core::ForeignPodPtr> &pods);
+	void reservation_seen(const core::ForeignPodPtr &pod, bool removed);
+	void answer_gate(core::JobRef job, const core::GateAnswer &answer);
 	void watch_pods();
 	void watch_foreign_pods();
 	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
@@ -101,6 +111,9 @@ private:
 	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::JobPtr>> &jobs) override;
 	void job_changed(const core::PodKey &key, const core::JobPtr &job) override;
 	void job_purged(const core::PodKey &key, core::JobRef ref) override;
+	bool wants_natives() const override { return settings_.nodes.any(core::Sharing::mixed); }
+	void natives_replaced(const std::vector<core::NativeJobPtr> &jobs) override;
+	void native_left(core::JobRef job, const std::set<std::string> &still_on) override;
 	// core::TimerPort and Clock
 	void after(Millis delay, std::function<void()> f) override;
 	Millis now() const override { return Millis(out_.time.now() / ms); }
@@ -111,6 +124,7 @@ private:
 	class SlurmGate;
 	class KubeGate;
 	class NodeGate;
+	class NativeGate; // to and from the reservations
 
 	Outside out_;
 	core::HoldTable holds_;
@@ -123,6 +137,10 @@ private:
 	std::unique_ptr<core::HoldJournal> journal_;
 	std::unique_ptr<core::PodsController> controller_;
 	std::unique_ptr<core::ForeignPods> foreign_;
+	core::Gate gate_;
+	std::shared_ptr<NativeGate> native_gate_;
+	std::unique_ptr<core::Reservations> reservations_; // null: no node is mixed
+	std::map<std::string, core::ForeignPodPtr> last_seen_; // for a mutant
 	std::unique_ptr<core::SlurmNodePort> node_port_;
 	std::shared_ptr<NodeGate> node_gate_;
 	std::unique_ptr<core::NodesController> nodes_; // null: node state is not played

@@ -172,6 +172,9 @@ void Process::stop_engine()
 	if (worker_)
 		worker_->detach(settings_.name);
 	nodes_.reset();
+	reservations_.reset();
+	last_seen_.clear();
+	native_gate_.reset();
 	foreign_.reset();
 	controller_.reset();
 	journal_.reset();
@@ -208,8 +211,12 @@ void Process::start_engine()
 								   return core::Account{known.uid, known.uid};
 						   return std::nullopt;
 					   }});
-	foreign_ = std::make_unique<core::ForeignPods>(settings_.name, core::ForeignPorts{*slurm_, *this, holds_, *journal_},
-						       controller_->nodes(), controller_->use(), settings_.resources);
+	foreign_ = std::make_unique<core::ForeignPods>(
+		settings_.name,
+		core::ForeignPorts{*slurm_, *this, holds_, *journal_,
+				   [this](const std::string &uid) { return covered(uid); }},
+		controller_->nodes(), controller_->use(), settings_.resources);
+	start_reservations();
 	start_nodes();
 	controller_->expect_foreign(out_.mutant == Mutant::foreign_not_waited_for);
 	worker_->attach(settings_.name, shared_from_this());
@@ -267,6 +274,8 @@ void Process::watch_pods()
 		turn([&] {
 			controller_->nodes_replaced(nodes);
 			foreign_->nodes_changed();
+			if (reservations_)
+				reservations_->nodes_changed();
 			if (nodes_)
 				nodes_->nodes_replaced(seen);
 		});
@@ -275,6 +284,8 @@ void Process::watch_pods()
 		turn([&] {
 			const bool placing = controller_->node_changed(node);
 			foreign_->node_changed(node->meta.name, placing);
+			if (reservations_ && placing)
+				reservations_->nodes_changed();
 			if (nodes_)
 				nodes_->node_changed(node_seen(node));
 		});
@@ -295,6 +306,7 @@ void Process::watch_foreign_pods()
 		for (const auto &pod : pods)
 			seen.push_back(as_seen(pod));
 		turn([&] {
+			reservations_replaced(seen);
 			foreign_->replaced(seen);
 			controller_->expect_foreign(true);
 		});
@@ -302,11 +314,19 @@ void Process::watch_foreign_pods()
 			told(pod);
 	};
 	calls.changed = [this, as_seen](const auto &pod) {
-		turn([&] { foreign_->changed(as_seen(pod)); });
+		turn([&] {
+			const core::ForeignPodPtr seen = as_seen(pod);
+			reservation_seen(seen, false);
+			foreign_->changed(seen);
+		});
 		told(pod);
 	};
 	calls.removed = [this](const auto &pod) {
-		turn([&] { foreign_->removed(mutate_removed(out_.mutant, core::foreign_pod_of(*pod))); });
+		turn([&] {
+			const core::ForeignPodPtr last = mutate_removed(out_.mutant, core::foreign_pod_of(*pod));
+			reservation_seen(last, true);
+			foreign_->removed(last);
+		});
 		out_.requests.removal_told(pod->meta.uid);
 	};
 	out_.foreign_watch.start(std::move(calls), [names = settings_.scheduler_names](const kube::Pod &pod) {

@@ -17,9 +17,11 @@ void World::people_go()
 	kubelet_.remove_all_files();
 	for (const auto &[name, pod] : std::map(api_.pods()))
 		people("finalizer", {{"pod", name}, {"on", "0"}});
-	for (const auto &[name, pod] : std::map(api_.pods()))
-		if (kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a" || judge_.is_gone(pod->node_name))
+	for (const auto &[name, pod] : std::map(api_.pods())) {
+		const bool stays = kubelet_.program(pod->meta.uid).life < 0 || pod->meta.ns != "team-a";
+		if (!judge_.is_reservation(pod->meta.uid) && (stays || judge_.is_gone(pod->node_name)))
 			people("delete", {{"pod", name}});
+	}
 	for (const auto &[name, node] : std::map(api_.nodes()))
 		people("cordon", {{"node", name}, {"on", "0"}});
 	for (const auto &[name, node] : slurm_.select().nodes)

@@ -6,7 +6,7 @@
 namespace sk8::sim {
 
 // Without words: as it should be. broken=1; user=bob, user= (nobody); selector=name=n1;
-// schedulers=other, schedulers=other,slurm. later=1: it is not read yet.
+// schedulers=other, schedulers=other,slurm; mixed=0. later=1: it is not read yet.
 void World::change_config(const Action &a)
 {
 	if (calm_ && !a.with.empty())
@@ -15,6 +15,7 @@ void World::change_config(const Action &a)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	Config now = usual_config(names);
+	share_mixed(now.settings, case_.mixed, case_.eviction, case_.gate_timeout);
 	now.broken = a.has("broken");
 	if (a.has("user") && a.text("user").empty())
 		now.settings.namespaces.clear();
@@ -22,6 +23,8 @@ void World::change_config(const Action &a)
 		now.settings.namespaces[0].user = a.text("user");
 	if (a.has("selector"))
 		now.settings.nodes.selector = a.text("selector");
+	if (a.has("mixed"))
+		now.settings.nodes.groups.clear();
 	if (a.text("schedulers") == "other")
 		now.settings.scheduler_names = {"other"};
 	else if (a.has("schedulers"))

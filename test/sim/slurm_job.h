@@ -48,10 +48,23 @@ struct SlurmJob {
 
 	JobId ref() const { return {id, submit_time}; }
 	bool in_grace() const { return running() && preempt_time != 0; }
+	// Of Slurm's own, with prep/k8s: model_gate.cc
+	bool srun = false;            // no batch job: never queued again
+	bool configuring = false;     // in the gate, or on its way there
+	int prologs = 0;              // of prolog_slurmctld: those that nobody has answered
+	bool completing = false;      // slurmd has not said that its last process is gone
+	bool again = false;           // ... and then it is queued again
+	std::int64_t begin_time = 0;  // it does not start before
+
 	bool batch() const { return mark.empty(); }
 	bool live() const { return state < SK8_JOB_COMPLETED; }
 	bool running() const { return state == SK8_JOB_RUNNING; }
 	bool pending() const { return state == SK8_JOB_PENDING; }
+	bool can_start(std::int64_t now) const
+	{
+		return pending() && priority > 0 && !completing && prologs == 0 && begin_time <= now;
+	}
+	bool has_process() const { return batch() && !configuring; } // once it has started
 };
 
 } // namespace sk8::sim

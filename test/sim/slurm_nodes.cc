@@ -16,6 +16,7 @@ void ModelSlurm::fail_jobs_on(const std::string &node)
 			ids.push_back(id);
 	for (auto id : ids)
 		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
+	complete_on(node);
 }
 
 void ModelSlurm::node_dies(const std::string &node)

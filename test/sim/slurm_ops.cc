@@ -222,6 +222,22 @@ const sk8_slurm_ops Ops::table = {
 		return it != the->select_.nodes.end();
 	},
 	.change_node = [](const sk8_node_change *c, sk8_outcome *out) { the->change_node(*c, *out); },
+	.each_native = [](void (*f)(void *, const sk8_native_job *), void *arg) {
+		for (const auto &[id, job] : the->jobs_)
+			if (job.batch() && (job.running() || job.completing)) {
+				const sk8_native_job v = the->native_view(job);
+				f(arg, &v);
+			}
+	},
+	.with_native = [](std::uint32_t id, void (*f)(void *, const sk8_native_job *), void *arg) {
+		const SlurmJob *job = the->find(id);
+		if (!job || !job->batch() || !(job->running() || job->completing))
+			return;
+		const sk8_native_job v = the->native_view(*job);
+		f(arg, &v);
+	},
+	.end_native = [](const sk8_native_end *e, sk8_outcome *out) { the->end_native(*e, *out); },
+	.answer_gate = [](const sk8_gate_answer *a) { the->answer_gate(*a); },
 };
 
 const sk8_slurm_ops &ModelSlurm::ops()

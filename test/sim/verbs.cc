@@ -143,6 +143,7 @@ struct Verbs {
 		job.high = static_cast<int>(a.number("high"));
 		job.qos = a.text("qos");
 		job.requeues = a.has("requeues");
+		job.srun = a.has("srun");
 		w.slurm_.sbatch(std::move(job));
 	}
 	static void end(World &w, const Action &a)
@@ -160,6 +161,13 @@ struct Verbs {
 			if (job && a.verb == way.how)
 				return w.slurm_.finish(*job, way.state, 0, way.by);
 	}
+	static void requeue(World &w, const Action &a)
+	{
+		if (SlurmJob *job = w.job_named(a))
+			w.slurm_.requeue(*job);
+	}
+	static void take(World &w, const Action &a) { w.take_reservation(a); }
+	static void impostor(World &w, const Action &a) { w.create_impostor(a); }
 	static void priority(World &w, const Action &a)
 	{
 		SlurmJob *job = w.job_named(a);
@@ -302,6 +310,7 @@ struct Verbs {
 		const std::string node = a.text("node");
 		if (!w.kubelet_.powered(node) || !w.slurm_.select().nodes.contains(node))
 			return;
+		w.judge_.nodes_troubled();
 		w.slurm_.node_dies(node);
 		w.kubelet_.power(node, false);
 		w.until(a.seconds("for", 20), a, [&w, node] {
@@ -325,11 +334,13 @@ struct Verbs {
 	}
 	static void netcut(World &w, const Action &a)
 	{
+		w.judge_.nodes_troubled();
 		w.kubelet_.connect(a.text("node"), false);
 		w.until(a.seconds("for", 10), a, [&w, node = a.text("node")] { w.kubelet_.connect(node, true); });
 	}
 	static void kubelate(World &w, const Action &a)
 	{
+		w.judge_.nodes_troubled();
 		w.kubelet_.lateness = a.number("late", 5000) * ms;
 		w.until(a.seconds("for", 10), a, [&w] { w.kubelet_.lateness = 0; });
 	}
@@ -352,6 +363,9 @@ const Verbs::Row Verbs::table[] = {
 	{"timeout", end},
 	{"nodefail-job", end},
 	{"preempt", end},
+	{"requeue", requeue},
+	{"take", take},
+	{"impostor", impostor},
 	{"priority", priority},
 	{"exclude", exclude},
 	{"reconfigure", reconfigure},

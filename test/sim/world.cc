@@ -36,6 +36,10 @@ World::World(const Case &c, bool story, bool print)
 		if (calm_)
 			time_.after(10 * second, [this] { people_go(); }); // it may never end, as the former one
 	};
+	judge_.reservation_made = [this](const kube::Pod &pod, const Program &program) {
+		kubelet_.report_state(pod.node_name);
+		kubelet_.set_program(pod.meta.uid, program);
+	};
 	judge_.wake_is_coming = [this] { return process_ && process_->wake_is_coming(); };
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);
@@ -52,6 +56,8 @@ World::World(const Case &c, bool story, bool print)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	config_ = usual_config(names);
+	share_mixed(config_.settings, c.mixed, c.eviction, c.gate_timeout);
+	slurm_.gates = c.mixed > 0;
 	for (const auto &name : names) {
 		kube::Node node;
 		node.meta.name = name;

@@ -48,6 +48,8 @@ private:
 	void write_static(const Action &a);
 	void schedule_foreign(const Action &a, const std::string &uid);
 	bool fits_by_the_book(const kube::Pod &pod, const std::string &node) const;
+	void take_reservation(const Action &a); // natives.cc
+	void create_impostor(const Action &a);
 	void break_watches(); // both at once: nothing of the API server is heard
 	void cordon(const std::string &node, bool on); // nodes.cc
 	void drain(const std::string &node, const std::string &reason);

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the judge knows of jobs of Slurm's own on nodes that are shared as mixed:
+//
+//   * From the launch of such a job until its last process is gone, and whenever a kubelet admits
+//     a pod there: what the kubelet has admitted of others' pods and of pods of Slurm, and all
+//     launched jobs, fit into what is allocatable. Reservation pods are the means, and do not count.
+//   * That is off for a job whose pod somebody has taken (evicted, deleted, with its node, with
+//     etcd), until another one is admitted; and where the engine was not told to share the node
+//     so, for jobs that had come to the gate before.
+//   * Nobody but those takes the pod of a job whose processes run.
+//   * A job is ended because of its pod only if somebody has taken that, in a way that
+//     doc/sharing.md calls an eviction, as the settings say; and then it is.
+//   * In the end no such pod is left, and no job in the gate.
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/core/native_job.h"
+#include "test/sim/judge.h"
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+static std::string text_of(std::uint32_t id)
+{
+	return "job " + std::to_string(id);
+}
+
+// ---- what is promised ----
+
+void Judge::read_mixed()
+{
+	for (const auto &[name, node] : api_.nodes()) {
+		if (config_.mixes(name)) {
+			mixed_since_.try_emplace(name, time_.now());
+			continue;
+		}
+		mixed_since_.erase(name);
+		for (auto &[ref, n] : natives_)
+			n.loose |= n.node == name;
+	}
+}
+
+bool Judge::runs_on(Ref job) const
+{
+	return std::ranges::any_of(slurm_->processes(), [&](const BatchProcess &p) {
+		return p.job_id == job.first && p.submit_time == job.second && !p.forgotten;
+	});
+}
+
+void Judge::check_mixed(const std::string &node, const std::string &when)
+{
+	if (!promised(node))
+		return;
+	std::int64_t milli = 0, memory = 0, gpus = 0;
+	std::string who;
+	auto add = [&](std::int64_t c, std::int64_t m, std::int64_t g, const std::string &name) {
+		milli += c;
+		memory += m;
+		gpus += g;
+		who += (who.empty() ? "" : ", ") + name + " " + std::to_string(c) + " mCPU " + std::to_string(m) + " MB " +
+		       std::to_string(g) + " GPUs";
+	};
+	for (const auto &[key, c] : kubelet_->containers())
+		if (c.node == node && c.state != State::ended && !pods_.at(c.uid).reservation)
+			add(c.program.milli(), c.program.memory, c.program.gpus, c.pod);
+	for (const auto &p : slurm_->processes()) {
+		auto it = natives_.find({p.job_id, p.submit_time});
+		if (p.node == node && !p.forgotten && it != natives_.end() && !it->second.loose)
+			add(1000 * p.cores, static_cast<std::int64_t>(p.memory), p.gpus, text_of(p.job_id));
+	}
+	const kube::Resources &have = api_.nodes().at(node)->allocatable;
+	const auto devices = have.extended.find(gpu_resource);
+	if (milli > have.milli_cpu || memory > have.memory_bytes >> 20 ||
+	    gpus > (devices == have.extended.end() ? 0 : devices->second))
+		violation("I1: " + when + ", node " + node + " has " + std::to_string(have.milli_cpu) + " mCPU and " +
+			  std::to_string(have.memory_bytes >> 20) + " MB, used by: " + who);
+}
+
+// ---- jobs ----
+
+void Judge::native_arrived(const SlurmJob &job)
+{
+	NativeTruth &n = natives_[ref(job)];
+	n.node = job.node;
+	if (n.arrived < 0)
+		n.arrived = time_.now();
+}
+
+void Judge::native_launched(const SlurmJob &job)
+{
+	check_use(job.node, "", nullptr);
+	NativeTruth &n = natives_.at(ref(job));
+	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
+	const bool admitted = std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
+		const PodTruth &t = pods_.at(c.second.uid);
+		return t.reservation && t.job == ref(job) && c.second.node == job.node && c.second.state != State::ended;
+	});
+	if (!n.loose && !admitted)
+		violation("I1: " + text_of(job.id) + " is launched on " + job.node + " before its kubelet has admitted a pod for it");
+	check_mixed(job.node, text_of(job.id) + " is launched");
+}
+
+void Judge::native_ended(const SlurmJob &job, bool by_itself)
+{
+	auto it = natives_.find(ref(job));
+	if (it == natives_.end())
+		return;
+	if (by_itself && it->second.must_end >= 0 && time_.now() > it->second.must_end && !trouble_ && !nodes_troubled_)
+		violation("eviction: somebody has taken the pod of " + text_of(job.id) + " long before, and it goes on to its end");
+	it->second.must_end = -1;
+}
+
+void Judge::native_ended_by_us(const SlurmJob &job, const sk8_native_end &end)
+{
+	using OnEviction = core::ReservationSettings::OnEviction;
+	const OnEviction wish = config_.settings.reservations.eviction;
+	auto it = natives_.find(ref(job));
+	const std::string who = text_of(job.id) + " (" + job.name + ") is ended by us";
+	// A DELETE of ours that hung, of a job whose end Slurm has forgotten since, looks like a person's.
+	const bool late = std::ranges::any_of(pods_, [&](const auto &p) {
+		const PodTruth &t = p.second;
+		return t.reservation && t.job == ref(job) && t.deleted_by_us && t.deleted - t.delete_sent > second;
+	});
+	if (late && crashes_ > 0)
+		return;
+	if (it == natives_.end() || !it->second.evicted)
+		violation("eviction: " + who + ", and nobody has taken its pod: " + end.comment);
+	else if (wish == OnEviction::ignore || end.requeue != (wish == OnEviction::requeue))
+		violation("eviction: " + who + ", which the settings do not say");
+}
+
+// ---- their pods ----
+
+void Judge::reservation_by_us(const kube::Pod &pod)
+{
+	Program p;
+	p.cores = static_cast<int>(pod.request.milli_cpu / 1000);
+	p.memory = pod.request.memory_bytes >> 20;
+	if (auto it = pod.request.extended.find(gpu_resource); it != pod.request.extended.end())
+		p.gpus = static_cast<int>(it->second);
+	p.orphan_grace = second;
+	foreign_created(pod, pod.node_name, p);
+	PodTruth &t = pods_.at(pod.meta.uid);
+	t.reservation = true;
+	t.job = {static_cast<std::uint32_t>(std::strtoul(pod.meta.labels.at("job").c_str(), nullptr, 10)),
+		 std::strtoll(pod.meta.annotations.at("time").c_str(), nullptr, 10)};
+	reservation_made(pod, p);
+}
+
+void Judge::container_admitted(const Container &c)
+{
+	const PodTruth &t = pods_.at(c.uid);
+	if (t.reservation) {
+		if (auto it = natives_.find(t.job); it != natives_.end() && promised(c.node))
+			it->second.loose = false;
+	}
+	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
+}
+
+void Judge::reservation_ended(const Container &c)
+{
+	auto it = natives_.find(pods_.at(c.uid).job);
+	if (it != natives_.end())
+		it->second.loose = true;
+}
+
+// When it is sent: it may arrive when Slurm, killed meanwhile, has forgotten the end of the job.
+void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t)
+{
+	auto it = natives_.find(t.job);
+	kube::PodPtr pod = api_.pod(key.name);
+	const bool over = !is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded";
+	if (it == natives_.end() || it->second.loose || over || !promised(t.node) || !runs_on(t.job))
+		return;
+	violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of its job run on " + t.node);
+}
+
+void Judge::reservation_taken(const std::string &uid, bool evicts)
+{
+	static constexpr Micros within = 25 * second;
+	const PodTruth &t = pods_.at(uid);
+	const Container *c = kubelet_->find(t.node, uid);
+	kube::PodPtr pod = api_.pod(t.name);
+	NativeTruth &n = natives_[t.job];
+	n.evicted |= evicts;
+	const bool known = c && c->state != State::ended && is_there(pod, uid) && pod->started_at != 0 && !pod->meta.deleting;
+	const bool ends = config_.settings.reservations.eviction != core::ReservationSettings::OnEviction::ignore;
+	if (evicts && ends && known && runs_on(t.job) && promised(t.node) && n.must_end < 0)
+		n.must_end = time_.now() + within;
+}
+
+// ---- the end ----
+
+std::string Judge::unfinished_natives() const
+{
+	for (const auto &[name, pod] : api_.pods())
+		if (is_reservation(pod->meta.uid) && !(excuses_ && needs_person(pod->meta.uid, "")))
+			return name_of("reservation pod", name, pod->meta.uid) + " is left, " + pod->phase;
+	for (const auto &[id, job] : slurm_->jobs())
+		if (job.prologs > 0 || job.completing)
+			return text_of(id) + (job.completing ? " is still completing" : " has come to the gate and was never answered");
+	return "";
+}
+
+} // namespace sk8::sim

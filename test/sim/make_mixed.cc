@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The part of a case about nodes that are shared as mixed: Slurm's own jobs, others' pods
+// that come for the same cores, and those who take jobs' pods.
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "test/sim/case.h"
+#include "test/sim/dice.h"
+
+namespace sk8::sim {
+
+namespace {
+
+class MixedMaker {
+public:
+	MixedMaker(Case &c, Micros length) : dice_(c.seed * 0x9e3779b97f4a7c15 + 11), case_(c), length_(length) {}
+
+	void make()
+	{
+		static const char *const evictions[] = {"ignore", "requeue", "cancel"};
+		if (!chance(400))
+			return;
+		case_.mixed = number(1, case_.nodes);
+		case_.eviction = evictions[number(0, 2)];
+		case_.gate_timeout = number(5, 60);
+		for (int n = number(2, 10); n > 0; n--)
+			job("m" + std::to_string(n));
+		for (int n = number(0, 6); n > 0; n--)
+			foreign("r" + std::to_string(n));
+		if (chance(200))
+			return quiet();
+		if (chance(150)) {
+			Action off{some_time(), "config", {{"mixed", "0"}}};
+			Action on{off.at + number(1, 30'000) * ms, "config", {}};
+			case_.actions.insert(case_.actions.end(), {off, on});
+		}
+	}
+
+private:
+	int number(int low, int high) { return static_cast<int>(dice_.between("mixed", low, high)); }
+	bool chance(int permille) { return dice_.chance("mixed", permille); }
+	Micros some_time() { return dice_.between("mixed", 0, length_); }
+	std::string some_node() { return "n" + std::to_string(number(1, case_.mixed)); }
+	static void set(Action &a, const std::string &key, int value) { a.with[key] = std::to_string(value); }
+
+	void job(const std::string &name)
+	{
+		Action a{some_time(), "batch", {{"job", name}}};
+		set(a, "cpu", number(1, case_.cores));
+		set(a, "mem", number(1, 20) * 100);
+		set(a, "life", chance(300) ? number(30, 90) : number(0, 20));
+		if (chance(300))
+			set(a, "srun", 1);
+		else if (chance(700))
+			set(a, "requeues", 1);
+		if (chance(150))
+			set(a, "high", 1);
+		const Micros at = a.at;
+		case_.actions.push_back(std::move(a));
+		for (int n = chance(500) ? number(1, 2) : 0; n > 0; n--)
+			something(name, at + number(0, chance(500) ? 3000 : 40'000) * ms);
+	}
+	// ... that befalls it, perhaps in the gate.
+	void something(const std::string &name, Micros at)
+	{
+		static const char *const verbs[] = {"cancel", "requeue", "preempt", "nodefail-job", "take", "take", "take", "take"};
+		static const char *const hows[] = {"evicted", "preempting", "drain", "preempted", "taint",
+						   "delete",  "force",	    "gc",    "refused"};
+		Action a{at, verbs[number(0, 7)], {{"job", name}}};
+		if (a.verb == "take")
+			a.with["how"] = hows[number(0, 8)];
+		if (chance(100)) {
+			a.verb = "impostor";
+			a.with["node"] = some_node();
+		}
+		case_.actions.push_back(std::move(a));
+	}
+	// Nothing breaks: what the settings say of a job whose pod is taken must come about.
+	void quiet()
+	{
+		static constexpr std::string_view people[] = {"create", "foreign", "batch", "delete", "cancel", "preempt", "requeue", "take"};
+		case_.faults = 0;
+		std::erase_if(case_.actions, [](const Action &a) { return std::ranges::find(people, a.verb) == std::end(people); });
+	}
+	// Of whom one comes first.
+	void foreign(const std::string &name)
+	{
+		static const char *const kinds[] = {"named", "pod", "daemon"};
+		Action a{some_time(), "foreign", {{"pod", name}, {"node", some_node()}, {"kind", kinds[number(0, 2)]}}};
+		set(a, "mcpu", number(1, 10 * case_.cores) * 100);
+		set(a, "mem", number(0, 12) * 100);
+		set(a, "life", number(0, 40));
+		set(a, "grace", number(1, 10));
+		case_.actions.push_back(std::move(a));
+	}
+
+	Dice dice_;
+	Case &case_;
+	const Micros length_;
+};
+
+} // namespace
+
+void make_mixed(Case &c, Micros length)
+{
+	MixedMaker(c, length).make();
+}
+
+} // namespace sk8::sim
