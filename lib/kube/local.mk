@@ -23,6 +23,8 @@ lib_kube_libkube_la_SOURCES = \
 	lib/kube/request_queue.h \
 	lib/kube/requests.cc \
 	lib/kube/requests.h \
+	lib/kube/resize.cc \
+	lib/kube/resize.h \
 	lib/kube/rescue.cc \
 	lib/kube/rescue.h \
 	lib/kube/resource_version.h \

@@ -21,7 +21,7 @@ def test_unknown_path_is_not_found(kube):
 
 CORE = {
 	"pods": (True, "Pod", ["po"]), "pods/status": (True, "Pod", None), "pods/binding": (True, "Binding", None),
-	"pods/log": (True, "Pod", None), "nodes": (False, "Node", ["no"]), "nodes/status": (False, "Node", None),
+	"pods/log": (True, "Pod", None), "pods/resize": (True, "Pod", None), "nodes": (False, "Node", ["no"]), "nodes/status": (False, "Node", None),
 	"events": (True, "Event", ["ev"]), "namespaces": (False, "Namespace", ["ns"]),
 	"configmaps": (True, "ConfigMap", ["cm"]), "persistentvolumeclaims": (True, "PersistentVolumeClaim", ["pvc"]),
 	"persistentvolumes": (False, "PersistentVolume", ["pv"]), "serviceaccounts": (True, "ServiceAccount", ["sa"]),

@@ -131,7 +131,8 @@ Reply Api::serve_resource(Request &r)
 			return Reply::refuse(not_found(*kind, r.name));
 		return logs ? logs(*pod, r) : Reply::refuse(no_such_resource());
 	}
-	if (!r.subresource.empty() && !(r.subresource == "status" && kind->has_status))
+	const bool resize = r.subresource == "resize" && r.resource == "pods";
+	if (!r.subresource.empty() && !resize && !(r.subresource == "status" && kind->has_status))
 		return Reply::refuse(no_such_resource());
 
 	const bool sub = !r.subresource.empty();

@@ -300,6 +300,11 @@ static void keep_system_fields(const Kind &kind, J &now, const J &before, bool s
 	}
 }
 
+static bool through_resize(const Request &r)
+{
+	return r.subresource == "resize";
+}
+
 static std::vector<FieldError> validate_finalizers(const J &now, const J &before)
 {
 	if (!before.path("metadata.deletionTimestamp"))
@@ -352,12 +357,17 @@ Outcome<ObjectPtr> Api::replace(Request &r, const ObjectPtr &old, J now, bool un
 	meta.set("uid", old->uid);
 	meta.set("resourceVersion", std::to_string(old->rv));
 
-	keep_system_fields(kind, now, before, status_only);
+	if (through_resize(r))
+		keep_all_but_resources(now, before);
+	else
+		keep_system_fields(kind, now, before, status_only);
 	if (!apply_defaults(kind, now))
 		return unreadable_quantity(kind);
 	errors = validate_finalizers(now, before);
-	for (auto &more : {validate(kind, now), is(kind, "pods") ? validate_pod_update(now, before)
-								 : std::vector<FieldError>{}})
+	const auto change = through_resize(r)  ? validate_pod_resize(now, before)
+			    : is(kind, "pods") ? validate_pod_update(now, before)
+					       : std::vector<FieldError>{};
+	for (auto &more : {validate(kind, now), change})
 		errors.insert(errors.end(), more.begin(), more.end());
 	if (!errors.empty())
 		return invalid(kind.group, kind.kind, old->name, errors);

@@ -53,6 +53,7 @@ J resource_list(const std::string &group, const std::string &version)
 		if (std::string_view(k.resource) == "pods") {
 			list.append(sub_row(k, "binding", "Binding", {"create"}));
 			list.append(sub_row(k, "log", "Pod", {"get"}));
+			list.append(sub_row(k, "resize", "Pod", {"get", "patch", "update"}));
 		}
 		if (k.has_status)
 			list.append(sub_row(k, "status", k.kind, {"get", "patch", "update"}));

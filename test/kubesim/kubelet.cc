@@ -107,6 +107,7 @@ Kubelet::Pod Kubelet::described(const Object &object, const J &json)
 	pod.object = json;
 	pod.requests = pod_requests(json);
 	pod.requests["pods"] = 1;
+	pod.seen = json.path("metadata.generation").num();
 	json.path("spec.containers").each_item([&](const J &c) {
 		pod.runs.emplace_back();
 		pod.runs.back().spec = c;
@@ -136,8 +137,8 @@ void Kubelet::sync(const std::string &uid)
 	Pod &pod = pods_.at(uid);
 	ObjectPtr object = api_.store().find(kind_of("pods").storage, pod.ns, pod.name);
 	pod.vanished = !object || object->uid != uid;
-	if (pod.vanished) // the kubelet forgets what it holds, though it may still run
-		pod.node->pods.erase(uid);
+	if (pod.vanished && pod.node->pods.erase(uid)) // the kubelet forgets what it holds, though it may still run
+		retry_resizes(*pod.node);
 	if (!pod.vanished)
 		pod.object = object->json();
 	if (pod.finished) {
@@ -149,7 +150,7 @@ void Kubelet::sync(const std::string &uid)
 	}
 	const J meta = pod.object["metadata"];
 	if (!pod.vanished && !meta["deletionTimestamp"])
-		return;
+		return resize(pod);
 	// As the kubelet's calculateEffectiveGracePeriod: a force-deleted pod keeps its own
 	// grace period, and none gets less than a second.
 	std::int64_t grace = meta["deletionGracePeriodSeconds"].num();
@@ -212,8 +213,19 @@ bool Kubelet::admit(Pod &pod)
 		       "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector");
 		return false;
 	}
+	std::string what;
+	if (const std::string why = lacking(pod, pod.requests, &what); !why.empty()) {
+		reject(pod, "OutOf" + what, why);
+		return false;
+	}
+	return true;
+}
+
+// Of what there is not enough for these requests beside what other pods have, as a sentence; empty: there is.
+std::string Kubelet::lacking(const Pod &pod, const std::map<std::string, std::int64_t> &requests, std::string *what) const
+{
 	for (const char *first : {"pods", "cpu", "memory", ""})
-		for (const auto &[name, requested] : pod.requests) {
+		for (const auto &[name, requested] : requests) {
 			bool named = name == "pods" || name == "cpu" || name == "memory";
 			if (named ? name != first : *first != '\0')
 				continue;
@@ -235,12 +247,11 @@ bool Kubelet::admit(Pod &pod)
 			}
 			if (requested == 0 || used + requested <= capacity)
 				continue;
-			reject(pod, "OutOf" + name,
-			       "Node didn't have enough resource: " + name + ", requested: " + std::to_string(requested) +
-				       ", used: " + std::to_string(used) + ", capacity: " + std::to_string(capacity));
-			return false;
+			*what = name;
+			return "Node didn't have enough resource: " + name + ", requested: " + std::to_string(requested) +
+			       ", used: " + std::to_string(used) + ", capacity: " + std::to_string(capacity);
 		}
-	return true;
+	return {};
 }
 
 void Kubelet::reject(Pod &pod, const std::string &reason, const std::string &message)
@@ -313,6 +324,7 @@ void Kubelet::adopt(const ObjectPtr &object)
 	}
 	Pod &pod = pods_[object->uid] = described(*object, json);
 	pod.start_time = parse_rfc3339(json.path("status.startTime").str());
+	restore_allocated(pod, json);
 	pod.node->pods.insert(pod.uid);
 	for (auto &run : pod.runs) {
 		const std::string name = run.spec["name"].str();

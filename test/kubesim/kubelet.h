@@ -50,7 +50,9 @@ private:
 		Node *node = nullptr;
 		std::string ns, name, uid;
 		J object; // last seen
-		std::map<std::string, std::int64_t> requests;
+		std::map<std::string, std::int64_t> requests; // what is set aside for it
+		std::int64_t seen = 0;                        // metadata.generation of the spec that was looked at
+		std::string put_off, put_off_why;             // Deferred or Infeasible: what that one asks for
 		std::int64_t start_time = 0; // status.startTime, seconds
 		std::vector<Run> runs;
 		bool vanished = false;  // no longer in the API
@@ -74,6 +76,12 @@ private:
 	void heartbeat();
 	Reply logs(const Object &pod, const Request &r);
 	void find_left_containers();
+
+	// kubelet_resize.cc: requests that change in place
+	void resize(Pod &pod);
+	void retry_resizes(Node &node);
+	void restore_allocated(Pod &pod, const J &json);
+	std::string lacking(const Pod &pod, const std::map<std::string, std::int64_t> &requests, std::string *what) const;
 
 	// kubelet_pod.cc: the life of one pod
 	void start_pod(Pod &pod);

@@ -226,6 +226,7 @@ void Kubelet::settle(Pod &pod)
 		}
 	pod.finished = true;
 	pod.node->pods.erase(pod.uid);
+	retry_resizes(*pod.node);
 	for (auto *timer : {&pod.kill_timer, &pod.deadline_timer})
 		if (*timer) {
 			loop_.cancel(**timer);

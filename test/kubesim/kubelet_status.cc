@@ -46,6 +46,10 @@ J Kubelet::status_of(const Pod &pod) const
 			      run.running());
 		if (run.container)
 			s.set("containerID", id);
+		const J resources = run.spec["resources"];
+		s.set("resources", resources ? resources.copy() : J::object());
+		if (J requests = resources["requests"])
+			s.set("allocatedResources", requests.copy());
 		list.append(s);
 	}
 	const bool ready = any_running && all_started && !pod.killing;
@@ -77,6 +81,17 @@ J Kubelet::status_of(const Pod &pod) const
 	condition("Initialized", true, "");
 	condition("Ready", ready, why);
 	condition("ContainersReady", ready, why);
+	bool told_put_off = false;
+	pod.object.path("status.conditions").each_item(
+		[&](const J &old) { told_put_off |= old["type"].str() == "PodResizePending"; });
+	if (!pod.put_off.empty()) {
+		condition("PodResizePending", true, "");
+		J last = conditions.item(conditions.size() - 1);
+		last.set("reason", pod.put_off).set("message", pod.put_off_why).set("observedGeneration", pod.seen);
+	} else if (told_put_off) {
+		conditions.append(J::make("type", "PodResizePending", "$patch", "delete"));
+	}
+	status.set("observedGeneration", pod.seen);
 	status.set("conditions", conditions).set("containerStatuses", list).set("hostIP", "127.0.0.1");
 	J ips = J::array();
 	ips.append(J::make("ip", "127.0.0.1"));

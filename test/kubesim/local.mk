@@ -19,6 +19,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/kinds.cc test/kubesim/kinds.h \
 	test/kubesim/kubelet.cc test/kubesim/kubelet.h \
 	test/kubesim/kubelet_pod.cc \
+	test/kubesim/kubelet_resize.cc \
 	test/kubesim/kubelet_status.cc \
 	test/kubesim/loop.cc test/kubesim/loop.h \
 	test/kubesim/main.cc \
@@ -26,6 +27,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/options.cc test/kubesim/options.h \
 	test/kubesim/patch.cc test/kubesim/patch.h \
 	test/kubesim/pod.cc test/kubesim/pod.h \
+	test/kubesim/pod_resize.cc \
 	test/kubesim/protobuf.cc test/kubesim/protobuf.h \
 	test/kubesim/quantity.cc test/kubesim/quantity.h \
 	test/kubesim/rbac.cc test/kubesim/rbac.h \
@@ -46,5 +48,5 @@ $(test_kubesim_kubesim_OBJECTS): CXXFLAGS += -g1 # see test/unit/local.mk
 EXTRA_DIST += test/kubesim/up test/kubesim/down test/kubesim/test_kubesim.py \
 	test/contract/conftest.py test/contract/kube.py test/contract/test_access.py \
 	test/contract/test_binding.py test/contract/test_deletion.py test/contract/test_discovery.py \
-	test/contract/test_lists.py test/contract/test_pods.py test/contract/test_watch.py \
+	test/contract/test_lists.py test/contract/test_pods.py test/contract/test_resize.py test/contract/test_watch.py \
 	test/contract/test_writes.py

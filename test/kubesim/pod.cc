@@ -62,20 +62,6 @@ void each_container(const J &pod, F &&f) // f(path, container)
 	}
 }
 
-std::string qos_class(const J &pod)
-{
-	bool any = false, guaranteed = true;
-	each_container(pod, [&](const std::string &, const J &c) {
-		const J requests = c.path("resources.requests"), limits = c.path("resources.limits");
-		for (const char *name : {"cpu", "memory"}) {
-			auto request = parse_quantity(requests[name]), limit = parse_quantity(limits[name]);
-			any |= (request && request->nano > 0) || (limit && limit->nano > 0);
-			guaranteed &= limit && limit->nano > 0 && request && request->nano == limit->nano;
-		}
-	});
-	return !any ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
-}
-
 const char dns_label_rule[] =
 	"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
 	"start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for "
@@ -141,6 +127,20 @@ void add_up(std::map<std::string, std::int64_t> &sum, const J &requests, bool ma
 }
 
 } // namespace
+
+std::string qos_class(const J &pod)
+{
+	bool any = false, guaranteed = true;
+	each_container(pod, [&](const std::string &, const J &c) {
+		const J requests = c.path("resources.requests"), limits = c.path("resources.limits");
+		for (const char *name : {"cpu", "memory"}) {
+			auto request = parse_quantity(requests[name]), limit = parse_quantity(limits[name]);
+			any |= (request && request->nano > 0) || (limit && limit->nano > 0);
+			guaranteed &= limit && limit->nano > 0 && request && request->nano == limit->nano;
+		}
+	});
+	return !any ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
+}
 
 bool default_pod(J pod)
 {

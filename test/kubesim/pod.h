@@ -21,6 +21,10 @@ bool default_pod(J pod);
 J initial_pod_status(const J &pod);
 std::vector<FieldError> validate_pod(const J &pod);
 std::vector<FieldError> validate_pod_update(const J &now, const J &before);
+// pod_resize.cc: through the subresource pods/resize nothing but resources of containers changes.
+void keep_all_but_resources(J &now, const J &before);
+std::vector<FieldError> validate_pod_resize(const J &now, const J &before);
+std::string qos_class(const J &pod);
 
 // Condition of that type replaced or added; lastTransitionTime is kept if the
 // status did not change. reason and message may be empty.

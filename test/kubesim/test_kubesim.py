@@ -175,6 +175,40 @@ def test_pod_that_does_not_fit_is_rejected_until_there_is_room(stand, kube):
 	wait_for(kube, "c", phase("Succeeded"))
 
 
+def resize(kube, name, cpu):
+	patch = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+	answer = kube.patch(f"{PODS}/{name}/resize", patch, "application/strategic-merge-patch+json")
+	assert answer.code == 200, answer
+	return answer["metadata"]["generation"]
+
+
+def allocation(cpu, generation, pending=None):
+	"""A condition for wait_for(): what the kubelet says of the pod's resize."""
+	def holds(p, _):
+		status = p["status"]
+		reasons = [c["reason"] for c in status.get("conditions", []) if c["type"] == "PodResizePending"]
+		return status.get("observedGeneration") == generation and reasons == ([pending] if pending else []) and \
+			status["containerStatuses"][0].get("allocatedResources", {}).get("cpu") == cpu
+	return holds
+
+
+def test_resize_is_set_aside_if_there_is_room_and_else_put_off_until_there_is(stand, kube):
+	create(kube, run("a", "sleep 100", cpu="2"))
+	create(kube, run("b", "sleep 100", cpu="3"))
+	for name in ("a", "b"):
+		wait_for(kube, name, phase("Running"))
+	wait_for(kube, "a", allocation("4", resize(kube, "a", "4")))
+	wait_for(kube, "a", allocation("4", resize(kube, "a", "6"), "Deferred"))
+	create(kube, run("late", "true", cpu="2"))
+	assert wait_for(kube, "late", phase("Failed"))["status"]["reason"] == "OutOfcpu"  # four of them are set aside
+	wait_for(kube, "a", allocation("4", resize(kube, "a", "9"), "Infeasible"))
+	generation = resize(kube, "a", "7")
+	wait_for(kube, "a", allocation("4", generation, "Deferred"))
+	kube.delete(f"{PODS}/b", {"gracePeriodSeconds": 1})
+	wait_for(kube, "a", allocation("7", generation))
+	wait_for(kube, "a", allocation("1", resize(kube, "a", "1")))
+
+
 def test_terminating_pod_holds_its_room_until_its_process_is_gone(stand, kube):
 	made = create(kube, run("a", "trap '' TERM; while :; do sleep 0.1; done", cpu="8"))
 	wait_for(kube, "a", phase("Running"))

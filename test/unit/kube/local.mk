@@ -21,6 +21,7 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/request_queue_test.cc \
 	test/unit/kube/requests_test.cc \
 	test/unit/kube/rescue_test.cc \
+	test/unit/kube/resize_test.cc \
 	test/unit/kube/rig.h \
 	test/unit/kube/secrets_test.cc \
 	test/unit/kube/splitter_test.cc \

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include <string>
+
+#include "lib/kube/resize.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::kube;
+
+namespace {
+
+// A pod of 3 CPUs whose spec was changed once. status: members after phase and startTime.
+Resize seen(const std::string &status, const std::string &phase = "Running")
+{
+	auto object = Json::parse(
+		R"({"metadata":{"name":"a","uid":"u","generation":2},"spec":{"containers":[{"name":"c","resources":)"
+		R"({"requests":{"cpu":"3","memory":"300Mi"}}}]},"status":{"phase":")" + phase +
+		R"(","startTime":"2026-11-21T07:00:00Z")" + status + "}}");
+	REQUIRE(object.ok());
+	return decode_resize(*object);
+}
+
+const std::string has_two = R"(,"containerStatuses":[{"name":"c","allocatedResources":{"cpu":"2","memory":"200Mi"}}])";
+
+std::string pending(const std::string &reason, int observed)
+{
+	return R"(,"conditions":[{"type":"PodResizePending","status":"True","reason":")" + reason +
+	       R"(","message":"no room","observedGeneration":)" + std::to_string(observed) + "}]";
+}
+
+} // namespace
+
+TEST_CASE("resize: what the kubelet has set aside is known when it has seen the spec")
+{
+	const Resize r = seen(R"(,"observedGeneration":2)" + has_two);
+	CHECK(r.generation == 2);
+	CHECK(r.asked.milli_cpu == 3000);
+	CHECK(r.asked.memory_bytes == 300 << 20);
+	REQUIRE(r.allocated);
+	CHECK(r.allocated->milli_cpu == 2000);
+	CHECK(r.allocated->memory_bytes == 200 << 20);
+	CHECK_FALSE(seen(R"(,"observedGeneration":1)" + has_two).allocated);
+	CHECK_FALSE(seen(has_two).allocated); // a kubelet that does not tell
+	CHECK_FALSE(seen(has_two).observed);
+	CHECK_FALSE(seen(R"(,"observedGeneration":2)" + has_two, "Failed").allocated);
+}
+
+TEST_CASE("resize: of a container that does not run yet all is set aside that is not put off")
+{
+	CHECK(seen(R"(,"observedGeneration":2)", "Pending").allocated->milli_cpu == 3000);
+	CHECK_FALSE(seen(R"(,"observedGeneration":1)", "Pending").allocated);
+	CHECK_FALSE(seen(R"(,"observedGeneration":2)" + pending("Deferred", 2), "Pending").allocated);
+}
+
+TEST_CASE("resize: the kubelet's refusal counts for the spec that it is about")
+{
+	const std::string seen_it = R"(,"observedGeneration":2)" + has_two;
+	CHECK(seen(seen_it + pending("Deferred", 2)).pending == Resize::Pending::deferred);
+	CHECK(seen(seen_it + pending("Deferred", 2)).message == "no room");
+	CHECK(seen(seen_it + pending("Infeasible", 2)).pending == Resize::Pending::infeasible);
+	CHECK(seen(seen_it + pending("Deferred", 1)).pending == Resize::Pending::no);
+	CHECK(seen(seen_it).pending == Resize::Pending::no);
+}
