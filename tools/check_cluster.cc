@@ -216,12 +216,16 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 }
 
 // ns: empty: in all.
-static bool may_create_pods(Asker &kube, const std::string &ns)
+static bool may(Asker &kube, const core::Right &right, const std::string &ns)
 {
 	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
-	static constexpr core::Right right{"", "pods", "create", ""};
 	const auto answer = kube.create(kube::resource_path(reviews), {review(right, ns)}).front();
 	return answer.ok() && answer.body["status"]["allowed"].boolean_or(false);
+}
+
+static bool may_create_pods(Asker &kube, const std::string &ns)
+{
+	return may(kube, {"", "pods", "create", ""}, ns);
 }
 
 // barePods: resubmit
@@ -245,9 +249,13 @@ static void check_resubmits(Asker &kube, const core::ClusterSettings &settings, 
 static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
 {
 	const std::string about = "rights of " + settings.name, &ns = settings.reservations.ns;
-	if (!may_create_pods(kube, ns))
-		out.problem(about, "the verb create on pods in namespace " + ns + " is missing, without it no job of Slurm's starts on "
-								   "a mixed node; kubectl apply -f kubernetes-reservations.yaml");
+	for (const core::Right &right : core::reservation_rights) {
+		const bool needed = right.resource == "pods" || settings.reservations.shared.max_cpus;
+		if (needed && !may(kube, right, ns))
+			out.problem(about, "the verb " + std::string(right.verb) + " on " + std::string(right.resource) + " in namespace " + ns +
+						   " is missing, without it " + right.without +
+						   "; kubectl apply -f kubernetes-reservations.yaml");
+	}
 }
 
 // ---- nodes ----

@@ -234,7 +234,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	foreign_ = std::make_unique<ForeignPods>(
 		settings_.name,
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
-			     [this](const std::string &uid) { return reservations_ && reservations_->covers(uid); }},
+			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; }},
 		pods_->nodes(), pods_->use(), settings_.resources);
 	if (wants_natives())
 		reserve();

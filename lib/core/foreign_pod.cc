@@ -5,6 +5,7 @@
 
 #include "lib/base/log_limit.h"
 #include "lib/core/lifecycle.h"
+#include "lib/core/names.h"
 
 namespace sk8::core {
 
@@ -17,7 +18,13 @@ Result<ForeignPodPtr> decode_foreign_pod(const Json &object)
 	if (!p.problem.empty()) // the API server has accepted it: what is understood of it counts
 		log_limited(LogLevel::warning, p.meta.uid, "kube: pod=%s/%s: %s", p.meta.ns.c_str(),
 			    p.meta.name.c_str(), p.problem.c_str());
-	return foreign_pod_of(p);
+	if (!p.meta.labels.contains(std::string(names::shared_reservation)))
+		return foreign_pod_of(p);
+	auto out = std::make_shared<ForeignPod>(*foreign_pod_of(p));
+	auto jobs = p.meta.annotations.find(std::string(names::reservation_jobs));
+	out->shared = std::make_shared<SharedPod>(
+		SharedPod{kube::decode_resize(object), jobs == p.meta.annotations.end() ? "" : jobs->second});
+	return ForeignPodPtr(std::move(out));
 }
 
 ForeignPodPtr foreign_pod_of(const kube::Pod &p)

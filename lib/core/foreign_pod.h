@@ -12,8 +12,22 @@
 #include <vector>
 
 #include "lib/kube/objects.h"
+#include "lib/kube/resize.h"
 
 namespace sk8::core {
+
+// More of one that says by its label that small jobs of Slurm's own share it.
+struct SharedPod {
+	kube::Resize resize;
+	std::string jobs; // its annotation
+};
+
+// What of a pod running jobs of Slurm's own have already, so that it is not masked: all or so much.
+struct Cover {
+	bool whole = false;
+	std::int64_t milli_cpu = 0;
+	std::uint64_t memory_mb = 0;
+};
 
 struct ForeignPod {
 	kube::Meta meta; // without labels, annotations and finalizers
@@ -34,6 +48,7 @@ struct ForeignPod {
 	bool mirror = false;
 	// Belongs to the node, whatever is scheduled: a DaemonSet's or a static pod.
 	bool overhead = false;
+	std::shared_ptr<const SharedPod> shared; // most have none
 };
 using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
 

@@ -130,12 +130,15 @@ void ForeignPods::update(Entry &e)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
 	if (!held && e.held && e.gone != Entry::Gone::no)
 		return; // who took it over has seen its end
-	const bool covered = ports_.covered && ports_.covered(e.key.uid);
-	if (covered || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
+	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
+	Hold hold = hold_of(e);
+	hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
+	hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
+	const bool nothing = (covered.milli_cpu || covered.memory_mb) && !hold.milli_cpu && !hold.memory_mb && hold.gres.empty();
+	if (covered.whole || nothing || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
 		drop_hold(e);
 		return;
 	}
-	const Hold hold = hold_of(e);
 	e.held = true;
 	if (!ports_.holds.hold_foreign(hold))
 		return;
@@ -143,7 +146,7 @@ void ForeignPods::update(Entry &e)
 	if (held)
 		ports_.slurm.wake_scheduler(); // it may be less than before
 	log_pod(verbose, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
-		static_cast<long long>(e.milli_cpu), static_cast<unsigned long long>(e.memory_mb));
+		static_cast<long long>(hold.milli_cpu), static_cast<unsigned long long>(hold.memory_mb));
 }
 
 // False: it holds nothing.

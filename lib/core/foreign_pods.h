@@ -41,8 +41,8 @@ struct ForeignPorts {
 	TimerPort &timer;
 	HoldTable &holds;
 	HoldJournal &journal;
-	// What this pod takes a running job of Slurm's own has already (a reservation pod). Empty: never.
-	std::function<bool(const std::string &uid)> covered = {};
+	// What running jobs of Slurm's own have already of what this pod takes (a reservation pod). Empty: nothing.
+	std::function<Cover(const std::string &uid)> covered = {};
 };
 
 class ForeignPods {

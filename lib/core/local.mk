@@ -103,6 +103,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservations.h \
 	lib/core/reservations_eviction.cc \
 	lib/core/reservations_gate.cc \
+	lib/core/reservations_shared.cc \
 	lib/core/resubmit.cc \
 	lib/core/resubmit.h \
 	lib/core/resubmits.cc \
@@ -115,6 +116,12 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/settings.h \
 	lib/core/shared_nodes.cc \
 	lib/core/shared_nodes.h \
+	lib/core/shared_reservation.cc \
+	lib/core/shared_reservation.h \
+	lib/core/shared_reservations.cc \
+	lib/core/shared_reservations.h \
+	lib/core/shared_reservations_steps.cc \
+	lib/core/shared_reservations_view.cc \
 	lib/core/slurm_commands.cc \
 	lib/core/slurm_lock.h \
 	lib/core/slurm_natives.cc \

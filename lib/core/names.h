@@ -42,6 +42,10 @@ inline constexpr std::string_view drained_condition = "SlurmDrained";
 inline constexpr std::string_view reservation_job = "slurm-k8s.io/job";
 inline constexpr std::string_view reservation_user = "slurm-k8s.io/user";
 inline constexpr std::string_view reservation_account = "slurm-k8s.io/account";
+// Label of a pod that the small jobs of a node share (its value is that node), and its annotation:
+// their ids, comma list.
+inline constexpr std::string_view shared_reservation = "slurm-k8s.io/shared-reservation";
+inline constexpr std::string_view reservation_jobs = "slurm-k8s.io/jobs";
 
 // The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.
 inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";

@@ -48,7 +48,7 @@ std::string label_value(std::string_view text)
 
 using Devices = std::map<std::string, std::int64_t>;
 
-static Json container(const NativeShare &share, const ReservationSettings &settings, const Devices &devices)
+static Json resources_of(const NativeShare &share, const Devices &devices)
 {
 	Json requests = Json::object(), limits = Json::object();
 	requests.set("cpu", std::to_string(share.cpus));
@@ -62,20 +62,25 @@ static Json container(const NativeShare &share, const ReservationSettings &setti
 	resources.set("requests", requests);
 	if (!devices.empty())
 		resources.set("limits", limits);
+	return resources;
+}
+
+static Json container(const Json &resources, const ReservationSettings &settings)
+{
 	Json drop = Json::array();
 	drop.append(Json::string("ALL"));
 	Json context = Json::object();
 	context.set("readOnlyRootFilesystem", Json::boolean(true)).set("allowPrivilegeEscalation", Json::boolean(false));
 	context.set("capabilities", Json::object().set("drop", drop));
 	Json out = Json::object();
-	out.set("name", "reservation").set("image", settings.image).set("imagePullPolicy", "IfNotPresent");
+	out.set("name", reservation_container).set("image", settings.image).set("imagePullPolicy", "IfNotPresent");
 	return out.set("resources", resources).set("securityContext", context);
 }
 
-static Json spec(const NativeShare &share, const ReservationSettings &settings, const Devices &devices)
+Json reservation_spec(const std::string &node, const Json &resources, const ReservationSettings &settings)
 {
 	Json containers = Json::array(), tolerations = Json::array();
-	containers.append(container(share, settings, devices));
+	containers.append(container(resources, settings));
 	tolerations.append(Json::object().set("operator", "Exists"));
 	Json context = Json::object();
 	context.set("runAsNonRoot", Json::boolean(true)).set("runAsUser", Json::integer(nobody));
@@ -83,7 +88,7 @@ static Json spec(const NativeShare &share, const ReservationSettings &settings, 
 	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
 	Json out = Json::object();
 	// Placed by us: no scheduler is asked, the kubelet decides.
-	out.set("nodeName", share.node).set("containers", containers).set("tolerations", tolerations);
+	out.set("nodeName", node).set("containers", containers).set("tolerations", tolerations);
 	out.set("terminationGracePeriodSeconds", Json::integer(grace_seconds)).set("securityContext", context);
 	out.set("automountServiceAccountToken", Json::boolean(false)).set("enableServiceLinks", Json::boolean(false));
 	if (!settings.priority_class.empty())
@@ -103,7 +108,7 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 	meta.set("labels", labels).set("annotations", notes);
 	Json out = Json::object();
 	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
-	return out.set("spec", spec(share, settings, devices));
+	return out.set("spec", reservation_spec(share.node, resources_of(share, devices), settings));
 }
 
 bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources)

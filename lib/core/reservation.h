@@ -24,12 +24,29 @@ bool is_reservation_name(std::string_view name);
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
 			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {});
 
+// Its spec. resources: of the one container.
+Json reservation_spec(const std::string &node, const Json &resources, const ReservationSettings &settings);
+
+inline constexpr std::string_view reservation_container = "reservation";
+
 // A label's value from any text: what is not allowed there becomes '_'.
 std::string label_value(std::string_view text);
 
 // Does this pod hold no more than the share, where the share is? Only then it takes nothing that
 // the job does not have.
 bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources = {});
+
+// What is known of the object that is there, as a job sees it.
+struct ReservationState {
+	std::string uid; // empty: none
+	bool fits = false, admitted = false, over = false, deleting = false;
+	bool was_admitted = false, by_us = false; // by_us: we have asked for its deletion
+	bool found_deleting = false; // when we first heard of it
+	std::string reason;
+	kube::Disruption disruption = kube::Disruption::none;
+	std::string trouble; // why there is none; empty: nothing has gone wrong
+};
+enum class Gone { no, seen, unseen }; // the object
 
 struct ReservationFacts {
 	bool wanted = false;  // the job uses the node

@@ -5,6 +5,7 @@
 #define SK8_CORE_RESERVATION_LINK_H
 
 #include "lib/core/kube_link.h"
+#include "lib/core/reservation.h"
 #include "lib/core/reservation_port.h"
 
 namespace sk8::core {
@@ -22,12 +23,44 @@ public:
 			},
 			kube::Priority::urgent);
 	}
+	void resize_pod(const PodKey &key, const std::string &version, const Json &requests, Resized done) override
+	{
+		Json container = Json::object(), containers = Json::array(), patch = Json::object();
+		container.set("name", reservation_container).set("resources", Json::object().set("requests", requests));
+		containers.append(container);
+		patch.set("metadata", Json::object().set("uid", key.uid).set("resourceVersion", version));
+		patch.set("spec", Json::object().set("containers", containers));
+		client_.patch(
+			resource_path(kube::pods_resource, key.ns, key.name, "resize"), kube::PatchType::strategic, patch,
+			[done = std::move(done)](kube::Reply r) {
+				auto pod = r.ok() ? decode_foreign_pod(r.body) : Result<ForeignPodPtr>(ForeignPodPtr());
+				done(kube_reply(r), resizes(r), pod ? *pod : nullptr);
+			},
+			kube::Priority::urgent);
+	}
+	void annotate_pod(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done) override
+	{
+		Json meta = Json::object(), patch = Json::object();
+		meta.set("uid", key.uid).set("annotations", Json::object().set(name, value));
+		patch.set("metadata", meta);
+		client_.patch(resource_path(kube::pods_resource, key.ns, key.name), kube::PatchType::merge, patch,
+			      [done = std::move(done)](kube::Reply r) { done(kube_reply(r)); });
+	}
 	void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override
 	{
 		pods_.delete_pod(key, {grace_seconds, ""}, std::move(done));
 	}
 
 private:
+	// An API server that knows no such subresource (before 1.33) does not name the object that it has not
+	// found; one that knows refuses it as invalid for a kubelet that does not.
+	static Resizes resizes(const kube::Reply &r)
+	{
+		if (r.status == 404 && r.body["details"]["name"].str().empty())
+			return Resizes::not_server;
+		return r.status == 422 ? Resizes::not_node : Resizes::yes;
+	}
+
 	kube::Client &client_;
 	KubeLink pods_;
 };

@@ -11,4 +11,9 @@
 	log_limited(::sk8::LogLevel::level, std::to_string((ref).id), "job %u of cluster %s: " format, (ref).id, \
 		    settings_.name.c_str() __VA_OPT__(, ) __VA_ARGS__)
 
+// The same of a pod that jobs share; node: a std::string.
+#define log_shared(level, node, format, ...) \
+	log_limited(::sk8::LogLevel::level, node, "cluster %s: the reservation pod that small jobs share on node %s: " format, \
+		    settings_.name.c_str(), (node).c_str() __VA_OPT__(, ) __VA_ARGS__)
+
 #endif

@@ -11,7 +11,9 @@ static constexpr std::int64_t grace_seconds = 1;
 static constexpr Millis first_delay{500}, longest_delay{10'000};
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
-	: settings_(settings), ports_(std::move(ports)), nodes_(nodes)
+	: settings_(settings), ports_(std::move(ports)), nodes_(nodes),
+	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
+			      [this](const std::string &node, Gone gone) { shared_news(node, gone); }})
 {
 }
 
@@ -117,6 +119,7 @@ void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 	orphans_.clear();
 	choose_all(); // of which some of these may be
 	pods_listed_ = true;
+	shared_.replaced(listed);
 	for (const auto &pod : pods)
 		changed(pod);
 	sync_all();
@@ -126,9 +129,17 @@ void Reservations::changed(const ForeignPodPtr &pod)
 {
 	if (pod->meta.ns != settings_.reservations.ns)
 		return;
+	if (shared_.changed(pod))
+		return;
 	Entry *e = nullptr;
 	if (Pod *p = find(pod->meta.ns, pod->meta.name, &e)) {
 		const Id id = by_name_.at(pod->meta.name).job;
+		if (p->shared && pod->meta.deleting)
+			return;
+		if (std::exchange(p->shared, false)) { // it has had one before the settings changed
+			shared_.leave(id, p->share.node);
+			static_cast<ReservationState &>(*p) = {};
+		}
 		see(*e, *p, *pod);
 		return sync(id);
 	}
@@ -140,7 +151,7 @@ void Reservations::changed(const ForeignPodPtr &pod)
 
 void Reservations::removed(const ForeignPodPtr &last)
 {
-	if (last->meta.ns != settings_.reservations.ns)
+	if (last->meta.ns != settings_.reservations.ns || shared_.removed(last))
 		return;
 	if (auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
 		orphans_.erase(it);
@@ -184,7 +195,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 
 void Reservations::lose(Entry &e, Pod &p, Gone gone)
 {
-	if (p.over && p.wanted) // refused, or evicted: not at once again
+	if (p.over && p.wanted && !p.shared) // refused, or evicted: not at once again
 		later(e, p);
 	give_up(e, p, gone);
 	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !e.in_gate && !e.ending && e.asked != Asked::waits)
@@ -195,8 +206,10 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = false;
 }
 
-void Reservations::cover(const Entry &e, const Pod &p)
+void Reservations::cover(Entry &e, Pod &p)
 {
+	if (p.shared)
+		return tell_shared(e, p);
 	if (p.uid.empty())
 		return;
 	if (!p.fits || e.ending || !p.wanted || p.over)
@@ -225,8 +238,10 @@ void Reservations::sync_all()
 		ids.push_back(id);
 	choose_all();
 	look_at_orphans(); // before any is made again
+	shared_.set_ready(ready() && jobs_listed_);
 	for (const Id &id : ids)
 		sync(id);
+	shared_.sync_all();
 }
 
 void Reservations::choose_all()
@@ -246,6 +261,7 @@ void Reservations::choose_nodes(Entry &e)
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
+			it->second.shared = shared_.takes(share);
 			it->second.name = reservation_name(e.job->ref, share.node);
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}
@@ -263,6 +279,8 @@ void Reservations::sync(Id id)
 	if (ready()) {
 		choose_nodes(e);
 		for (auto &[node, p] : e.pods) {
+			if (p.shared)
+				share(e, p);
 			give_up(e, p, Gone::no);
 			step(e, p);
 		}
@@ -280,6 +298,8 @@ void Reservations::sync(Id id)
 
 void Reservations::step(Entry &e, Pod &p)
 {
+	if (p.shared)
+		return shared_.sync(p.share.node);
 	const Millis now = ports_.timer.now();
 	const bool ours = p.fits && !p.uid.empty(); // a stranger of that name is not ours to delete
 	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && p.over, p.deleting || (!p.uid.empty() && !ours), p.busy};

@@ -11,6 +11,9 @@
 //   ending        its processes may be left: the pod stays, and is masked as any foreign pod
 //   gone          the pod is deleted, and stays masked until its kubelet has ended it
 //
+// With reservations.shared small jobs have parts of one pod for each node instead
+// (shared_reservations.h).
+//
 // A pod counts as one of these only if its name is that of a job that runs and it holds no
 // more than the job; whatever else its owner claims it is a foreign pod.
 //
@@ -28,6 +31,7 @@
 #include "lib/core/node_view.h"
 #include "lib/core/reservation.h"
 #include "lib/core/reservation_port.h"
+#include "lib/core/shared_reservations.h"
 #include "lib/core/timer_port.h"
 
 namespace sk8::core {
@@ -59,22 +63,16 @@ public:
 
 	// Is what this pod takes what a running job of Slurm's own has already?
 	bool covers(const std::string &uid) const { return covered_.contains(uid); }
+	Cover covered(const std::string &uid) const { return covers(uid) ? Cover{.whole = true} : shared_.covered(uid); } // or a part of it
 
 private:
-	struct Pod {
+	struct Pod : ReservationState {
 		NativeShare share;
-		std::string name, uid; // uid: of the object that is there; empty: none
+		std::string name;
 		bool wanted = true, busy = false;
-		// of that object
-		bool fits = false, admitted = false, over = false, deleting = false;
-		bool was_admitted = false, by_us = false; // by_us: we have asked for its deletion
-		bool found_deleting = false;
-		std::string reason;
-		kube::Disruption disruption = kube::Disruption::none;
-
+		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
 		Millis retry_at{0};
-		std::string trouble; // why there is none; empty: nothing has gone wrong
 	};
 	enum class Asked { no, waits, refused }; // Slurm, to end it
 	using Id = std::pair<std::uint32_t, std::int64_t>;
@@ -93,11 +91,10 @@ private:
 	Entry &enter(const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
-	enum class Gone { no, seen, unseen };
 	std::string eviction(const Entry &e, const Pod &p, Gone gone) const;
 	void lose(Entry &e, Pod &p, Gone gone);
 	void give_up(Entry &e, const Pod &p, Gone gone);
-	void cover(const Entry &e, const Pod &p);
+	void cover(Entry &e, Pod &p);
 	void uncover(const std::string &uid);
 	void sync(Id id);
 	void sync_all();
@@ -114,6 +111,9 @@ private:
 	void failed(const Entry &e, Pod &p, const std::string &why);
 	void later(const Entry &e, Pod &p);
 	void look_at_orphans();
+	void tell_shared(Entry &e, Pod &p);
+	void share(Entry &e, Pod &p);
+	void shared_news(const std::string &node, Gone gone);
 	void orphan_deleted(const std::string &name, const std::string &uid, const KubeReply &r);
 
 	const ClusterSettings settings_;
@@ -126,6 +126,7 @@ private:
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids
 	bool pods_listed_ = false, jobs_listed_ = false;
+	SharedReservations shared_;
 };
 
 } // namespace sk8::core

@@ -25,7 +25,7 @@ void Reservations::judge(Entry &e)
 	}
 	for (const auto &[node, p] : e.pods)
 		if (p.wanted && p.over && p.fits && e.job->requeues)
-			return refuse(e, p.trouble);
+			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
 	if (std::ranges::all_of(e.pods, [](const auto &at) { return !at.second.wanted || at.second.admitted; }))
 		open(e);
 }
@@ -34,6 +34,9 @@ void Reservations::open(Entry &e)
 {
 	e.in_gate = false;
 	refusals_.erase(e.job->ref.id);
+	for (auto &[node, p] : e.pods)
+		if (p.shared)
+			tell_shared(e, p); // it runs from now on
 	ports_.slurm.answer(e.job->ref, {});
 }
 

@@ -35,6 +35,13 @@ inline constexpr Right needed_rights[] = {
 	{"storage.k8s.io", "storageclasses", "get", "pods with unbound volumes are not told why they wait"},
 };
 
+// In the namespace of the reservation pods, from etc/kubernetes-reservations.yaml; of this the last one
+// only with reservations.shared.
+inline constexpr Right reservation_rights[] = {
+	{"", "pods", "create", "no job of Slurm's starts on a mixed node"},
+	{"", "pods/resize", "patch", "jobs that are to share a reservation pod wait for gateTimeout, and then do not start"},
+};
+
 } // namespace sk8::core
 
 #endif

@@ -90,6 +90,16 @@ static std::string bad_namespace(const std::string &name)
 	return name.size() > 63 ? "is no namespace, use 1 to 63 characters" : "";
 }
 
+static const Schema<SharedReservationSettings> &shared_reservation_schema()
+{
+	using S = SharedReservationSettings;
+	static const auto *schema = new Schema<S>{
+		field("maxCpus", &S::max_cpus, "Jobs that have at most so many CPUs of a node, and no GRES, share one pod there, whose requests grow and shrink in place with them. 0: each job has a pod of its own. Where the API server or a kubelet cannot resize pods in place (Kubernetes before 1.34), each has one, too. Needs the right patch on pods/resize, see kubernetes-reservations.yaml.")
+			.range(0, 1'000'000),
+	};
+	return *schema;
+}
+
 static const Schema<ReservationSettings> &reservation_schema()
 {
 	using R = ReservationSettings;
@@ -100,6 +110,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),
 		one_of("eviction", &R::eviction, {{"ignore", R::OnEviction::ignore}, {"requeue", R::OnEviction::requeue}, {"cancel", R::OnEviction::cancel}},
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
+		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),
 	};
 	return *schema;
 }

@@ -59,6 +59,13 @@ struct NodeSettings {
 	bool operator==(const NodeSettings &) const = default;
 };
 
+// Small jobs in one pod.
+struct SharedReservationSettings {
+	std::uint32_t max_cpus = 0; // of a job on the node, hardware threads; 0: none shares
+
+	bool operator==(const SharedReservationSettings &) const = default;
+};
+
 // sharing: mixed
 struct ReservationSettings {
 	enum class OnEviction { ignore, requeue, cancel };
@@ -66,6 +73,7 @@ struct ReservationSettings {
 	std::string image = "registry.k8s.io/pause:3.10";
 	std::string priority_class; // empty: none
 	OnEviction eviction = OnEviction::ignore;
+	SharedReservationSettings shared;
 
 	bool operator==(const ReservationSettings &) const = default;
 };

@@ -87,7 +87,7 @@ private:
 	void start_nodes();
 	void start_reservations();
 	void gate_changed();
-	bool covered(const std::string &uid) const;
+	core::Cover covered(const std::string &uid) const;
 	void reservations_replaced(const std::vector<core::ForeignPodPtr> &pods);
 	void reservation_seen(const core::ForeignPodPtr &pod, bool removed);
 	void answer_gate(core::JobRef job, const core::GateAnswer &answer);

@@ -63,6 +63,15 @@ public:
 		if (p_.effect("create"))
 			p_.requests_->create_reservation(ns, object, std::move(done));
 	}
+	// No case has reservations.shared: this is a server without the subresource.
+	void resize_pod(const core::PodKey &, const std::string &, const Json &, Resized done) override
+	{
+		p_.post([done] { done({.status = 404, .error = "no pods/resize"}, Resizes::not_server, nullptr); });
+	}
+	void annotate_pod(const core::PodKey &, std::string_view, const std::string &, core::KubePort::Done done) override
+	{
+		p_.post([done] { done({.status = 404, .error = "no such pod"}); });
+	}
 	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, core::KubePort::Done done) override
 	{
 		if (!p_.effect("delete"))
@@ -95,12 +104,12 @@ void Process::start_reservations()
 	gate_changed();
 }
 
-bool Process::covered(const std::string &uid) const
+core::Cover Process::covered(const std::string &uid) const
 {
 	if (out_.mutant != Mutant::covered_by_name)
-		return reservations_ && reservations_->covers(uid);
+		return reservations_ ? reservations_->covered(uid) : core::Cover();
 	const auto named = [&](const auto &pod) { return pod.second->meta.uid == uid && core::is_reservation_name(pod.first); };
-	return std::ranges::any_of(out_.api.pods(), named);
+	return {.whole = std::ranges::any_of(out_.api.pods(), named)};
 }
 
 void Process::reservations_replaced(const std::vector<core::ForeignPodPtr> &pods)

@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	test/stories/test_preemption.py \
 	test/stories/test_races.py \
 	test/stories/test_resubmit.py \
+	test/stories/test_shared_reservation.py \
 	test/stories/test_sharing.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \

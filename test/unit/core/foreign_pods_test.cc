@@ -45,7 +45,8 @@ struct Site {
 	void start()
 	{
 		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{slurm, timer, holds, journal}, *nodes, use);
+		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{slurm, timer, holds, journal, [this](const std::string &) { return cover; }},
+							*nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
 		foreign->nodes_changed();
@@ -104,6 +105,7 @@ struct Site {
 	}
 
 	std::int64_t heartbeat = 1000;
+	Cover cover; // of each pod
 	VirtualTimer timer;
 	HoldTable holds;
 	MemoryJournal journal;
@@ -134,6 +136,28 @@ TEST_CASE("GPUs of foreign pods are masked by their number, and after a restart 
 	s.foreign->replaced({with_gpus("a", 2), with_gpus("b", 1, true)});
 	REQUIRE(s.mask());
 	CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {}}});
+}
+
+TEST_CASE("of a foreign pod that running jobs have a part of already the rest is masked")
+{
+	Site s;
+	s.cover = {.milli_cpu = 3000, .memory_mb = 300};
+	s.foreign->replaced({s.pod("a", 5000, 400)});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 2000);
+	CHECK(s.mask()->memory_mb == 100);
+	s.cover = {.milli_cpu = 5000, .memory_mb = 400};
+	s.foreign->cover_changed("a");
+	CHECK_FALSE(s.mask());
+	CHECK(s.slurm.woken > 0);
+	s.cover = {.milli_cpu = 1000, .memory_mb = 500}; // more memory than it has
+	s.foreign->cover_changed("a");
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 4000);
+	CHECK(s.mask()->memory_mb == 0);
+	s.cover = {.whole = true};
+	s.foreign->cover_changed("a");
+	CHECK_FALSE(s.mask());
 }
 
 TEST_CASE("foreign pods of a node are masked together, until each of them has ended")

@@ -33,6 +33,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/rights_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/shared_nodes_test.cc \
+	test/unit/core/shared_reservations_test.cc \
 	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
 	test/unit/core/world.h \

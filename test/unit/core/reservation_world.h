@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/base/quantity.h"
 #include "lib/core/reservations.h"
 #include "test/unit/core/world.h"
 
@@ -76,7 +77,19 @@ public:
 		auto it = pods.find(name);
 		const ForeignPodPtr last = std::make_shared<ForeignPod>(it->second);
 		pods.erase(it);
+		allocated.erase(name);
 		news_.push_back([this, last] { controller->removed(last); });
+		for (const auto &[other, p] : pods)
+			if (p.shared)
+				kubelet_looks(other); // there is more room
+	}
+	// A pod was made smaller or larger, or the kubelet comes back.
+	void kubelet_looks(const std::string &name)
+	{
+		news_.push_back([this, name] {
+			if (kubelets && pods.contains(name) && !pods.at(name).over)
+				allocate(pods.at(name));
+		});
 	}
 	// slurmctld dies: nobody remembers anything
 	void restart(bool synced = true)
@@ -148,6 +161,12 @@ public:
 	std::int64_t room = 8; // CPUs of each node
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	int fail_delete = 0;   // the next one: HTTP status; 0: none
+	int fail_resize = 0;   // the next one: HTTP status; 0: none. 1: done, but the answer is lost
+	Resizes can_resize = Resizes::yes;
+	bool observes = true;  // kubelets tell which generation they have seen
+	bool answers_last = false; // ... to a resize: after the watch has told what the kubelet made of it
+	int resized = 0;
+	std::map<std::string, Amount> allocated; // by name, of shared pods
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
 	bool kubelets = true;  // they run
 	int created = 0;
@@ -163,12 +182,35 @@ private:
 		m.uid = "uid-" + std::to_string(++uids_);
 		return m;
 	}
-	bool appear(ForeignPod p)
+	std::int64_t used_beside(const ForeignPod &p) const
 	{
 		std::int64_t used = 0;
 		for (const auto &[name, other] : pods)
-			if (other.node_name == p.node_name && !other.over)
-				used += other.milli_cpu;
+			if (name != p.meta.name && other.node_name == p.node_name && !other.over)
+				used += other.shared ? allocated.at(name).milli_cpu : other.milli_cpu;
+		return used;
+	}
+	// As its kubelet does when it sees this spec of a shared pod.
+	void allocate(ForeignPod &p)
+	{
+		kube::Resize now = p.shared->resize;
+		const bool fits = used_beside(p) + now.asked.milli_cpu <= room * 1000;
+		Amount &has = allocated[p.meta.name];
+		if (fits)
+			has = {now.asked.milli_cpu, now.asked.memory_bytes};
+		now.pending = fits ? kube::Resize::Pending::no : kube::Resize::Pending::deferred;
+		now.observed = observes;
+		now.allocated.reset();
+		if (observes)
+			now.allocated = kube::Resources{has.milli_cpu, has.memory_bytes, {}};
+		p.milli_cpu = std::max(has.milli_cpu, now.asked.milli_cpu);
+		p.memory_bytes = std::max(has.memory_bytes, now.asked.memory_bytes);
+		p.shared = std::make_shared<SharedPod>(SharedPod{now, p.shared->jobs});
+		tell(p.meta.name);
+	}
+	bool appear(ForeignPod p)
+	{
+		const std::int64_t used = used_beside(p);
 		p.phase = "Pending";
 		if (kubelets) {
 			p.over = used + p.milli_cpu > room * 1000;
@@ -177,11 +219,17 @@ private:
 			p.reason = p.over ? "OutOfcpu" : "";
 		}
 		pods[p.meta.name] = p;
-		tell(p.meta.name);
+		if (p.shared)
+			allocated[p.meta.name] = {};
+		if (p.shared && p.admitted)
+			allocate(pods.at(p.meta.name));
+		else
+			tell(p.meta.name);
 		return !p.over;
 	}
 	void tell(const std::string &name)
 	{
+		pods.at(name).meta.resource_version = std::to_string(++versions_);
 		news_.push_back([this, pod = std::make_shared<ForeignPod>(pods.at(name))] { controller->changed(pod); });
 	}
 
@@ -203,7 +251,11 @@ private:
 			p.meta = meta(ns, name);
 			p.node_name = object["spec"]["nodeName"].str();
 			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000;
-			p.memory_bytes = std::stoll(std::string(requests["memory"].str())) << 20;
+			p.memory_bytes = *parse_whole(requests["memory"].str());
+			if (object["metadata"]["labels"]["slurm-k8s.io/shared-reservation"].str() == p.node_name)
+				p.shared = std::make_shared<SharedPod>(
+					SharedPod{{.generation = 1, .asked = {p.milli_cpu, p.memory_bytes, {}}},
+						  std::string(object["metadata"]["annotations"]["slurm-k8s.io/jobs"].str())});
 			const Json limits = object["spec"]["containers"].at(0)["resources"]["limits"];
 			limits.each_member([&](std::string_view key, const Json &v) {
 				if (requests[key].str() == v.str()) // else the API server refuses it
@@ -215,6 +267,55 @@ private:
 			r.error = fail_create == 1 ? "no answer" : "";
 		}
 		news_.push_back([done = std::move(done), r, uid] { done(r, r.ok() ? uid : ""); });
+	}
+	void resize_pod(const PodKey &key, const std::string &version, const Json &requests, Resized done) override
+	{
+		KubeReply r;
+		ForeignPodPtr now;
+		auto it = pods.find(key.name);
+		r.status = it == pods.end()                                      ? 404
+			   : it->second.meta.uid != key.uid                      ? 409
+			   : it->second.meta.resource_version != version         ? 409
+										 : 200;
+		const int fault = std::exchange(fail_resize, 0);
+		if (fault > 1)
+			r.status = fault;
+		if (can_resize != Resizes::yes)
+			r.status = can_resize == Resizes::not_node ? 422 : 404;
+		r.error = r.ok() ? "" : "refused";
+		if (r.ok()) {
+			resized++;
+			ForeignPod &p = it->second;
+			SharedPod next = *p.shared;
+			next.resize.generation++;
+			next.resize.asked = {*parse_milli(requests["cpu"].str()), *parse_whole(requests["memory"].str()), {}};
+			next.resize.allocated.reset();
+			next.resize.pending = kube::Resize::Pending::no;
+			p.milli_cpu = std::max(allocated.at(key.name).milli_cpu, next.resize.asked.milli_cpu);
+			p.memory_bytes = std::max(allocated.at(key.name).memory_bytes, next.resize.asked.memory_bytes);
+			p.shared = std::make_shared<SharedPod>(next);
+			tell(key.name);
+			now = std::make_shared<ForeignPod>(p);
+			kubelet_looks(key.name);
+		}
+		if (fault == 1)
+			r = {.error = "no answer"};
+		auto answer = [this, done = std::move(done), r, now] { done(r, can_resize, r.ok() ? now : nullptr); };
+		if (answers_last)
+			timer.after(Millis(100), answer);
+		else
+			news_.push_back(answer);
+	}
+	void annotate_pod(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done) override
+	{
+		KubeReply r;
+		r.status = pods.contains(key.name) && name == "slurm-k8s.io/jobs" ? 200 : 404;
+		if (r.ok()) {
+			ForeignPod &p = pods.at(key.name);
+			p.shared = std::make_shared<SharedPod>(SharedPod{p.shared->resize, value});
+			tell(key.name);
+		}
+		news_.push_back([done = std::move(done), r] { done(r); });
 	}
 	void delete_pod(const PodKey &key, std::int64_t grace, KubePort::Done done) override
 	{
@@ -242,7 +343,7 @@ private:
 	}
 
 	std::deque<std::function<void()>> news_;
-	int uids_ = 0;
+	int uids_ = 0, versions_ = 0;
 };
 
 } // namespace sk8::core::test

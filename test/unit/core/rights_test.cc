@@ -13,26 +13,26 @@
 
 using namespace sk8;
 
-static std::string manifest()
+static std::string manifest(const std::string &name)
 {
-	std::ifstream file(TOP_SRCDIR "/etc/kubernetes-rbac.yaml");
+	std::ifstream file(TOP_SRCDIR "/etc/" + name);
 	std::ostringstream text;
 	text << file.rdbuf();
 	return text.str();
 }
 
-// "storage.k8s.io storageclasses get" of each rule of each ClusterRole.
-static std::set<std::string> granted()
+// "storage.k8s.io storageclasses get" of each rule of each object of this kind.
+static std::set<std::string> granted(const std::string &name, const std::string &kind)
 {
 	std::set<std::string> out;
-	std::string rest = manifest();
+	std::string rest = manifest(name);
 	while (!rest.empty()) {
 		const auto end = rest.find("\n---\n");
-		auto document = parse_yaml(rest.substr(0, end), std::string("kubernetes-rbac.yaml"));
+		auto document = parse_yaml(rest.substr(0, end), name);
 		REQUIRE(document);
 		rest = end == rest.npos ? "" : rest.substr(end + 5);
 		const YamlNode *rules = document->find("rules");
-		if (document->str("kind") != "ClusterRole" || !rules)
+		if (document->str("kind") != kind || !rules)
 			continue;
 		for (const YamlNode &rule : rules->items)
 			for (const YamlNode &group : rule.find("apiGroups")->items)
@@ -43,12 +43,11 @@ static std::set<std::string> granted()
 	return out;
 }
 
-TEST_CASE("the manifest of rights gives what the engine needs and nothing else")
+static void compare(auto &rights, const std::set<std::string> &given)
 {
 	std::set<std::string> needed;
-	for (const core::Right &r : core::needed_rights)
+	for (const core::Right &r : rights)
 		CHECK(needed.insert(std::string(r.group) + " " + std::string(r.resource) + " " + std::string(r.verb)).second);
-	const std::set<std::string> given = granted();
 	for (const auto &right : needed) {
 		CAPTURE(right);
 		CHECK(given.contains(right));
@@ -57,4 +56,14 @@ TEST_CASE("the manifest of rights gives what the engine needs and nothing else")
 		CAPTURE(right);
 		CHECK(needed.contains(right));
 	}
+}
+
+TEST_CASE("the manifest of rights gives what the engine needs and nothing else")
+{
+	compare(core::needed_rights, granted("kubernetes-rbac.yaml", "ClusterRole"));
+}
+
+TEST_CASE("the manifest of reservation pods gives what they need in their namespace and nothing else")
+{
+	compare(core::reservation_rights, granted("kubernetes-reservations.yaml", "Role"));
 }

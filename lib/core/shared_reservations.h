@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// reservations.shared: on each node the small jobs of Slurm's own share one reservation pod. It
+// requests what all of them have there, and is resized in place when one comes or goes.
+//
+//   waits   in the gate. It is let out when the kubelet has set aside what all that run and
+//           those before it have; if it does not, the later half of those that wait are refused,
+//           and what was asked for them is taken back
+//   runs    always requested
+//   ends    requested until its last process is gone
+//
+// What the pod holds beyond those that wait and run is masked as any foreign pod. It goes when
+// nobody has used it for a while.
+//
+// Engine thread only. All I/O goes through the ports.
+#ifndef SK8_CORE_SHARED_RESERVATIONS_H
+#define SK8_CORE_SHARED_RESERVATIONS_H
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/core/reservation.h"
+#include "lib/core/reservation_port.h"
+#include "lib/core/shared_reservation.h"
+#include "lib/core/timer_port.h"
+
+namespace sk8::core {
+
+struct SharedReservationPorts {
+	ReservationPort &kube;
+	TimerPort &timer;
+	std::function<void(const std::string &uid)> cover_changed; // covered() of that pod is another now
+	// state() of the node's jobs is another now. Gone: the pod is.
+	std::function<void(const std::string &node, Gone)> news;
+};
+
+class SharedReservations {
+public:
+	using Id = std::pair<std::uint32_t, std::int64_t>; // of a job
+	enum class Use { waits, runs, ends };
+
+	SharedReservations(const ClusterSettings &settings, SharedReservationPorts ports);
+
+	// Pods, nodes and jobs are known: only then anything is done or said.
+	void set_ready(bool ready) { ready_ = ready; }
+	bool takes(const NativeShare &share) const;
+
+	// ---- Slurm ----
+	void set(Id job, const NativeShare &share, Use use);
+	void leave(Id job, const std::string &node);
+	std::vector<Id> jobs(const std::string &node) const;
+	// As of a pod of its own. over: it is refused, or was evicted.
+	ReservationState state(Id job, const std::string &node) const;
+	// It waits, and is to have a pod of its own: this one cannot grow.
+	bool needs_own(Id job, const std::string &node) const;
+
+	// ---- Kubernetes; false: it is none of these ----
+	void replaced(const std::set<std::string> &listed); // uids of all pods there are
+	bool changed(const ForeignPodPtr &pod);
+	bool removed(const ForeignPodPtr &last);
+
+	void sync(const std::string &node);
+	void sync_all();
+	Cover covered(const std::string &uid) const;
+
+private:
+	struct Member {
+		NativeShare share;
+		Use use = Use::waits;
+		std::uint64_t arrival = 0;
+		bool asked = false;        // the pod was asked to hold it, too
+		bool admitted = false;     // in what the kubelet has set aside
+		bool was_admitted = false; // at some time, by the pod that is there
+		bool refused = false;      // not requested for now
+		int refusals = 0;
+		std::string trouble;
+	};
+	struct Node {
+		std::map<Id, Member> members;
+		bool busy = false, resizing = false;
+		bool resizes = true; // in place
+		// of the object that is there; uid empty: none
+		std::string uid, version, jobs, reason, trouble;
+		bool ours = false, admitted = false, over = false, deleting = false, by_us = false, found_deleting = false;
+		kube::Disruption disruption = kube::Disruption::none;
+		kube::Resize resize;
+		Amount asked, held; // held: what Kubernetes counts for it
+		Amount covered;
+
+		int failures = 0;
+		Millis retry_at{0}, empty_since{0}, asked_at{0}, listed_at{0}, wakes_at{0};
+		std::string refused_version; // of the object that was read too early (409)
+	};
+
+	static Amount sum(const Node &n, bool (*counts)(const Member &));
+	static Amount wanted(const Node &n);
+	std::string job_ids(const Node &n) const;
+	PodKey key_of(const std::string &node, const Node &n) const;
+	bool see(const std::string &node, Node &n, const ForeignPod &pod);
+	void judge(const std::string &node, Node &n);
+	void refuse(const std::string &node, Node &n, const std::string &why);
+	void cannot_resize(const std::string &node, Node &n, const std::string &why);
+	void lose(const std::string &node, Gone gone);
+	void count(Node &n);
+	bool settled(const Node &n) const;
+	SharedFacts facts(const Node &n) const;
+	void create(const std::string &node, Node &n);
+	void resize(const std::string &node, Node &n);
+	void resized(const std::string &node, const std::string &version, const KubeReply &r, ReservationPort::Resizes can,
+		     const ForeignPodPtr &pod);
+	void annotate(const std::string &node, Node &n);
+	void remove(const std::string &node, Node &n);
+	void failed(const std::string &node, Node &n, const std::string &why);
+	void again(const std::string &node, Millis delay);
+
+	const ClusterSettings settings_;
+	SharedReservationPorts ports_;
+	std::map<std::string, Node> nodes_;
+	std::map<std::string, std::string> node_of_; // by uid
+	std::uint64_t arrivals_ = 0;
+	bool ready_ = false, resizes_ = true; // resizes_: the API server does
+};
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
+import pytest
+from command import tool
+from mixed import IMAGE, PODS, reservations, share, wait_reservation, wait_reservations_known
+from stands.waiting import wait_for
+from test_foreign import allocated, foreign, masked
+
+CORES = 8  # of a node
+
+
+@pytest.fixture
+def sharing(mixed):
+	share(mixed, {"image": IMAGE, "shared": {"maxCpus": 2}})
+	wait_reservations_known(mixed)
+	yield mixed
+	mixed.run("scancel", "--quiet", "-u", "root", check=False)
+	wait_for("no pod", lambda: not names(mixed), 60, lambda: str(names(mixed)))
+	share(mixed, {"image": IMAGE})
+	wait_reservations_known(mixed)
+
+
+def names(stand):
+	return [pod["metadata"]["name"] for pod in stand.api.get(PODS)["items"]]
+
+
+def shared_pod(stand, node="n1"):
+	found = [pod for pod in stand.api.get(PODS)["items"] if pod["metadata"]["name"] == f"slurm-shared-{node}"]
+	return found and found[0]
+
+
+def requests(stand):
+	pod = shared_pod(stand)
+	return pod and pod["spec"]["containers"][0]["resources"]["requests"]
+
+
+def wait_requests(stand, cpu, memory):
+	wait_for(f"{cpu} CPUs in the shared pod", lambda: requests(stand) == {"cpu": cpu, "memory": memory}, 30, lambda: str(shared_pod(stand)))
+
+
+def test_as_many_small_jobs_as_cores_share_a_pod_that_grows_and_shrinks_with_them(sharing):
+	jobs = [sharing.batch(1) for _ in range(CORES)]
+	for job in jobs:
+		job.wait_started()
+	pod = shared_pod(sharing)
+	assert pod["metadata"]["labels"]["slurm-k8s.io/shared-reservation"] == "n1" and not reservations(sharing)
+	wait_requests(sharing, str(CORES), f"{CORES * 100}Mi")
+	ids = ",".join(str(job.id) for job in jobs)
+	wait_for("its jobs in an annotation", lambda: shared_pod(sharing)["metadata"]["annotations"]["slurm-k8s.io/jobs"] == ids, 20)
+	assert not masked(sharing) and allocated(sharing)[0] == CORES
+	for job in jobs[2:]:
+		job.cancel()
+	wait_requests(sharing, "2", "200Mi")
+	wait_for("free cores", lambda: allocated(sharing)[0] == 2 and not masked(sharing), 30, lambda: str(allocated(sharing)))
+	assert shared_pod(sharing)["metadata"]["uid"] == pod["metadata"]["uid"]
+	again = sharing.batch(1)
+	again.wait_started()
+	wait_requests(sharing, "3", "300Mi")
+	for job in (*jobs[:2], again):
+		job.cancel()
+	wait_for("no pod", lambda: not names(sharing), 60, lambda: str(names(sharing)))
+	wait_for("a free node", lambda: allocated(sharing)[0] == 0, 30)
+
+
+def test_larger_job_has_a_pod_of_its_own_beside_it(sharing):
+	small, large = sharing.batch(2), sharing.batch(4)
+	for job in (small, large):
+		job.wait_started()
+	wait_reservation(sharing, large.id)
+	assert list(reservations(sharing)) == [(large.id, "n1")]
+	wait_requests(sharing, "2", "100Mi")
+
+
+def test_foreign_pod_that_comes_for_the_cores_of_small_jobs_is_refused_by_the_kubelet(sharing):
+	jobs = [sharing.batch(1) for _ in range(CORES - 1)]
+	for job in jobs:
+		job.wait_started()
+	late = foreign(sharing, "late", cpu="2")
+	late.wait_phase("Failed")
+	assert late.get()["status"]["reason"] == "OutOfcpu"
+	assert all(job.state == "RUNNING" for job in jobs)
+
+
+def test_small_job_for_which_the_kubelet_has_no_room_goes_back_and_starts_when_there_is(sharing):
+	first = sharing.batch(1)
+	first.wait_started()
+	hidden = foreign(sharing, "hidden", cpu=str(CORES - 1))
+	hidden.wait_running()
+	wait_for("its mask", lambda: masked(sharing), 30)
+	tool(sharing, "release", "--force", "default/hidden")
+	wait_for("no mask", lambda: not masked(sharing), 10)
+	job = sharing.batch(1)
+	wait_for("a refusal", lambda: int(job.show()["Restarts"]) >= 1, 60, job.why)
+	assert not job.stamps()[0] and first.state == "RUNNING"
+	wait_requests(sharing, "1", "100Mi")
+	hidden.delete()
+	hidden.wait_gone()
+	assert job.wait_started(seconds=150) > hidden.runs()[0].stop
+
+
+def test_small_jobs_and_their_pod_find_each_other_when_slurmctld_dies_in_between(sharing):
+	stay = [sharing.batch(1) for _ in range(3)]
+	for job in stay:
+		job.wait_started()
+	before = shared_pod(sharing)["metadata"]["uid"]
+	late = [sharing.batch(1) for _ in range(3)]  # some of them in the gate
+	sharing.restart_slurmctld(kill=False)  # a killed one forgets which of them it had launched
+	for job in late:
+		job.wait_started(seconds=90)
+	wait_requests(sharing, "6", "600Mi")
+	assert shared_pod(sharing)["metadata"]["uid"] == before and not reservations(sharing)
+	wait_for("nothing masked", lambda: not masked(sharing) and allocated(sharing)[0] == 6, 30, lambda: str(allocated(sharing)))
+	assert all(job.state == "RUNNING" for job in stay)
+
+
+def test_shared_pod_that_somebody_deletes_is_made_again_for_all_its_jobs(sharing):
+	jobs = [sharing.batch(1) for _ in range(3)]
+	for job in jobs:
+		job.wait_started()
+	before = shared_pod(sharing)["metadata"]
+	sharing.api.delete(f"{PODS}/{before['name']}")
+	wait_for("another pod", lambda: (shared_pod(sharing) or {"metadata": before})["metadata"]["uid"] != before["uid"], 30)
+	wait_requests(sharing, "3", "300Mi")
+	assert all(job.state == "RUNNING" for job in jobs)
+
+
+def test_short_jobs_one_after_the_other_use_one_pod(sharing):
+	uids = set()
+	for _ in range(4):
+		job = sharing.batch(1, seconds=0)
+		job.wait("COMPLETED", seconds=60)
+		uids.add(shared_pod(sharing)["metadata"]["uid"])
+	assert len(uids) == 1
