@@ -181,27 +181,35 @@ static void shorten_wait(uint32_t job_id, uint32_t delay)
 	queue_job_scheduler();
 }
 
-static void tell_user(uint32_t job_id, const char *why)
+/*
+ * Slurm queues again what it is told to be refused, also a job that its user has cancelled
+ * meanwhile (prep_slurmctld.c, job_requeue()). That one is let out, to its end. Between this
+ * look and Slurm's own are some microseconds without its locks.
+ */
+static bool can_be_refused(const struct sk8_gate_answer *answer)
 {
 	job_record_t *job_ptr;
+	bool runs;
 
 	lock_slurmctld(write_locks);
-	job_ptr = find_job_record(job_id);
-	if (job_ptr && !job_ptr->batch_flag)
-		srun_user_message(job_ptr, (char *) why);
+	job_ptr = find_job_record(answer->job_id);
+	runs = job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr));
+	if (runs && !job_ptr->batch_flag && answer->why[0])
+		srun_user_message(job_ptr, (char *) answer->why);
 	unlock_slurmctld(write_locks);
+	return runs;
 }
 
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
 {
 	void (*done)(int rc, uint32_t job_id, bool timed_out) = __atomic_load_n(&prolog_done, __ATOMIC_ACQUIRE);
+	bool refuse;
 
 	if (!done || !sk8_layout_fits())
 		return;
-	if (!answer->open && answer->why[0])
-		tell_user(answer->job_id, answer->why);
-	done(answer->open ? 0 : 1 << 8, answer->job_id, false);
-	if (!answer->open)
+	refuse = !answer->open && can_be_refused(answer);
+	done(refuse ? 1 << 8 : 0, answer->job_id, false);
+	if (refuse)
 		shorten_wait(answer->job_id, answer->delay);
 }
 

@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	test/slurm/job_test_clock.c \
 	test/slurm/test_cost.py \
 	test/slurm/test_external.py \
+	test/slurm/test_gate.py \
 	test/slurm/test_gres.py \
 	test/slurm/test_guard.py \
 	test/slurm/test_hooks.py \

@@ -172,11 +172,14 @@ void sk8_on_shutdown(void) { event("shutdown", NULL); }
 void sk8_on_job_start(const struct sk8_job *j) { event("job_start", j); }
 void sk8_on_job_fini(const struct sk8_job *j) { event("job_fini", j); }
 
-/* no node here has sharing: mixed */
+static _Atomic bool keeps;	/* jobs, in the gate */
+
 bool sk8_on_gate(const struct sk8_native_job *j)
 {
 	(void) j;
-	return false;
+	if (keeps)
+		event("gate", NULL);
+	return keeps;
 }
 
 void sk8_on_native_fini(uint32_t job_id, int64_t submit_time)
@@ -452,6 +455,16 @@ static void cmd_end_native(FILE *io, const struct words *a)
 	print_outcome(io, &o);
 }
 
+/* answer ID open|refuse [delay=] [why=] */
+static void cmd_answer(FILE *io, const struct words *a)
+{
+	const struct sk8_gate_answer answer = { .job_id = atoi(a->w[1]), .open = !strcmp(a->w[2], "open"),
+						.delay = number(a, "delay", 0), .why = value(a, "why", "") };
+
+	host->ops->answer_gate(&answer);
+	fprintf(io, "done\n");
+}
+
 /* start ID NODE */
 static void cmd_start(FILE *io, const struct words *a)
 {
@@ -567,6 +580,10 @@ static void command(FILE *io, char *line)
 		cmd_natives(io);
 	else if (!strcmp(a.w[0], "end_native") && (a.n > 1))
 		cmd_end_native(io, &a);
+	else if (!strcmp(a.w[0], "gate") && (a.n > 1))
+		fprintf(io, "keeps=%d\n", keeps = !strcmp(a.w[1], "keeps"));
+	else if (!strcmp(a.w[0], "answer") && (a.n > 2))
+		cmd_answer(io, &a);
 	else if (!strcmp(a.w[0], "start") && (a.n > 2))
 		cmd_start(io, &a);
 	else if (!strcmp(a.w[0], "exclude") && (a.n > 1))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""The gate of prep/k8s: jobs of Slurm's own are CONFIGURING until somebody answers, whose word may come late."""
+import pytest
+from conftest import Cluster
+from stands.waiting import wait_for
+
+CONF = "PartitionName=all Nodes=n1 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n"
+
+
+@pytest.fixture(scope="module", name="gate_of_module")
+def gate_of_module_fixture():
+	cluster = Cluster(nodes=["n1"], conf=CONF)
+	yield cluster
+	cluster.down()
+
+
+@pytest.fixture(name="gate")
+def gate_fixture(gate_of_module):
+	gate_of_module.tell("gate", "keeps")
+	yield gate_of_module
+	gate_of_module.tell("gate", "opens")
+	gate_of_module.clean()
+
+
+def kept(cluster, *options):
+	"""A job in the gate."""
+	before = cluster.events().count("gate")
+	job = cluster.batch(*options)
+	wait_for("the job in the gate", lambda: cluster.events().count("gate") > before, 30)
+	assert state(cluster, job) == "CONFIGURING"
+	return job
+
+
+def state(cluster, job):
+	return cluster.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T").strip()
+
+
+def test_job_is_launched_when_it_is_let_out(gate):
+	job = kept(gate)
+	gate.tell("answer", job, "open")
+	wait_for("its run", lambda: state(gate, job) == "RUNNING", 30)
+
+
+def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minutes(gate):
+	job = kept(gate)
+	gate.tell("gate", "opens")
+	gate.tell("answer", job, "refuse", "why=no room")
+	wait_for("its run", lambda: state(gate, job) == "RUNNING", 60)
+
+
+def test_job_that_its_user_has_cancelled_is_not_queued_again_by_a_refusal_that_comes_late(gate):
+	job = kept(gate, "--requeue")
+	gate.run("scancel", str(job))
+	gate.tell("answer", job, "refuse", "why=no room")
+	wait_for("its end", lambda: state(gate, job) == "CANCELLED", 30, lambda: state(gate, job))
+
+
+def test_answer_for_a_job_that_slurm_does_not_know_harms_nobody(gate):
+	for word in ("open", "refuse"):
+		assert gate.tell("answer", 999999, word) == "done"
+	assert gate.run("scontrol", "ping")
