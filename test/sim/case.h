@@ -60,7 +60,8 @@ struct Case {
 
 Result<Case> parse_case(const std::string &text);
 // One of infinitely many: the same seed gives the same case.
-Case make_case(std::uint64_t seed);
+// mixed: some have nodes that are shared so.
+Case make_case(std::uint64_t seed, bool mixed);
 // Its part with nodes that are shared as mixed, in some; make_mixed.cc
 void make_mixed(Case &c, Micros length);
 

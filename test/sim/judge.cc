@@ -78,6 +78,8 @@ void Judge::etcd_restored()
 			t.word = false;
 			continue;
 		}
+		// Its kubelet may have told its end, which was the end of the word; now it may run again.
+		t.word &= !t.foreign || kubelet_->runs_anywhere(uid);
 		t.gone = t.excused = !there;
 		t.tells = t.told = t.said = false;
 		t.node_forgotten |= there && may_have_node(t) && pod->node_name.empty();

@@ -15,7 +15,7 @@ namespace {
 
 class Maker {
 public:
-	explicit Maker(std::uint64_t seed) : dice_(seed * 0x2545f4914f6cdd1d + 7) { case_.seed = seed; }
+	Maker(std::uint64_t seed, bool mixed) : dice_(seed * 0x2545f4914f6cdd1d + 7), mixed_(mixed) { case_.seed = seed; }
 
 	Case make()
 	{
@@ -42,7 +42,8 @@ public:
 			add_static_pods(case_, dice_, length_);
 		if (chance(400))
 			node_states();
-		make_mixed(case_, length_);
+		if (mixed_)
+			make_mixed(case_, length_);
 		if (chance(400))
 			gpus();
 		if (chance(400))
@@ -418,6 +419,7 @@ private:
 	}
 
 	Dice dice_;
+	const bool mixed_;
 	Case case_;
 	Micros length_ = 0;
 	std::vector<std::string> pods_;
@@ -436,9 +438,9 @@ const std::vector<Maker::Kind> Maker::kinds = {
 
 } // namespace
 
-Case make_case(std::uint64_t seed)
+Case make_case(std::uint64_t seed, bool mixed)
 {
-	return Maker(seed).make();
+	return Maker(seed, mixed).make();
 }
 
 } // namespace sk8::sim

@@ -62,15 +62,18 @@ std::vector<SlurmJob *> ModelSlurm::choose_victims(const SlurmJob &job, const st
 	return order;
 }
 
-// Where the fewest must go.
+// Where the fewest must go. What was emptied for a better job is none of its candidates.
 void ModelSlurm::preempt_for(SlurmJob &job)
 {
 	if (victims_leave(job))
 		return;
 	std::vector<SlurmJob *> victims;
-	for (const auto &[name, n] : select_.nodes)
+	for (const auto &[name, n] : select_.nodes) {
+		if (emptied_for_another(name, job))
+			continue;
 		if (auto there = choose_victims(job, name); !there.empty() && (victims.empty() || there.size() < victims.size()))
 			victims = std::move(there);
+	}
 	if (victims.empty())
 		return;
 	remember(job, victims);

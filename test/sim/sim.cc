@@ -32,6 +32,7 @@ static const char help[] =
 	"  --jobs N        processes at the same time [1]\n"
 	"  --progress N    a line each N seconds\n"
 	"  --mutant NAME   with this deliberate mistake\n"
+	"  --mixed         nodes are shared as mixed in two of five cases, as with mutants always\n"
 	"  --list-mutants  prints them\n"
 	"  --all-mutants   each must be caught within --seeds seeds [10000]\n"
 	"  --trace         prints each event\n"
@@ -47,7 +48,7 @@ struct Options {
 	std::uint64_t seed = 1, seeds = 0, steps = 0;
 	int seconds = 0, jobs = 1, progress = 0;
 	std::string mutant, out = "sim.case";
-	bool trace = false, traces = false, shrink = false, keep_going = false, print_case = false, all_mutants = false;
+	bool trace = false, traces = false, shrink = false, keep_going = false, print_case = false, all_mutants = false, mixed = false;
 	std::vector<std::string> files;
 };
 
@@ -80,6 +81,11 @@ void explain(Case c, const Options &o)
 	std::printf("%s\nwritten to %s; replay: sim --trace %s\n", c.text().c_str(), o.out.c_str(), o.out.c_str());
 }
 
+Case case_of(const Options &o, std::uint64_t seed)
+{
+	return make_case(seed, o.mixed || o.all_mutants || !o.mutant.empty());
+}
+
 // Seeds first, first + stride, ...
 Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
 {
@@ -93,7 +99,7 @@ Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
 			break;
 		if (o.steps && t.steps * stride >= o.steps)
 			break;
-		Case c = make_case(seed);
+		Case c = case_of(o, seed);
 		c.mutant = o.mutant;
 		const Outcome out = World(c, o.trace, o.trace).run();
 		t.seeds++;
@@ -161,7 +167,7 @@ int search(const Options &o)
 	const Tally t = run_all(o);
 	const double took = now() - start;
 	if (t.broken && !o.keep_going) {
-		Case c = make_case(t.broken_seed);
+		Case c = case_of(o, t.broken_seed);
 		c.mutant = o.mutant;
 		explain(std::move(c), o);
 	}
@@ -182,7 +188,7 @@ int catch_mutants(Options o)
 		caught += t.broken;
 		std::string how = "NOT CAUGHT";
 		if (t.broken) {
-			Case c = make_case(t.broken_seed);
+			Case c = case_of(o, t.broken_seed);
 			c.mutant = m.name;
 			how = "seed " + std::to_string(t.broken_seed) + ": " + World(c, false, false).run().violation;
 		}
@@ -244,7 +250,8 @@ bool parse(int argc, char **argv, Options &o)
 							 {"--traces", &o.traces},
 							 {"--keep-going", &o.keep_going},
 							 {"--case", &o.print_case},
-							 {"--all-mutants", &o.all_mutants}};
+							 {"--all-mutants", &o.all_mutants},
+							 {"--mixed", &o.mixed}};
 	const std::pair<const char *, std::string *> texts[] = {{"--mutant", &o.mutant}, {"--out", &o.out}};
 	for (int i = 1; i < argc; i++) {
 		const std::string word = argv[i];
@@ -295,7 +302,7 @@ int main(int argc, char **argv)
 	if (!parse(argc, argv, o))
 		return 2;
 	if (o.print_case)
-		return std::fputs(make_case(o.seed).text().c_str(), stdout) < 0;
+		return std::fputs(case_of(o, o.seed).text().c_str(), stdout) < 0;
 	if (!o.files.empty())
 		return replay(o);
 	return o.all_mutants ? catch_mutants(o) : search(o);
