@@ -19,6 +19,24 @@ static char *copy(const char *text)
 	return (text && text[0]) ? xstrdup(text) : NULL;
 }
 
+static bool is_adoption(const struct sk8_submit *s)
+{
+	return s->required_node && s->required_node[0];
+}
+
+/*
+ * A pod is made again at the very moment when the job that took its node could start on
+ * it. job_allocate() of 22.05 would start its job there and then: it looks at priorities
+ * only, not at the tiers of partitions (_top_priority(), job_mgr.c), and the other would
+ * preempt it again. A job that may begin later is left to the scheduler.
+ */
+#define QUEUED_AGAIN_LATER 3600	/* seconds; taken back before anybody can see it */
+
+static bool queues_again(const struct sk8_submit *s)
+{
+	return (s->accrue_time != SK8_NO_TIME) && (s->begin_time == SK8_NO_TIME) && !is_adoption(s);
+}
+
 /* false with *out set: it cannot be said to Slurm */
 static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_outcome *out)
 {
@@ -57,6 +75,8 @@ static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_ou
 		desc->time_limit = s->time_limit_minutes;
 	if (s->begin_time != SK8_NO_TIME)
 		desc->begin_time = s->begin_time;
+	if (queues_again(s))
+		desc->begin_time = time(NULL) + QUEUED_AGAIN_LATER;
 	if (s->held)
 		desc->priority = 0;
 	if (s->nice_set && ((int32_t) s->nice >= 0))
@@ -76,11 +96,6 @@ static bool fill(job_desc_msg_t *desc, const struct sk8_submit *s, struct sk8_ou
 	desc->het_job_offset = NO_VAL;
 	desc->bitflags |= SK8_EXTERNAL_JOB;
 	return true;
-}
-
-static bool is_adoption(const struct sk8_submit *s)
-{
-	return s->required_node && s->required_node[0];
 }
 
 static void add_privileged(job_desc_msg_t *desc, const struct sk8_submit *s)
@@ -114,6 +129,14 @@ static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
 	add_privileged(desc, s);
 	return job_allocate(desc, false, false, NULL, true, s->uid, false, job_ptr, err_msg,
 			    SLURM_PROTOCOL_VERSION);
+}
+
+/* Slurm sets its time, tells accounting, and has no reason any more why it waits. */
+static void begin_now(job_record_t *job_ptr)
+{
+	job_ptr->details->begin_time = 0;
+	if (job_independent(job_ptr) && (job_ptr->state_reason == WAIT_NO_REASON))
+		job_ptr->state_reason = WAIT_PRIORITY;
 }
 
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
@@ -158,6 +181,8 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 		 */
 		xfree(job_ptr->admin_comment);
 	} else if (job_ptr) {
+		if (queues_again(s))
+			begin_now(job_ptr);
 		sk8_give_age(job_ptr, s->accrue_time, s->given_priority);
 		/* rc may say why it waits, in a way; its reason says it better */
 		out->fatal = false;
