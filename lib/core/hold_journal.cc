@@ -61,6 +61,8 @@ std::string journal_line(const Resubmit &r)
 	Json line = Json::object();
 	line.set("resubmit", r.key.mark()).set("step", name(r.step));
 	line.set("accrued", Json::integer(r.age.accrue_time)).set("priority", Json::integer(r.age.priority));
+	if (r.unsure_since)
+		line.set("unsure", Json::integer(r.unsure_since));
 	if (!r.manifest.empty())
 		line.set("manifest", r.manifest);
 	return line.dump() + '\n';
@@ -117,14 +119,16 @@ static std::optional<Resubmit> read_resubmit(const Json &line)
 {
 	auto key = PodKey::from_mark(line["resubmit"].str());
 	const std::int64_t accrued = line["accrued"].integer_or(-1), priority = line["priority"].integer_or(-1);
+	const std::int64_t unsure = line["unsure"].integer_or(line["unsure"].is_null() ? 0 : -1);
 	Resubmit r;
-	if (!key || accrued < 0 || priority < 0 || priority > UINT32_MAX || !parse_step(line["step"].str(), r.step))
+	if (!key || accrued < 0 || unsure < 0 || priority < 0 || priority > UINT32_MAX || !parse_step(line["step"].str(), r.step))
 		return std::nullopt;
 	r.manifest = line["manifest"].str();
 	if (r.manifest.size() > Resubmit::max_manifest || r.manifest.empty() != (r.step != Resubmit::Step::kept))
 		return std::nullopt;
 	r.key = std::move(*key);
 	r.age = {accrued, static_cast<std::uint32_t>(priority)};
+	r.unsure_since = unsure;
 	return r;
 }
 

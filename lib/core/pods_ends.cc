@@ -142,6 +142,7 @@ void PodsController::deleted(Entry &e, const KubeReply &r)
 {
 	if (r.ok()) {
 		e.delete_arrived = true;
+		resubmits_.arrived(e.key.uid);
 		return succeeded(e);
 	}
 	e.delete_sent = false;

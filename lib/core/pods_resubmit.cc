@@ -38,11 +38,16 @@ void PodsController::forget_refused_wish(Entry &e)
 		resubmits_.drop(e.key.uid, "");
 }
 
-// It is being deleted, and not by us: who did that does not want it again.
+// It is being deleted. Not by us: who did that does not want it again.
 void PodsController::see_deletion(Entry &e)
 {
-	if (e.pod && e.pod->meta.deleting && !e.delete_sent && !e.delete_arrived)
+	const Resubmit *again = resubmits_.find(e.key.uid);
+	if (!again || !e.pod->meta.deleting || e.delete_sent)
+		return;
+	if (!e.delete_arrived)
 		resubmits_.drop(e.key.uid, "");
+	else if (deleted_by_others_first(*again, *e.pod))
+		resubmits_.drop(e.key.uid, "it had been deleted before Slurm took its node");
 }
 
 // Did it end because it was deleted, or with its node? What ended by itself has its result.

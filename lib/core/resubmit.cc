@@ -7,6 +7,7 @@
 #include "lib/core/annotations.h"
 #include "lib/core/identity.h"
 #include "lib/core/names.h"
+#include "lib/core/pod_end.h"
 
 namespace sk8::core {
 
@@ -86,6 +87,11 @@ Result<std::string> resubmitted_manifest(const Json &object, const PodKey &old)
 	if (text.size() > Resubmit::max_manifest)
 		return Error{"its object has more than " + std::to_string(Resubmit::max_manifest / 1024) + " KiB"};
 	return text;
+}
+
+bool deleted_by_others_first(const Resubmit &r, const kube::Pod &pod)
+{
+	return r.unsure_since && deletion_asked_at(pod) < r.unsure_since;
 }
 
 std::string resubmitted_from(const kube::Pod &pod)

@@ -26,6 +26,9 @@ struct Resubmit {
 	// is made from is manifest (JSON). made: the new one is there, and is still to get the age.
 	enum class Step { wanted, kept, made } step = Step::wanted;
 	std::string manifest; // empty unless kept
+	// Wall clock, seconds: our DELETE was sent then, and no answer has told that it is what
+	// deletes the pod. 0: one has.
+	std::int64_t unsure_since = 0;
 
 	// As long as a pod's own object may be, but for who has written which field and its status.
 	static constexpr std::size_t max_manifest = 512 * 1024;
@@ -49,6 +52,10 @@ bool may_be_resubmitted(const kube::Pod &pod, const ClusterSettings &settings);
 // server, the kubelet and we have written there. It says whose place it takes. Error: it is too
 // large, or no pod of this uid.
 Result<std::string> resubmitted_manifest(const Json &object, const PodKey &old);
+
+// Its DELETE was left without an answer, and the pod is being deleted: did others ask for that
+// before we did? The API server's clock tells (whole seconds) against ours.
+bool deleted_by_others_first(const Resubmit &r, const kube::Pod &pod);
 
 // Uid of the pod whose place it takes, by its own words; empty: of none.
 std::string resubmitted_from(const kube::Pod &pod);

@@ -60,11 +60,21 @@ void Resubmits::want(const PodKey &key, const Age &age)
 		return;
 	}
 	Row &row = rows_[key.uid];
-	if (!row.what.key.uid.empty() && row.what.age == age)
+	const bool first = row.what.key.uid.empty();
+	if (!first && row.what.age == age)
 		return;
 	row.what.key = key;
 	row.what.age = age;
+	if (first)
+		row.what.unsure_since = ports_.timer.wall_seconds();
 	save(row);
+}
+
+void Resubmits::arrived(const std::string &uid)
+{
+	auto it = rows_.find(uid);
+	if (it != rows_.end() && std::exchange(it->second.what.unsure_since, 0))
+		save(it->second);
 }
 
 const Resubmit *Resubmits::find(const std::string &uid) const

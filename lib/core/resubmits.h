@@ -47,8 +47,10 @@ public:
 	void start(const std::function<bool(const std::string &uid)> &known,
 		   const std::function<bool(const std::string &uid)> &made);
 
-	// Again changes nothing but the age.
+	// Our DELETE is about to be sent. Again changes nothing but the age.
 	void want(const PodKey &key, const Age &age);
+	// It has an answer: ours is what deletes the pod.
+	void arrived(const std::string &uid);
 	// nullptr: it is not to be made again.
 	const Resubmit *find(const std::string &uid) const;
 	// Error: too much is kept already, for now.

@@ -28,7 +28,9 @@ void Judge::made_again_by_us(const std::string &from, const kube::Pod &pod)
 		violation(who + ", and Slurm never took its node");
 	if (old.made_again++ && !old.restored && !trouble_) // else the first request may come last
 		violation(who + " a second time");
-	const bool unwanted = old.deleted_by_people >= 0 && (old.delete_sent < 0 || old.deleted_by_people < old.delete_sent);
+	// in whole seconds: that is all the API server tells of it, if our DELETE's answer is lost with slurmctld
+	const bool unwanted = old.deleted_by_people >= 0 &&
+			      (old.delete_sent < 0 || old.deleted_by_people / second < old.delete_sent / second);
 	if (unwanted && !old.restored && !old.delete_unsure && !crashes_)
 		violation(who + ", and its owner had deleted it");
 	if (kubelet_->runs_anywhere(from) && !old.restored && !old.unknown && !old.released)

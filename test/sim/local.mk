@@ -117,6 +117,7 @@ EXTRA_DIST += \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \
+	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
 	test/sim/regressions/pinned-job.case \

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/core/names.h"
+#include "lib/core/pod_end.h"
 
 namespace sk8::sim {
 
@@ -158,9 +159,10 @@ int ModelApi::remove(const std::string &name, const std::string &uid, std::int64
 		grace = 0;
 	if (copy.meta.deleting && grace >= copy.meta.deletion_grace_seconds)
 		return 200;
+	const std::int64_t asked = copy.meta.deleting ? core::deletion_asked_at(copy) : wall();
 	copy.meta.deleting = true;
 	copy.meta.deletion_grace_seconds = grace;
-	copy.meta.deletion_time = wall() + grace;
+	copy.meta.deletion_time = asked + grace;
 	tell(story_, "api: pod ", name, " (", copy.meta.uid, ") is deleted, grace ", std::to_string(grace));
 	store_or_drop(std::move(copy));
 	return 200;

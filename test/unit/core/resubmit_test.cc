@@ -188,6 +188,39 @@ TEST_CASE("resubmit: what its owner deletes while nobody has told us is not made
 	CHECK(w.nothing_left());
 }
 
+TEST_CASE("resubmit: what its owner had deleted is not made again either if our DELETE has no answer")
+{
+	BareWorld w;
+	const bool restarted = GENERATE(false, true);
+	CAPTURE(restarted);
+	w.watch_delivers = false;
+	w.user_deletes("a", 60);
+	w.timer.advance(Millis(1'000));
+	w.fail["delete"] = {0};
+	w.slurm_preempts("a", 60);
+	w.run();
+	w.watch_delivers = true;
+	if (restarted)
+		w.restart();
+	w.kubelet_ends("a", 143);
+	w.run(Millis(60'000));
+	CHECK_FALSE(w.exists("a"));
+	CHECK(w.nothing_left());
+	CHECK(w.events_text().find("SlurmNotResubmitted: it is not made again: it had been deleted before Slurm took its node") !=
+	      std::string::npos);
+}
+
+TEST_CASE("resubmit: a pod whose DELETE had an answer is made again whatever the API server's clock says")
+{
+	BareWorld w;
+	w.preempt();
+	w.pod("a").meta.deletion_time -= 3'600;
+	w.restart();
+	w.kubelet_ends("a", 143);
+	w.run(Millis(60'000));
+	CHECK(w.made_again());
+}
+
 TEST_CASE("resubmit: a DELETE that collides with another writer is sent again, and the pod is made again")
 {
 	BareWorld w;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "lib/core/names.h"
+#include "lib/core/pod_end.h"
 
 namespace sk8::core::test {
 
@@ -168,9 +169,11 @@ void World::user_deletes(const std::string &name, std::int64_t grace, bool force
 	kube::Pod &p = pods.at(name);
 	if (p.node_name.empty() || p.phase == "Succeeded" || p.phase == "Failed" || force)
 		grace = 0;
+	// a second DELETE shortens the time from the first one on (BeforeDelete(), delete.go of the apiserver)
+	const std::int64_t asked = p.meta.deleting ? deletion_asked_at(p) : timer.wall_seconds();
 	p.meta.deleting = true;
 	p.meta.deletion_grace_seconds = grace;
-	p.meta.deletion_time = timer.wall_seconds() + grace;
+	p.meta.deletion_time = asked + grace;
 	drop_if_free(name);
 }
 
