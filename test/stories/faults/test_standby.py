@@ -31,9 +31,16 @@ def starts(stand, log="STAND_BACKUP_LOG"):
 	return stand.log(name=log).count("pods and jobs known, starting")
 
 
+def answer_of(stand, controller):
+	"""What scontrol ping says of this one."""
+	return "".join(line for line in stand.run("scontrol", "ping", check=False).stdout.splitlines() if f"({controller})" in line)
+
+
 def backup_takes_over(stand, order=True):
 	before = starts(stand)
 	if order:
+		# a reconfigure of the primary goes to it as well, and from 23.11 on it starts again for that
+		wait_for("the backup to answer", lambda: " is UP" in answer_of(stand, "backup"), 30)
 		stand.scontrol("takeover")
 	wait_for("the backup's engine", lambda: starts(stand) > before and engines(stand) == [BACKUP], 60,
 		lambda: str(stand.cluster("logs", BACKUP).stdout))
