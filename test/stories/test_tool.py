@@ -94,21 +94,20 @@ def test_release_frees_what_a_pod_held_whose_object_vanished(stand):
 
 def test_what_was_released_stays_free_after_a_restart_while_its_object_is_there(stand):
 	pod = leaving(stand, "remembered")
-	tool(stand, "release", "--force", pod.uid)
-	for _ in range(2):
-		stand.restart_slurmctld(kill=True)
-		wait_for("the engine", lambda: running(stand), 30)
-		assert pod.get() and not pod.runs()[-1].stop  # Kubernetes still says that it runs, and it does
-		assert status(stand)["masks"] == []
-	batch = stand.batch(cores=8, node="n1")
-	batch.wait_started()
-	batch.cancel()
 
 	def remembered():
 		with open(os.path.join(stand.folder, "slurm", "state", "slurm-k8s.stand.ledger"), encoding="utf-8") as file:
 			about = [line for line in file if pod.uid in line]
 		return about and '"gone"' in about[-1]
-	assert remembered()
+	tool(stand, "release", "--force", pod.uid)
+	for _ in range(2):
+		stand.restart_slurmctld(kill=True)
+		wait_for("the engine", lambda: running(stand), 30)
+		assert pod.get() and not pod.runs()[-1].stop  # Kubernetes still says that it runs, and it does, for 8 s (killGrace)
+		assert status(stand)["masks"] == [] and remembered()
+	batch = stand.batch(cores=8, node="n1")
+	batch.wait_started()
+	batch.cancel()
 	pod.wait_gone()
 	wait_for("a ledger without it", lambda: not remembered(), 30)
 
