@@ -445,13 +445,15 @@ class Stand:
 
 	def clean(self, seconds=90):
 		"""Nothing of a story is left: no pod, no live job, no core in use."""
-		self.run("scancel", "--quiet", "-u", "root", check=False)
+		# Pods first: one that waits for the job's cores would be deleted while it is being bound, and kube-apiserver
+		# then drops it without asking its kubelet, so that what it holds stays masked.
 		for pod in self.pods():
 			try:
 				pod.delete(grace=1)
 			except ApiError as error:
 				if error.status not in (404, 409):
 					raise
+		self.run("scancel", "--quiet", "-u", "root", check=False)
 
 		def live():
 			return [job["JobId"] for job in self.jobs() if job["JobState"] in LIVE]
