@@ -5,6 +5,7 @@ import re
 
 import pytest
 from conftest import Cluster
+from stands.slurm import starts_again, version
 from stands.waiting import wait_for
 
 PODS = "PartitionName=one Nodes=n1 PriorityTier=10\nPartitionName=lowone Nodes=n1 PriorityTier=1\n" \
@@ -285,3 +286,78 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(gpus, seed):
 			used(gpus)
 		free()
 	all_free(gpus, ("--gres=gpu:4",))
+
+
+class ShareModel:
+	"""Who has how many of the four shares of each of four devices, or a device as a whole."""
+
+	def __init__(self, shares):
+		self.cluster = shares
+		self.jobs, self.pods, self.foreign = {}, {}, 0  # {job: {device: shares, WHOLE: all and the device itself}}
+
+	def has(self, device):
+		return sum(4 if whole else n for held in [*self.jobs.values(), *self.pods.values()]
+			for d, (n, whole) in held.items() if d == device)
+
+	def check(self):
+		of_devices = [self.has(device) for device in range(4)]
+		assert all(n <= 4 for n in of_devices), (self.jobs, self.pods)
+		assert sum(of_devices) + self.foreign <= 16, (self.jobs, self.pods, self.foreign)
+
+	def mask(self):
+		masks = [f"{'gpu' if whole else 'shard'}::{n}@{device}" for held in self.pods.values() for device, (n, whole) in held.items()]
+		masks += [f"shard::{self.foreign}@"] if self.foreign else []
+		self.cluster.tell(*(["mask", "n1", "gres=" + "+".join(masks)] if masks else ["unmask"]))
+
+	def start(self, what, wanted):
+		"""It must start if a device has room that no foreign pod can have; and may not if none has."""
+		room = [4 - self.has(device) for device in range(4)]
+		job = int(self.cluster.submit(tres=f"{what}:{wanted}", cpus=1)["job"])
+		if self.foreign == 0 and any(left >= (4 if what == "gpu" else wanted) for left in room):
+			self.cluster.becomes(job, "RUNNING")
+		self.cluster.scheduled()
+		if self.cluster.show(job)["JobState"] != "RUNNING":
+			self.cluster.run("scancel", str(job))
+			return
+		held = re.findall(r"(gpu|shard):[^:]*:(\d+)@(\d+)", self.cluster.jobs()[job]["gres"])
+		assert sum(int(n) for _, n, _ in held) == wanted, held
+		self.jobs[job] = {int(device): (int(n), name == "gpu") for name, n, device in held}
+
+
+def keeps_shared_devices():
+	"""22.05 itself gives a GPU to a job while another has a share of it, once a third that had one has ended: the first end
+	takes the device for free (_job_dealloc(), gres_ctld.c). 24.11 looks at what others have."""
+	return starts_again(version())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_share_is_given_twice_whatever_comes_and_goes(shares, seed):
+	dice = random.Random(seed)
+	print(f"seed {seed}")
+	model = ShareModel(shares)
+	for _ in range(40):
+		what = dice.choice(["share", "share", "share", "gpu", "end", "leave", "gone", "foreign", "look"])
+		if what == "share":
+			model.start("shard", dice.randint(1, 3))
+		elif what == "gpu" and keeps_shared_devices():
+			model.start("gpu", 1)
+		elif what == "end" and model.jobs:
+			job = dice.choice(list(model.jobs))
+			model.jobs.pop(job)
+			end(shares, job)
+		elif what == "leave" and model.jobs:  # its pod goes on after its job, as job_fini masks it
+			job = dice.choice(list(model.jobs))
+			model.pods[job] = model.jobs.pop(job)
+			model.mask()
+			end(shares, job)
+		elif what == "gone" and model.pods:
+			model.pods.pop(dice.choice(list(model.pods)))
+			model.mask()
+		elif what == "foreign":
+			free = 16 - sum(model.has(device) for device in range(4))
+			model.foreign = min(dice.randint(0, 5), free)
+			model.mask()
+		elif what == "look":
+			used(shares)
+		model.check()
+	all_free(shares, ("--gres=shard:4",))
