@@ -95,7 +95,7 @@ private:
 		case '[':
 			if (depth_ == 1 && key_ == "items") {
 				in_items_ = true;
-				want_comma_ = false;
+				before_ = Before::begin;
 				break;
 			}
 			[[fallthrough]];
@@ -142,7 +142,7 @@ private:
 				break;
 			case '{':
 				if (depth++ == 0) {
-					if (want_comma_)
+					if (before_ == Before::item)
 						return malformed(s);
 					from = i;
 				}
@@ -153,6 +153,8 @@ private:
 				break;
 			case ']':
 				if (depth == 0) {
+					if (before_ == Before::comma)
+						return malformed(s);
 					leave_items();
 					return i + 1;
 				}
@@ -165,9 +167,9 @@ private:
 				break;
 			case ',':
 				if (depth == 0) {
-					if (!want_comma_)
+					if (before_ != Before::item)
 						return malformed(s);
-					want_comma_ = false;
+					before_ = Before::comma;
 				}
 				break;
 			case ' ':
@@ -211,7 +213,7 @@ private:
 		bool go_on = item_(part);
 		carry_.clear();
 		++count_;
-		want_comma_ = true;
+		before_ = Before::item;
 		if (!go_on)
 			status_ = Status::stopped;
 		return go_on;
@@ -227,7 +229,8 @@ private:
 	std::size_t max_item_, max_envelope_, count_ = 0, start_ = 0;
 	std::string envelope_, carry_, last_, key_;
 	int depth_ = 0, item_depth_ = 0;
-	bool in_items_ = false, want_comma_ = false, string_ = false, escape_ = false;
+	enum class Before { begin, item, comma } before_ = Before::begin; // what comes next among the items
+	bool in_items_ = false, string_ = false, escape_ = false;
 	Status status_ = Status::more;
 };
 

@@ -93,6 +93,8 @@ TEST_CASE("lists of every form")
 		{R"({"items":["a"]})", Status::malformed, 0},
 		{R"({"items":[[]]})", Status::malformed, 0},
 		{R"({"items":[,{}]})", Status::malformed, 0},
+		{R"({"items":[{},]})", Status::malformed, 1},
+		{R"({"items":[{},{},]})", Status::malformed, 2},
 		{R"({"items":[{}]}x)", Status::malformed, 1},
 		{R"({"items":[}]})", Status::malformed, 0},
 		{"}", Status::malformed, 0},
