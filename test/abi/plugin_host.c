@@ -117,6 +117,24 @@ static void check_strangers(void)
 			complain("was loaded", strangers[i]);
 }
 
+/* For running_in_slurmctld() and its like: they ask the program's name, or since 26.05 a bit (run_in_daemon.h). */
+static void run_as(void *full, char *program)
+{
+	static const struct {
+		const char *program;
+		int bit;
+	} daemons[] = { { "slurmctld", 3 }, { "slurmd", 4 }, { "slurmstepd", 5 } };
+	char **name = dlsym(full, "slurm_prog_name");
+
+	if (name) {
+		*name = program;
+		return;
+	}
+	for (size_t k = 0; k < sizeof(daemons) / sizeof(*daemons); k++)
+		if (!strcmp(daemons[k].program, program))
+			*(uint32_t *) need(full, "slurm_daemon") = (uint32_t) 1 << daemons[k].bit;
+}
+
 int main(int argc, char **argv)
 {
 	char full_path[4096];
@@ -126,7 +144,7 @@ int main(int argc, char **argv)
 		return 2;
 	snprintf(full_path, sizeof(full_path), "%s/libslurmfull.so", argv[2]);
 	full = open_or_exit(full_path, RTLD_NOW | RTLD_GLOBAL, 77);
-	*(char **) need(full, "slurm_prog_name") = argv[1];	/* running_in_slurmctld() and its like ask it */
+	run_as(full, argv[1]);
 	((slurm_conf_t *) need(full, "slurm_conf"))->plugindir = argv[2];
 	plugin = open_or_exit(argv[3], RTLD_LAZY | RTLD_LOCAL, 1);
 	check_identity(plugin, argv[3]);
