@@ -26,3 +26,17 @@ def gres_lines(text, folder):
 				device += 1
 			lines.append(f"Name=gpu{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"
+
+
+def devices(text):
+	"""The indices of GPUs that Slurm or slurm-k8s name: "gpu:a100:3(IDX:0-1,3)", "gpu:2(0-1)"."""
+	return {number for part in re.findall(r"gpu[^,()]*\((?:IDX:)?([-\d,]+)\)", text.replace("(null)", "")) for number in indices(part)}
+
+
+def indices(text):
+	"""0-1,3 as a set."""
+	found = set()
+	for word in text.split(","):
+		first, _, last = word.partition("-")
+		found |= set(range(int(first), int(last or first) + 1))
+	return found
