@@ -114,8 +114,6 @@ class Evidence:
 				self.devices[about["uid"]] = _devices(about)
 		self.reservations = reservations(stand.audit())
 		self.slurmd_ends = _task_ends(stand)
-		lines = stand.run("scontrol", "-o", "-a", "-d", "show", "jobs").splitlines()
-		self.job_devices = {line.split()[0].partition("=")[2]: frozenset(devices(line)) for line in lines if devices(line)}  # of the last run
 
 	def _ended_unseen(self, run, running):
 		"""A run that ended while containerd was dead, with the time that containerd told the kubelet later; without

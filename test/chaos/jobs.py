@@ -7,14 +7,14 @@ from collections import namedtuple
 from stands.gres import indices
 
 # One run of a job: one that goes back into the queue has several. Times in seconds since 1970, by its process' own clock;
-# stop is None if the process could not tell. gpus: indices, or None if its environment did not tell.
+# stop is None if the process could not tell. gpus: the indices that slurmd told it.
 JobRun = namedtuple("JobRun", "start stop gpus")
 
 # The name of a run's file has its start; the file has the GPUs and, at the end, when that was.
 SCRIPT = """#!/bin/sh
 exec 2>/dev/null
 run={file}.$(date +%s.%N)
-echo ${{SLURM_JOB_GPUS:-${{CUDA_VISIBLE_DEVICES:-none}}}} > $run.new; mv $run.new $run
+echo ${{SLURM_JOB_GPUS:-none}} > $run.new; mv $run.new $run
 end() {{ date +%s.%N >> $run; kill $child; exit $1; }}
 trap '{on_term}' TERM
 sleep {seconds} &
@@ -50,4 +50,4 @@ def submit(stand, name, about):
 def _run(path, start):
 	with open(path, encoding="utf-8") as file:
 		gpus, *stop = file.read().split()
-	return JobRun(float(start), float(stop[0]) if stop else None, None if gpus == "none" else frozenset(indices(gpus)))
+	return JobRun(float(start), float(stop[0]) if stop else None, frozenset(() if gpus == "none" else indices(gpus)))

@@ -33,7 +33,7 @@ def world(log=START):
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
-		devices={UID: frozenset({0})}, job_devices={}, sharing="none", server_ended=lambda begin, end: False,
+		devices={UID: frozenset({0})}, sharing="none", server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None)
 
@@ -199,12 +199,22 @@ def test_gpu_that_two_have_at_once_is_found_whatever_their_number():
 	assert judge.check_devices(bad).wrong == []
 
 
-def test_what_a_job_could_not_see_slurm_tells_of_its_last_run():
+def test_gpu_that_two_jobs_or_two_pods_have_at_once_is_found():
 	bad = world()
-	bad.users.jobs["job0"].ran, bad.devices[UID] = [JobRun(100.0, 110.0, None)], frozenset({2})
-	assert judge.check_devices(bad).wrong == [] == judge.check_numbers_of_devices(bad).wrong
-	bad.job_devices = {"2": frozenset({1, 2})}
-	assert "GPU 2 of n1" in judge.check_devices(bad).wrong[0]
+	bad.users.jobs["job1"] = Job(3, JobRun(109.0, 112.0, frozenset({0, 2})))
+	bad.steps["job1"], bad.jobs["job1"] = bad.steps["job0"], [{"JobId": "3", "JobState": "RUNNING", "ExitCode": "0:0"}]
+	assert [text.partition(": ")[2] for text in judge.check_devices(bad).wrong] == ["GPU 2 of n1: job0, job1"]
+	bad = world()
+	bad.users.pods["pod1"], bad.steps["pod1"], bad.devices["uid-of-pod1"] = "uid-of-pod1", bad.steps["pod0"], frozenset({0})
+	bad.runs["uid-of-pod1"] = [Run("uid-of-pod1", "main", "c2", "n1", 104.0, 106.0, 0)]
+	assert [text.partition(": ")[2] for text in judge.check_devices(bad).wrong] == ["GPU 0 of n1: pod0, pod1"]
+
+
+def test_job_that_was_told_of_no_gpu_is_found_if_it_asked_for_one():
+	for asked, wrong in ((2, 1), (0, 0)):
+		bad = world()
+		bad.users.jobs["job0"].ran, bad.steps["job0"]["gpus"] = [JobRun(100.0, 110.0, frozenset())], asked
+		assert len(judge.check_numbers_of_devices(bad).wrong) == wrong
 
 
 def test_gpus_of_a_foreign_pod_count_by_their_number():

@@ -6,7 +6,8 @@ from evidence import first_after
 from plan import CORES, GPUS, MEMORY, NODES
 
 # stop: None while it does. by: its name; forgotten: a job that Slurm forgot. since: when Slurm had decided that; of a foreign
-# pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if Slurm chose them and that is known.
+# pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if that is known:
+# not of a foreign pod, for which nobody chose any, nor of a pod whose object and Binding nobody has.
 # gaps: (from, to) in which its kubelet does not count it; None: never.
 Use = namedtuple("Use", "node start stop cores memory gpus devices by forgotten since foreign gaps")
 
@@ -46,8 +47,7 @@ def job_uses(evidence):
 			pod = evidence.reservation(name, run) if evidence.sharing == "mixed" else None
 			# started a second time: the first one may have been forgotten, too
 			forgotten = not evidence.jobs[name] or run is not runs[-1] and evidence.log.forgot([run.start])
-			had = evidence.job_devices.get(str(job.id)) if run.gpus is None and run is runs[-1] and evidence.jobs[name] else run.gpus
-			yield _use(about, about["node"], run.start, stop, devices=had, by=name, forgotten=forgotten,
+			yield _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
 				since=min(filter(None, (evidence.started(name), run.start))), foreign=False,
 				gaps=pod.gaps(run.start, stop) if pod else None)
 

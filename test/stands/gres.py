@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""GRES of a stand's nodes, whose devices are empty files.
+"""GRES of a stand's nodes, whose devices are links to /dev/null: slurmd wants devices, and tells jobs of nothing else.
 
 "gpu:a100:2,gpu:h100:2,shard:8,token:5": GPUs have devices, shards are of them, anything else is counted only.
 "gpu@0-7:4": GPUs at those cores; Slurm keeps a topology of them then.
@@ -22,8 +22,8 @@ def gres_lines(text, folder):
 			continue
 		for _ in range(int(count)):
 			path = os.path.join(folder, f"gpu{device}")
-			with open(path, "w", encoding="utf-8"):
-				device += 1
+			os.symlink("/dev/null", path)
+			device += 1
 			lines.append(f"Name=gpu{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"
 

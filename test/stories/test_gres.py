@@ -15,7 +15,7 @@ GPU, TOKEN = "nvidia.com/gpu", "example.com/token"
 
 
 def with_gpus(*what):
-	"""Each node has four GPUs, which Slurm knows as files and Kubernetes by a number, and five tokens."""
+	"""Each node has four GPUs, which Slurm knows as devices and Kubernetes by a number, and five tokens."""
 	for stand in lent(*what, "--gres", "gpu@0-7:4,token:5"):
 		for name in ("n1", "n2"):
 			has = {GPU: "4", TOKEN: "5"}
