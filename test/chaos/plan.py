@@ -18,7 +18,7 @@ GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 
 MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
-WISHES = (0, 0, 0, 1, 2)  # how many GPUs they ask for
+WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
 REQUEUED = 0.7  # mixed: part of the jobs that may go back into the queue; others wait in the gate, or end there
 
 # {daemon: how often compared with others}
