@@ -2,7 +2,7 @@
 #
 # Real daemons that break at random, see test/chaos/chaos --help.
 #   make chaos [CHAOS_SECONDS=300] [CHAOS_SEED=N] [CHAOS_API=real|sim] [CHAOS_SHARING="none mixed"]
-#   script/test chaos        a minute of it, and half a minute on kubesim
+#   script/test chaos        45 s of it, and 30 s on kubesim
 # CHAOS_SECONDS: of each kind of sharing.
 CHAOS_SECONDS = 300
 CHAOS_API = real

@@ -7,7 +7,7 @@ from game import play
 from judge import table
 from stands.build import build_folder
 
-SECONDS = {"real": 60, "sim": 30}
+SECONDS = {"real": 45, "sim": 30}
 SHARING = {"real": "none", "sim": "mixed"}
 
 
