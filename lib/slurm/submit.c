@@ -131,6 +131,20 @@ static int allocate(job_desc_msg_t *desc, const struct sk8_submit *s,
 			    SLURM_PROTOCOL_VERSION);
 }
 
+/*
+ * Slurm rewrites the list of a submission, n1,n2,n1 as n[1-2], but not that of an update:
+ * without this the engine takes it for an administrator's, and never takes a node off it.
+ */
+static void keep_excluded(job_record_t *job_ptr, const job_desc_msg_t *desc)
+{
+	job_details_t *details = job_ptr->details;
+
+	if (!details->exc_nodes)
+		return;		/* it has been pinned to its node */
+	xfree(details->exc_nodes);
+	details->exc_nodes = copy(desc->exc_nodes);
+}
+
 /* Slurm sets its time, tells accounting, and has no reason any more why it waits. */
 static void begin_now(job_record_t *job_ptr)
 {
@@ -181,6 +195,7 @@ extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out)
 		 */
 		xfree(job_ptr->admin_comment);
 	} else if (job_ptr) {
+		keep_excluded(job_ptr, desc);
 		if (queues_again(s))
 			begin_now(job_ptr);
 		sk8_give_age(job_ptr, s->accrue_time, s->given_priority);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""Run: /usr/bin/python3 -m pytest -s test/chaos [--api real|sim]    (root; CHAOS_SECONDS, CHAOS_SEED)"""
+"""Run: /usr/bin/python3 -m pytest -s test/chaos [--api real|sim]    (root; CHAOS_SECONDS, CHAOS_SEED, CHAOS_SHARING)"""
 import os
 import sys
 

@@ -6,14 +6,19 @@ import time
 from collections import defaultdict, namedtuple
 
 from plan import LOAD
+from reservations import US, reservations
+from stands.gres import devices
 from world import MARK, seconds_of
 
-US = "slurm-k8s"
+DEVICES = "slurm-k8s.io/gres-devices"
 # Slurm saves its jobs at most 5 s after a change, and the saving takes its time on a busy machine.
 SAVED = 10
 
 # What foreign pods hold is saved at most a second after it was masked.
 LEDGER = 2
+
+# What ends with the API server's audit log, or makes it end.
+SERVERS = ("kube-apiserver", "etcd", "kubesim")
 
 # Between two lives of slurmctld: the last line of the log before, the first line after. Seconds since 1970.
 Crash = namedtuple("Crash", "last start")
@@ -83,8 +88,9 @@ class Evidence:
 
 	def __init__(self, game):
 		stand = game.stand
-		self.users = game.users
+		self.users, self.sharing = game.users, game.sharing
 		self.steps = {step.target: step.about for step in game.steps if step.verb in LOAD}
+		self.server_ends = [when for when, name in game.faults.ends if name in SERVERS]
 		self.log = ControllerLog(stand.log())
 		self.objects = {item["metadata"]["uid"]: item for item in game.users.api.get("/api/v1/pods")["items"]}
 		self.runs, self.pod_jobs, self.jobs = defaultdict(list), defaultdict(list), defaultdict(list)
@@ -98,10 +104,15 @@ class Evidence:
 			else:
 				self.jobs[job["JobName"]].append(job)
 		self.bindings, self.deleted, self.requests = stand.bindings(), defaultdict(set), 0
+		self.devices = {uid: _devices(item["metadata"]) for uid, item in self.objects.items()}
 		for event in stand.audit():
 			self.requests += 1
 			if event.get("verb") == "delete" and event.get("responseStatus", {}).get("code", 500) < 300:
 				self.deleted[event["objectRef"].get("name")].add(event["user"]["username"])
+			elif event.get("objectRef", {}).get("subresource") == "binding" and event.get("responseStatus", {}).get("code") == 201:
+				about = event["requestObject"]["metadata"]
+				self.devices[about["uid"]] = _devices(about)
+		self.reservations = reservations(stand.audit())
 		self.slurmd_ends = _task_ends(stand)
 
 	def _ended_unseen(self, run, running):
@@ -122,6 +133,15 @@ class Evidence:
 			return min(self.log.all(self.users.pods[name], "started on node"), default=None)
 		return min((seconds_of_local(job["StartTime"]) for job in self.jobs[name] if job["StartTime"] != "Unknown"), default=None)
 
+	def reservation(self, name, run):
+		"""Of this run of a job; None: nobody told of any."""
+		runs = self.reservations.get((int(self.users.jobs[name].id), self.steps[name]["node"]), ())
+		return next((found for found in reversed(runs) if found.asked <= run.start), None)
+
+	def server_ended(self, begin, end):
+		"""Whether an API server ended between the two: what it did last may be in no audit log."""
+		return any(begin <= when <= end for when in self.server_ends)
+
 	def told(self, name):
 		"""When slurm-k8s knew of a foreign pod, and had not forgotten it by a crash; None: never, or only of its end."""
 		told = self.log.all(self.users.foreign[name], "foreign pod on node", "are masked")
@@ -129,6 +149,11 @@ class Evidence:
 
 	def touched(self, name):
 		return self.users.touched.get(name, set())
+
+
+def _devices(metadata):
+	"""GPUs that a pod, or its Binding, says to have."""
+	return devices(metadata.get("annotations", {}).get(DEVICES, ""))
 
 
 def seconds_of_local(text):

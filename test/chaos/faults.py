@@ -2,6 +2,7 @@
 """What breaks: daemons that are killed or stopped, and the network; and who starts them again."""
 import signal
 import threading
+import time
 
 from link import Link
 from plan import DAEMONS
@@ -22,6 +23,7 @@ class Faults:
 		self.stand = stand
 		self.down = {}  # {target: its fault}
 		self.crashed = []  # steady daemons that ended by themselves
+		self.ends = []  # (when a daemon was killed or found dead, its name)
 		self.over = threading.Event()
 		self.names = [name for name in DAEMONS[stand.kind] if name != "network"]
 		self.names += [f"events-{name}" for name in ("n1", "n2") if f"containerd-{name}" in self.names]
@@ -50,6 +52,7 @@ class Faults:
 		while not self.closing.wait(LOOK):
 			for name in self.names:
 				if name not in self.down and not self._daemon(name).pid and name not in self.down:
+					self.ends.append((time.time(), name))
 					if name in STEADY:
 						self.crashed.append(name)
 					self._daemon(name).start_again()
@@ -57,6 +60,7 @@ class Faults:
 	def kill(self, step):
 		self.down[step.target] = "killed"
 		daemon = self._daemon(step.target)
+		self.ends.append((time.time(), step.target))
 		daemon.send(signal.SIGKILL)
 		try:
 			wait_for(f"the end of {daemon.name}", lambda: not daemon.pid, 20)

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import mixed
 import plan
 from evidence import ControllerLog, Evidence
 from faults import Faults
@@ -28,26 +29,33 @@ HANDS = 48  # steps at once
 ROUND = 15  # seconds between two looks of the administrator
 # MinJobAge: Slurm shows all jobs until the end. SlurmdTimeout: it looks for lost jobs every 20 s.
 SLURM_CONF = "MinJobAge=86400\nSlurmdTimeout=60\nSlurmdDebug=verbose"
+GATES = {"none": "", "mixed": "\nPrEpPlugins=prep/script,prep/k8s"}
 
 
 class Game:
 	"""One play. stand: stays up until close(); what is in it is for evidence.py."""
 
-	def __init__(self, api, seed, seconds, folder):
-		self.seed, self.seconds = seed, seconds
-		self.steps = plan.make(seed, seconds, api)
-		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF)
+	def __init__(self, api, seed, seconds, folder, sharing):
+		self.seed, self.seconds, self.sharing = seed, seconds, sharing
+		self.steps = plan.make(seed, seconds, api, sharing)
+		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF + GATES[sharing],
+			"--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
 		try:
-			self.users, self.faults = Users(self.stand), Faults(self.stand)
-		except StandError:
+			self.users = Users(self.stand)
+			self.users.register_gpus()
+			if sharing == "mixed":
+				mixed.apply(self.stand)
+				mixed.share(self.stand, {"image": mixed.IMAGE}, sharing="mixed")
+			self.faults = Faults(self.stand)
+		except (StandError, OSError):
 			self.stand.down()
 			raise
 		self.lost, self.released = {}, set()  # {uid: node} of pods that a person has to decide about; and did
 		self.closing, self.drained = threading.Event(), 0
 		self.healed, self.left = None, {}  # seconds that it took; what has not ended yet
 		os.makedirs(folder, exist_ok=True)
-		self.story = Story(os.path.join(folder, f"{api}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, "
-			f"{len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
+		self.story = Story(os.path.join(folder, f"{api}-{sharing}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, sharing "
+			f"{sharing}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
 
 	def play(self):
 		threading.Thread(target=self._administrate, daemon=True).start()
@@ -85,13 +93,15 @@ class Game:
 					self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
 				if self.faults.over.is_set():
 					for number in self.users.release():
-						self.story.tell(f"job {number} was held again, as before a crash; released")
+						self.story.tell(f"job {number} was held again, as before a crash, or Slurm lets it wait; released")
 				for uid in (set(self.lost) | self._ended_by_force()) - self.released:
 					self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
 					self.released.add(uid)
 				# Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping
 				if self.left.get("jobs"):
 					self.faults.restart("slurmd-n1", "slurmd-n2")
+				for node in self.users.register_gpus():
+					self.story.tell(f"the kubelet of {node} had forgotten its GPUs; registered again")
 			except (OSError, StandError, subprocess.TimeoutExpired):
 				pass  # no answer: next time
 
@@ -137,6 +147,7 @@ class Game:
 			self.lost.update(ControllerLog(self.stand.log()).lost())
 		return {
 			"pods": [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")],
+			"reservations": [pod["metadata"]["name"] for pod in pods if pod["metadata"]["namespace"] == mixed.NAMESPACE],
 			"finalizers": [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("finalizers")],
 			"jobs": [job["JobName"] for job in jobs if job["JobState"] in LIVE],
 			"cordons": [node["metadata"]["name"] for node in self.users.api.get("/api/v1/nodes")["items"] if
@@ -164,7 +175,8 @@ class Game:
 
 	def masked(self):
 		"""Nodes that a job cannot have as a whole, now that nothing runs there."""
-		whole = {node: self.stand.batch(plan.CORES, 0, node, (f"--mem={plan.MEMORY}",)) for node in plan.NODES}
+		all_of_it = (f"--mem={plan.MEMORY}", f"--gres=gpu:{plan.GPUS}")
+		whole = {node: self.stand.batch(plan.CORES, 0, node, all_of_it) for node in plan.NODES}
 		found = []
 		for node, batch in whole.items():
 			try:
@@ -178,8 +190,8 @@ class Game:
 		healed = f"all had ended after {self.healed:.0f} s" if self.healed is not None else f"NOT all had ended when nothing had for {QUIET} s"
 		return (f"{', '.join(f'{count} {verb}' for verb, count in sorted(done.items()))}; {evidence.requests} requests in the "
 			f"audit log, {sum(map(len, evidence.runs.values()))} containers ran ({evidence.unseen} ended while "
-			f"no containerd could tell), slurmctld crashed {len(evidence.log.crashes)} "
-			f"times and Slurm drained nodes for that {self.drained} times; {healed}; what happened: {self.story.path}")
+			f"no containerd could tell), pods stood for {sum(map(len, evidence.reservations.values()))} runs of jobs, slurmctld "
+			f"crashed {len(evidence.log.crashes)} times and Slurm drained nodes for that {self.drained} times; {healed}; what happened: {self.story.path}")
 
 	def close(self):
 		self.closing.set()
@@ -188,9 +200,9 @@ class Game:
 		self.stand.down()
 
 
-def play(api, seed, seconds, folder):
+def play(api, seed, seconds, folder, sharing="none"):
 	"""A play and its judgement: (verdicts, a sentence)."""
-	game = Game(api, seed, seconds, folder)
+	game = Game(api, seed, seconds, folder, sharing)
 	try:
 		game.play()
 		evidence = Evidence(game)

@@ -2,47 +2,21 @@
 """Verdicts from evidence.py. Each check gives what is wrong, and apart from that what Slurm itself has forgotten."""
 from collections import namedtuple
 
-from evidence import US, first_after
-from plan import CORES, MEMORY, NODES
+from evidence import first_after
+from plan import NODES, ON_RESERVATIONS
+from reservations import US
+from uses import all_uses, moments, too_much
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 # Ends of jobs that are Slurm's own decision, which pods must follow.
 SLURMS = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL")
+UNTOLD = 60  # seconds: an API server that ended so long before a launch may have taken the admission with it
 
 # kind: violation, lost or orphan. seen: how many were looked at. wrong, apart: sentences.
 Verdict = namedtuple("Verdict", "kind what seen wrong apart")
-# Who uses how much of a node, and when. stop: None while it does. by: its name; forgotten: a job that Slurm forgot.
-# since: when Slurm had decided that; of a foreign pod, which asks nobody, when slurm-k8s knew of it (None: never).
-Use = namedtuple("Use", "node start stop cores memory by forgotten since foreign")
 
 
-# -- no double booking
-
-def pod_uses(evidence):
-	for name, uid in evidence.users.pods.items():
-		runs, about = evidence.runs[uid], evidence.steps[name]
-		if runs:
-			stop = None if any(run.stop is None for run in runs) else max(run.stop for run in runs)
-			since = min(filter(None, (evidence.started(name), runs[0].start)))
-			yield Use(runs[0].node, runs[0].start, stop, about["cores"], about["memory"], name, False, since, False)
-
-
-def foreign_uses(evidence):
-	for name, uid in evidence.users.foreign.items():
-		about = evidence.steps[name]
-		for run in evidence.runs[uid]:
-			yield Use(run.node, run.start, run.stop, about["cores"], about["memory"], name, False, evidence.told(name), True)
-
-
-def job_uses(evidence):
-	for name, batch in evidence.users.jobs.items():
-		start, stop = batch.stamps()
-		about = evidence.steps[name]
-		if start:
-			stop = stop or first_after(evidence.slurmd_ends[str(batch.id)], start) or start
-			since = min(filter(None, (evidence.started(name), start)))
-			yield Use(about["node"], start, stop, about["cores"], about["memory"], name, not evidence.jobs[name], since, False)
-
+# -- no double booking: who uses what is in uses.py
 
 def overbooked(uses):
 	"""[(when, what, names)] of moments at which more was in use than the node has, each combination once.
@@ -50,27 +24,100 @@ def overbooked(uses):
 	A foreign pod may come second to what Slurm started; it counts if Slurm started anything of that later than it was
 	known. Slurm tells whole seconds only."""
 	found = []
-	for node in NODES:
-		here = [use for use in uses if use.node == node]
-		for moment in sorted({use.start for use in here}):
-			at_once = [use for use in here if use.start <= moment and (use.stop is None or use.stop > moment)]
-			last = max((use.since for use in at_once if not use.foreign), default=0)
-			at_once = [use for use in at_once if not use.foreign or use.since and use.since < int(last)]
-			cores, memory = (sum(getattr(use, what) for use in at_once) for what in ("cores", "memory"))
-			if cores > CORES or memory > MEMORY:
-				found.append((moment, f"{cores} cores and {memory} MiB on {node}", sorted(use.by for use in at_once)))
+	for node, moment, at_once in moments(uses):
+		last = max((use.since for use in at_once if not use.foreign), default=0)
+		at_once = [use for use in at_once if not use.foreign or use.since and use.since < int(last)]
+		if what := too_much(at_once):
+			found.append((moment, f"{what} on {node}", sorted(use.by for use in at_once)))
 	return found
 
 
-def check_overbooking(evidence):
-	uses = [*pod_uses(evidence), *job_uses(evidence), *foreign_uses(evidence)]
-	ours = {(moment, tuple(names)) for moment, _, names in overbooked([use for use in uses if not use.forgotten])}
-	wrong, apart = [], []
-	for moment, what, names in overbooked(uses):
-		known = tuple(name for name in names if name not in {use.by for use in uses if use.forgotten})
-		(wrong if (moment, known) in ours else apart).append(f"{moment:.3f}: {what}: {', '.join(names)}")
-	return Verdict("violation", "more in use at once than a node has", len(uses), wrong, apart)
+def twice(uses):
+	"""The same of moments at which a GPU was in use twice, as far as Slurm chose which ones are used."""
+	found = []
+	for node, moment, at_once in moments(uses):
+		for index in sorted(frozenset().union(*(use.devices for use in at_once if use.devices))):
+			names = sorted(use.by for use in at_once if index in (use.devices or ()))
+			if len(names) > 1:
+				found.append((moment, f"GPU {index} of {node}", names))
+	return found
 
+
+def over_admitted(uses):
+	"""The same of moments at which more was in use than the node has of all that its kubelet counts, whoever came first."""
+	found = []
+	for node, moment, at_once in moments(uses, [(use.node, gap[1]) for use in uses for gap in use.gaps or ()]):
+		counted = [use for use in at_once if use.gaps is not None and not any(begin <= moment < end for begin, end in use.gaps)]
+		if what := too_much(counted):
+			found.append((moment, f"{what} on {node}", sorted(use.by for use in counted)))
+	return found
+
+
+def _check(what, found_in, uses):
+	"""found_in(uses): as overbooked(). What is too much only with jobs that Slurm forgot counts apart."""
+	ours = found_in([use for use in uses if not use.forgotten])
+	known = {moment for moment, _, _ in ours}
+	apart = [found for found in found_in(uses) if found[0] not in known]
+	return Verdict("violation", what, len(uses), *([f"{moment:.3f}: {text}: {', '.join(names)}" for moment, text, names in found]
+		for found in (ours, apart)))
+
+
+def check_overbooking(evidence):
+	return _check("more in use at once than a node has", overbooked, all_uses(evidence))
+
+
+def check_devices(evidence):
+	return _check("GPU in use twice", twice, [use for use in all_uses(evidence) if use.devices])
+
+
+def check_numbers_of_devices(evidence):
+	"""Who asked for GPUs has seen so many."""
+	wrong = [f"{use.by} asked for {use.gpus} and had {sorted(use.devices)}" for use in all_uses(evidence)
+		if use.devices is not None and use.gpus != len(use.devices)]
+	return Verdict("violation", "other GPUs than asked for", sum(use.gpus > 0 for use in all_uses(evidence)), wrong, [])
+
+
+# -- sharing: mixed
+
+def check_admitted(evidence):
+	return _check("more in use than a kubelet admits", over_admitted, all_uses(evidence))
+
+
+def _launches(evidence):
+	"""(name, run, its Reservation or None) of each run of a job that Slurm cannot have forgotten."""
+	for name, job in evidence.users.jobs.items():
+		for run in job.runs():
+			if evidence.jobs[name] and not evidence.log.forgot([run.start]):
+				yield name, run, evidence.reservation(name, run)
+
+
+def check_gate(evidence):
+	wrong, apart, seen = [], [], 0
+	for name, run, pod in _launches(evidence):
+		seen += 1
+		if not pod or not pod.admitted or pod.admitted[0][0] > run.start:
+			text = f"{name}: it ran from {run.start:.3f}, its pod was admitted at {pod and [f'{when:.3f}' for when, _ in pod.admitted]}"
+			(apart if evidence.server_ended(run.start - UNTOLD, run.start) else wrong).append(text)
+	return Verdict("violation", "job launched before its pod was admitted", seen, wrong, apart)
+
+
+def check_removed(evidence):
+	"""The pod of a job is there until its last process is gone."""
+	wrong, seen = [], 0
+	for name, run, pod in _launches(evidence):
+		seen += 1
+		stop = run.stop or first_after(evidence.slurmd_ends[str(evidence.users.jobs[name].id)], run.start) or run.start
+		early = [f"{when:.3f}" for when in (pod.removed if pod else ()) if run.start < when < stop]
+		if early and not evidence.log.forgot([run.start]) and not any(job["JobState"] == "NODE_FAIL" for job in evidence.jobs[name]):
+			wrong.append(f"{name}: it ran from {run.start:.3f} to {stop:.3f}, slurm-k8s removed its pod at {early}")
+	return Verdict("violation", "pod removed under its job", seen, wrong, [])
+
+
+def check_sharing(evidence):
+	return [check(evidence) for check in (check_admitted, check_gate, check_removed)] if evidence.sharing == "mixed" else []
+
+
+# -- what becomes of pods
 
 def check_bindings(evidence):
 	wrong = []
@@ -127,6 +174,8 @@ def _pod_problem(evidence, name, uid):
 		return "its object is gone"
 	if pod and pod["status"].get("phase") not in ("Succeeded", "Failed"):
 		return f"it is {pod['status'].get('phase')}"
+	if pod and pod["status"].get("reason") == "OutOfnvidia.com/gpu" and "capacity: 0" in pod["status"].get("message", ""):
+		return None  # its kubelet had just started, and its device plugin had not
 	if pod and pod["status"].get("reason", "").startswith("OutOf"):
 		return None if _foreign_came_first(evidence, name, uid) else f"its kubelet did not take it: {pod['status'].get('message')}"
 	if len([job for job in jobs if job["JobState"] not in ENDED + SLURMS]) > 0:
@@ -156,13 +205,15 @@ def check_pods(evidence):
 
 def _job_problem(evidence, name, batch):
 	"""What is wrong with the end of a Slurm job, or None."""
-	jobs, (start, stop) = evidence.jobs[name], batch.stamps()
+	jobs, runs = evidence.jobs[name], batch.runs()
 	if not jobs:
 		return "Slurm knows it no more"
-	if evidence.touched(name):
+	if evidence.touched(name) - set(ON_RESERVATIONS):  # for the sake of its pod no job ends
 		return None if jobs[-1]["JobState"] in ENDED + SLURMS else _told(jobs[-1])
-	if not start:
-		return f"it never ran, and ended as {_told(jobs[-1])}"
+	if not runs:
+		refused = not evidence.steps[name]["requeue"] and evidence.log.all(f"job {batch.id} of cluster", ": not started: ")
+		return None if refused and jobs[-1]["JobState"] in ENDED else f"it never ran, and ended as {_told(jobs[-1])}"
+	start, stop, _ = runs[-1]
 	if not stop or (jobs[-1]["JobState"], jobs[-1]["ExitCode"]) != _expected(evidence.steps[name]["code"]):
 		return f"its process ran from {start:.3f} to {stop}, Slurm tells {_told(jobs[-1])}"
 	return None
@@ -174,8 +225,8 @@ def check_jobs(evidence):
 	for name, batch in evidence.users.jobs.items():
 		problem = _job_problem(evidence, name, batch)
 		if problem:
-			times = [stamp for stamp in batch.stamps() if stamp] + evidence.log.about(f"JobId={batch.id} ")
-			never_launched = not batch.stamps()[0] and evidence.jobs[name] and evidence.jobs[name][-1]["JobState"] in SLURMS
+			times = [stamp for run in batch.runs() for stamp in run[:2] if stamp] + evidence.log.about(f"JobId={batch.id} ")
+			never_launched = not batch.runs() and evidence.jobs[name] and evidence.jobs[name][-1]["JobState"] in SLURMS
 			(apart if never_launched or evidence.log.forgot(times) else wrong).append(f"{name} (JobId={batch.id}): {problem}")
 	return Verdict("lost", "Slurm job without its true end", len(evidence.users.jobs), wrong, apart)
 
@@ -184,6 +235,7 @@ def check_jobs(evidence):
 
 def check_left(game, evidence):
 	what = {"containers": "container without pod", "jobs": "job that lives on", "pods": "pod that lives on",
+		"reservations": "reservation pod that stays",
 		"finalizers": "finalizer that stays", "holds": "hold that stays", "nodes": "node not free", "cordons": "cordon that stays",
 		"answers": "no answer"}
 	seen = sum(len(runs) for runs in evidence.runs.values())
@@ -207,7 +259,8 @@ def check_daemons(game):
 
 
 def judge(game, evidence):
-	return [check_overbooking(evidence), check_bindings(evidence), check_deletions(evidence), check_daemons(game),
+	return [check_overbooking(evidence), check_devices(evidence), check_numbers_of_devices(evidence), *check_sharing(evidence),
+		check_bindings(evidence), check_deletions(evidence), check_daemons(game),
 		check_pods(evidence), check_jobs(evidence), *check_left(game, evidence), check_lost(game),
 		check_free(game)]
 

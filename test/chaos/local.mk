@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #
 # Real daemons that break at random, see test/chaos/chaos --help.
-#   make chaos [CHAOS_SECONDS=600] [CHAOS_SEED=N] [CHAOS_API=real|sim]
-#   script/test chaos        a minute of it
-CHAOS_SECONDS = 600
+#   make chaos [CHAOS_SECONDS=300] [CHAOS_SEED=N] [CHAOS_API=real|sim] [CHAOS_SHARING="none mixed"]
+#   script/test chaos        45 s of it, and 30 s on kubesim
+# CHAOS_SECONDS: of each kind of sharing.
+CHAOS_SECONDS = 300
 CHAOS_API = real
+CHAOS_SHARING = none mixed
 
 .PHONY: chaos
 chaos: all
-	SK8_BUILD=$(abs_top_builddir) $(top_srcdir)/test/chaos/chaos --api $(CHAOS_API) \
-		--seconds $(CHAOS_SECONDS) $${CHAOS_SEED:+--seed $$CHAOS_SEED}
+	found=0; for sharing in $(CHAOS_SHARING); do \
+		SK8_BUILD=$(abs_top_builddir) $(top_srcdir)/test/chaos/chaos --api $(CHAOS_API) --sharing $$sharing \
+			--seconds $(CHAOS_SECONDS) $${CHAOS_SEED:+--seed $$CHAOS_SEED} || found=1; \
+	done; exit $$found
 
 EXTRA_DIST += \
 	test/chaos/chaos \
@@ -17,12 +21,15 @@ EXTRA_DIST += \
 	test/chaos/evidence.py \
 	test/chaos/faults.py \
 	test/chaos/game.py \
+	test/chaos/jobs.py \
 	test/chaos/judge.py \
 	test/chaos/link.py \
 	test/chaos/plan.py \
+	test/chaos/reservations.py \
 	test/chaos/story.py \
 	test/chaos/test_chaos.py \
 	test/chaos/test_judge.py \
 	test/chaos/test_plan.py \
 	test/chaos/test_users.py \
-	test/chaos/users.py
+	test/chaos/users.py \
+	test/chaos/uses.py

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """What a seed means: when which pod and job comes, what users do to them, what breaks for how long.
 
-Pure: the same seed, length and kind of API server give the same steps.
+Pure: the same seed, length, kind of API server and of sharing give the same steps.
 """
 import random
 from collections import namedtuple
@@ -11,12 +11,15 @@ from collections import namedtuple
 Step = namedtuple("Step", "at verb target about")
 
 NODES = ("n1", "n2")
-CORES, MEMORY = 4, 16000  # of a node, MiB; few, so that they are always in use
+CORES, MEMORY, GPUS = 4, 16000, 3  # of a node, MiB; few, so that they are always in use
 # Seconds between two, on average. It is a little more than the nodes can take, so that what is freed too early is given
 # away at once.
 GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 20.0}
+MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
+WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
+REQUEUED = 0.7  # mixed: part of the jobs that may go back into the queue; others wait in the gate, or end there
 
 # {daemon: how often compared with others}
 EVERYWHERE = {"slurmctld": 4, "slurmd-n1": 1, "slurmd-n2": 1, "network": 3}
@@ -30,6 +33,7 @@ DAEMON_FAULTS = {"kill": (0.1, 6), "stop": (0.5, 10)}
 NETWORK_FAULTS = {"cut": (0.5, 10), "hang": (0.5, 12), "mute": (0.3, 5)}
 ON_PODS = ("delete", "delete", "force", "scancel", "scancel", "hold")
 ON_JOBS = ("scancel", "scancel", "hold")
+ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
 ON_NODES = {"cordon": (1, 8), "drain": (1, 8)}  # {what its administrators do: (shortest, longest) seconds}
 
@@ -45,11 +49,15 @@ def moments(dice, gap, until):
 def _pod(dice):
 	return {"seconds": round(dice.uniform(0.2, 8), 1), "code": dice.choice((0, 0, 0, 3, 7, 42)),
 		"cores": dice.choice((1, 1, 1, 2, 3)), "memory": dice.choice((100, 500, 2000, 5000)),
-		"deaf": dice.random() < DEAF, "grace": dice.choice((2, 5, 8))}
+		"deaf": dice.random() < DEAF, "grace": dice.choice((2, 5, 8)), "gpus": dice.choice(WISHES)}
 
 
 def _job(dice):
-	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2, 4))}
+	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2, 4)), "requeue": False}
+
+
+def _mixed_job(dice):
+	return {**_job(dice), "requeue": dice.random() < REQUEUED}
 
 
 def _foreign(dice):
@@ -59,24 +67,27 @@ def _foreign(dice):
 
 # {verb: (what it is about, what users do to it)}
 LOAD = {"pod": (_pod, ON_PODS), "job": (_job, ON_JOBS), "foreign_pod": (_foreign, ON_FOREIGN)}
+# {how nodes are shared: (GAP, LOAD)}
+SHARING = {"none": (GAP, LOAD), "mixed": (MIXED_GAP, {**LOAD, "job": (_mixed_job, ON_JOBS + ON_RESERVATIONS)})}
 
 
-def _touch(dice, kind, name, born, until):
+def _touch(dice, verbs, name, born, until):
 	"""What users do to one pod or job, if anything."""
 	if dice.random() < TOUCHED:
-		verb = dice.choice(LOAD[kind][1])
+		verb = dice.choice(verbs)
 		at = born + dice.uniform(0, 30)
 		if at < until:
 			yield Step(at, verb, name, {"seconds": round(dice.uniform(0.5, 6), 1)} if verb == "hold" else {})
 
 
-def load(seed, until):
-	for kind, (about, _) in LOAD.items():
+def load(seed, until, sharing):
+	gap, what = SHARING[sharing]
+	for kind, (about, verbs) in what.items():
 		dice = random.Random(f"{seed} {kind}")
-		for number, at in enumerate(moments(dice, GAP[kind], until)):
+		for number, at in enumerate(moments(dice, gap[kind], until)):
 			name = f"{kind.split('_')[0]}{number}"
 			yield Step(at, kind, name, about(dice))
-			yield from _touch(dice, kind, name, at, until)
+			yield from _touch(dice, verbs, name, at, until)
 	dice = random.Random(f"{seed} administrator")
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
@@ -101,9 +112,9 @@ def faults(seed, until, api):
 		yield Step(at, verb, target, {"seconds": seconds})
 
 
-def make(seed, seconds, api):
+def make(seed, seconds, api, sharing="none"):
 	"""All steps, in their order."""
-	return sorted([*load(seed, seconds), *faults(seed, seconds, api)], key=lambda step: step.at)
+	return sorted([*load(seed, seconds, sharing), *faults(seed, seconds, api)], key=lambda step: step.at)
 
 
 def words(step):

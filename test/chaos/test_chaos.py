@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""A short play of test/chaos/chaos, and its verdicts one by one. CHAOS_SECONDS and CHAOS_SEED choose another one."""
+"""A short play of test/chaos/chaos, and its verdicts one by one. CHAOS_SECONDS, CHAOS_SEED and CHAOS_SHARING choose another one."""
 import os
 
 import pytest
@@ -7,14 +7,15 @@ from game import play
 from judge import table
 from stands.build import build_folder
 
-SECONDS = {"real": 60, "sim": 30}
+SECONDS = {"real": 45, "sim": 30}
+SHARING = {"real": "none", "sim": "mixed"}
 
 
 @pytest.fixture(scope="module")
 def verdicts(request):
 	seconds = int(os.environ.get("CHAOS_SECONDS", SECONDS[request.param]))
 	found, summary = play(request.param, int(os.environ.get("CHAOS_SEED", "1")), seconds,
-		os.path.join(build_folder(), "test", "chaos"))
+		os.path.join(build_folder(), "test", "chaos"), os.environ.get("CHAOS_SHARING", SHARING[request.param]))
 	print(*table(found), summary, sep="\n")
 	return found
 

@@ -4,32 +4,36 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 import judge
-from evidence import US, ControllerLog
+import plan
+from evidence import ControllerLog, seconds_of_local
+from jobs import JobRun
+from reservations import US, Reservation, reservations
 from world import Run
 
 START = "[2026-11-22T01:00:00.000] slurmctld version 22.05.8 started on cluster stand\n"
 UID, FOREIGN = "uid-of-pod0", "uid-of-foreign0"
 
 
-class Batch:
-	def __init__(self, number, start, stop):
-		self.id, self.times = number, (start, stop)
+class Job:
+	def __init__(self, number, *runs):
+		self.id, self.ran = number, list(runs)
 
-	def stamps(self):
-		return self.times
+	def runs(self):
+		return self.ran
 
 
 def world(log=START):
 	"""A pod with exit code 3 beside a job of 3 cores on n1, both well ended."""
-	about = {"cores": 1, "memory": 500, "code": 3}
+	about = {"cores": 1, "memory": 500, "gpus": 1, "code": 3}
 	status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}
 	return SimpleNamespace(
-		users=SimpleNamespace(pods={"pod0": UID}, foreign={}, jobs={"job0": Batch(2, 100.0, 110.0)}),
-		steps={"pod0": about, "job0": {"cores": 3, "memory": 500, "code": 0, "node": "n1"}},
+		users=SimpleNamespace(pods={"pod0": UID}, foreign={}, jobs={"job0": Job(2, JobRun(100.0, 110.0, frozenset({1, 2})))}),
+		steps={"pod0": about, "job0": {"cores": 3, "memory": 500, "gpus": 2, "code": 0, "node": "n1", "requeue": False}},
 		log=ControllerLog(log), objects={UID: {"metadata": {"name": "pod0"}, "status": status}},
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
+		devices={UID: frozenset({0})}, sharing="none", server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None)
 
@@ -38,10 +42,21 @@ def with_foreign(told):
 	"""That world, and a foreign pod on n1 while job0 runs and pod0 comes, of which slurm-k8s knew at that time."""
 	spoiled = world()
 	spoiled.users.foreign = {"foreign0": FOREIGN}
-	spoiled.steps["foreign0"] = {"cores": 1, "memory": 100, "code": 0, "node": "n1"}
+	spoiled.steps["foreign0"] = {"cores": 1, "memory": 100, "gpus": 0, "code": 0, "node": "n1"}
 	spoiled.runs[FOREIGN] = [Run(FOREIGN, "main", "c2", "n1", 99.0, 120.0, 0)]
 	spoiled.told = lambda name: told
 	return spoiled
+
+
+def mixed(*told, asked=99.0):
+	"""That world on a node that is shared as mixed; told: of the pod of job0."""
+	good = world()
+	good.sharing, good.reservation = "mixed", lambda name, run: Reservation(asked, told)
+	return good
+
+
+ADMITTED = ((99.2, "created"), (99.5, "status"))
+GONE = (110.5, "removed")
 
 
 def crash(when):
@@ -51,7 +66,8 @@ def crash(when):
 
 def test_a_good_world_is_found_good():
 	good = world()
-	for check in (judge.check_overbooking, judge.check_bindings, judge.check_deletions, judge.check_pods, judge.check_jobs):
+	for check in (judge.check_overbooking, judge.check_devices, judge.check_numbers_of_devices, judge.check_bindings,
+			judge.check_deletions, judge.check_pods, judge.check_jobs):
 		verdict = check(good)
 		assert (verdict.wrong, verdict.apart) == ([], [])
 
@@ -61,13 +77,13 @@ def test_one_core_too_many_is_found_and_so_is_memory():
 	bad.steps["pod0"]["cores"] = 2
 	assert "5 cores" in judge.check_overbooking(bad).wrong[0]
 	bad = world()
-	bad.steps["pod0"]["memory"] = judge.MEMORY
+	bad.steps["pod0"]["memory"] = plan.MEMORY
 	assert len(judge.check_overbooking(bad).wrong) == 1
 
 
 def test_what_starts_when_the_other_ends_does_not_overlap():
 	good = world()
-	good.steps["job0"]["cores"] = 4
+	good.steps["job0"].update(cores=4, gpus=3)
 	good.runs[UID] = [Run(UID, "main", "c1", "n1", 110.0, 115.0, 3)]
 	assert judge.check_overbooking(good).wrong == []
 
@@ -168,3 +184,180 @@ def test_pod_is_lost_by_a_crash_only_if_there_was_one():
 	gone = f"[2026-11-22T01:00:20.000] pod uid {UID} job 1: gone; what it holds on node n1 stays masked\n"
 	assert ControllerLog(crash(8) + gone).lost() == {UID: "n1"}
 	assert ControllerLog(START + f"[2026-11-22T01:00:08.000] {UID}\n" + gone).lost() == {}
+
+
+# -- GPUs
+
+def test_gpu_that_two_have_at_once_is_found_whatever_their_number():
+	bad = world()
+	bad.devices[UID] = frozenset({2})
+	assert "GPU 2 of n1" in judge.check_devices(bad).wrong[0]
+	assert judge.check_overbooking(bad).wrong == []
+	bad.runs[UID] = [Run(UID, "main", "c1", "n1", 110.0, 115.0, 3)]
+	assert judge.check_devices(bad).wrong == []
+	bad.runs[UID] = [Run(UID, "main", "c1", "n2", 101.0, 105.0, 3)]
+	assert judge.check_devices(bad).wrong == []
+
+
+def test_gpu_that_two_jobs_or_two_pods_have_at_once_is_found():
+	bad = world()
+	bad.users.jobs["job1"] = Job(3, JobRun(109.0, 112.0, frozenset({0, 2})))
+	bad.steps["job1"], bad.jobs["job1"] = bad.steps["job0"], [{"JobId": "3", "JobState": "RUNNING", "ExitCode": "0:0"}]
+	assert [text.partition(": ")[2] for text in judge.check_devices(bad).wrong] == ["GPU 2 of n1: job0, job1"]
+	bad = world()
+	bad.users.pods["pod1"], bad.steps["pod1"], bad.devices["uid-of-pod1"] = "uid-of-pod1", bad.steps["pod0"], frozenset({0})
+	bad.runs["uid-of-pod1"] = [Run("uid-of-pod1", "main", "c2", "n1", 104.0, 106.0, 0)]
+	assert [text.partition(": ")[2] for text in judge.check_devices(bad).wrong] == ["GPU 0 of n1: pod0, pod1"]
+
+
+def test_job_that_was_told_of_no_gpu_is_found_if_it_asked_for_one():
+	for asked, wrong in ((2, 1), (0, 0)):
+		bad = world()
+		bad.users.jobs["job0"].ran, bad.steps["job0"]["gpus"] = [JobRun(100.0, 110.0, frozenset())], asked
+		assert len(judge.check_numbers_of_devices(bad).wrong) == wrong
+
+
+def test_gpus_of_a_foreign_pod_count_by_their_number():
+	for told, wrong in ((98.5, 1), (None, 0)):
+		bad = with_foreign(told)
+		bad.steps["foreign0"].update(cores=0, gpus=1)
+		assert len(judge.check_overbooking(bad).wrong) == wrong
+
+
+def test_pod_or_job_that_has_not_as_many_gpus_as_it_asked_for_is_found():
+	bad = world()
+	bad.devices[UID] = frozenset()
+	bad.users.jobs["job0"].ran = [JobRun(100.0, 110.0, frozenset({1}))]
+	assert len(judge.check_numbers_of_devices(bad).wrong) == 2
+	del bad.devices[UID]  # gone, and its Binding is in no log
+	assert len(judge.check_numbers_of_devices(bad).wrong) == 1
+
+
+def test_gpu_that_slurm_gave_away_because_it_forgot_its_own_job_counts_apart():
+	bad = world()
+	bad.devices[UID], bad.jobs["job0"] = frozenset({1}), []
+	verdict = judge.check_devices(bad)
+	assert verdict.wrong == [] and len(verdict.apart) == 1
+
+
+def test_pod_that_its_kubelet_rejects_because_it_has_forgotten_its_gpus_is_not_our_mistake():
+	for capacity, wrong in ((0, 0), (3, 1)):
+		bad = world()
+		bad.objects[UID]["status"].update(reason="OutOfnvidia.com/gpu", message=f"requested: 1, used: 0, capacity: {capacity}")
+		assert len(judge.check_pods(bad).wrong) == wrong
+
+
+def test_job_that_went_back_into_the_queue_is_judged_by_its_last_run_and_counts_in_each():
+	good = world()
+	good.users.jobs["job0"].ran = [JobRun(90.0, None, frozenset({1, 2})), JobRun(100.0, 110.0, frozenset({1, 2}))]
+	assert judge.check_jobs(good).wrong == []
+	good.slurmd_ends["2"] = [95.0]
+	good.runs[UID] = [Run(UID, "main", "c1", "n1", 92.0, 99.0, 3)]
+	good.steps["pod0"]["cores"] = 2
+	assert len(judge.check_overbooking(good).wrong) == 1
+
+
+def test_first_run_of_a_job_that_slurm_forgot_and_started_again_counts_apart():
+	bad = world(crash(8))
+	at = seconds_of_local("2026-11-22T01:00:00")
+	bad.users.jobs["job0"].ran = [JobRun(at + start, at + 20.0, frozenset({1, 2})) for start in (7.0, 12.0)]
+	verdict = judge.check_devices(bad)
+	assert verdict.wrong == [] and len(verdict.apart) == 2
+	bad.devices[UID] = frozenset({1})
+	bad.runs[UID] = [Run(UID, "main", "c1", "n1", at + 15.0, at + 16.0, 3)]  # beside the one that it knows
+	assert len(judge.check_devices(bad).wrong) == 1
+
+
+# -- sharing: mixed
+
+def checks(evidence):
+	return [len(verdict.wrong) for verdict in judge.check_sharing(evidence)]
+
+
+def test_job_whose_pod_stands_from_before_its_launch_until_after_its_end_is_found_good():
+	assert checks(mixed(*ADMITTED, GONE)) == [0, 0, 0]
+	assert checks(world()) == []
+
+
+def test_job_that_is_launched_before_its_pod_was_admitted_is_found():
+	for told in ((), ((99.2, "created"),), ((99.2, "created"), (100.4, "status")), ((99.2, "created"), (99.5, "over"))):
+		assert checks(mixed(*told)) == [0, 1, 0]
+	late = mixed((99.2, "created"))
+	late.server_ended = lambda begin, end: begin < 99.6 < end  # nobody wrote down what it did last
+	verdict = judge.check_gate(late)
+	assert verdict.wrong == [] and len(verdict.apart) == 1
+
+
+def test_pod_that_is_removed_before_its_jobs_process_has_ended_is_found():
+	assert checks(mixed(*ADMITTED, (109.5, "removed"))) == [0, 0, 1]
+	bad = mixed(*ADMITTED, (112.5, "removed"))
+	bad.users.jobs["job0"].ran, bad.slurmd_ends["2"] = [JobRun(100.0, None, frozenset({1, 2}))], [113.0]  # by SIGKILL
+	assert checks(bad) == [0, 0, 1]
+
+
+def test_foreign_pod_that_came_second_is_found_unless_somebody_had_taken_the_pod_of_the_job():
+	def came(told, start=104.0):
+		bad = mixed(*told, GONE)
+		bad.users.foreign, bad.told = {"foreign0": FOREIGN}, lambda name: None
+		bad.steps["foreign0"] = {"cores": 2, "memory": 100, "gpus": 0, "code": 0, "node": "n1"}
+		bad.runs[FOREIGN] = [Run(FOREIGN, "main", "c2", "n1", start, 120.0, 0)]
+		bad.runs[UID] = []
+		return bad
+	assert checks(came(ADMITTED)) == [1, 0, 0]
+	assert judge.check_overbooking(came(ADMITTED)).wrong == []  # as without mixed
+	taken = (*ADMITTED, (103.0, "taken"), (103.2, "over"), (103.5, "taken"))
+	assert checks(came(taken)) == [0, 0, 0]
+	again = (*taken, (103.6, "created"), (103.8, "status"))  # the kubelet had room for it
+	assert checks(came(again)) == [1, 0, 0] and checks(came(again, 103.7)) == [1, 0, 0]
+	refused = (*taken, (103.6, "created"), (104.1, "over"))
+	assert checks(came(refused)) == [0, 0, 0]
+	forced = came(ADMITTED)
+	forced.touched = lambda name: {"force"} if name == "foreign0" else set()  # its kubelet gives it up at once
+	assert checks(forced) == [0, 0, 0]
+
+
+def test_job_that_does_not_come_to_its_end_because_others_took_its_pod_is_found():
+	bad = world()
+	bad.jobs["job0"][0].update(JobState="CANCELLED", ExitCode="0:15")
+	for verb, wrong in (("evict", 1), ("take", 1), ("scancel", 0)):
+		bad.touched = lambda name, verb=verb: {verb}
+		assert len(judge.check_jobs(bad).wrong) == wrong
+
+
+def test_job_that_never_ran_is_found_unless_it_was_told_why_and_cannot_go_back_into_the_queue():
+	line = "[2026-11-22T01:00:20.000] slurm-k8s: job 2 of cluster stand: not started: the kubelet of node n1 refuses\n"
+	for log, requeue, wrong in ((START, False, 1), (START + line, True, 1), (START + line, False, 0)):
+		bad = world(log)
+		bad.users.jobs["job0"].ran, bad.steps["job0"]["requeue"] = [], requeue
+		bad.jobs["job0"][0].update(JobState="CANCELLED", ExitCode="0:0")
+		assert len(judge.check_jobs(bad).wrong) == wrong
+
+
+def test_reservation_pod_that_stays_is_found():
+	game = SimpleNamespace(left={"reservations": ["slurm-2-5f-n1"]})
+	assert ["slurm-2-5f-n1"] in [verdict.wrong for verdict in judge.check_left(game, world())]
+
+
+def test_audit_log_tells_who_did_what_to_the_pods_of_which_run():
+	def event(verb, second, user, name="slurm-12-6a60-n1", code=201, part=None, phase=None):
+		return {"verb": verb, "user": {"username": user}, "responseStatus": {"code": code},
+			"requestReceivedTimestamp": f"1970-01-01T07:33:{second:02}.000000Z", "requestObject": {"status": {"phase": phase} if phase else {}},
+			"objectRef": {"resource": "pods", "namespace": "slurm-k8s-jobs", "name": name, **({"subresource": part} if part else {})}}
+	begin = 7 * 3600 + 33 * 60
+	kubelet = "system:node:n1"
+	events = [event("create", 1, US), event("create", 2, US, code=409), event("patch", 3, "admin", part="status"),
+		event("patch", 5, kubelet, part="status"), event("create", 10, "admin", part="eviction"),
+		event("delete", 9, US, code=409), event("patch", 11, kubelet, part="status"), event("delete", 12, kubelet), event("create", 13, US),
+		event("patch", 14, kubelet, part="status", phase="Running"), event("delete", 20, US), event("get", 21, US),
+		event("create", 30, US, "slurm-12-6a80-n1"), event("patch", 31, kubelet, "slurm-12-6a80-n1", part="status", phase="Failed")]
+	first, second = reservations(events)[12, "n1"]
+	assert first.admitted == [(begin + 5, begin + 10), (begin + 14, begin + 20)] and first.removed == [begin + 20]
+	assert first.gaps(begin + 6, begin + 18) == [(begin + 10, begin + 14)]
+	assert (first.asked, second.asked, second.admitted) == (0x6a60, 0x6a80, [])
+	ended = Reservation(1, [(2, "created"), (3, "status"), (4, "status"), (9, "over")])
+	assert ended.gaps(3, 9) == [(4, 9)]  # nobody tells when its kubelet gave its room to others
+
+
+def test_users_of_mixed_nodes_take_the_pods_of_jobs_and_others_do_not():
+	verbs = {sharing: {step.verb for step in plan.make(3, 600, "real", sharing)} for sharing in ("none", "mixed")}
+	assert verbs["mixed"] - verbs["none"] == set(plan.ON_RESERVATIONS)

@@ -7,11 +7,13 @@ class Queue:
 	"""A Slurm in which these wait, by squeue -o "%A %r"."""
 
 	def __init__(self, lines):
-		self.lines, self.released = lines, []
+		self.lines, self.released, self.updated = lines, [], []
 
 	def run(self, *argv, **_):
 		if argv[:2] == ("scontrol", "release"):
 			self.released += argv[2:]
+		if argv[:2] == ("scontrol", "update"):
+			self.updated.append(argv[2:])
 		return self.lines
 
 
@@ -20,3 +22,9 @@ def test_job_that_is_held_again_after_a_crash_of_slurmctld_is_released_again_and
 	users = Users(queue)
 	users.to_release = {"12", "13", "15"}
 	assert users.release() == queue.released == ["12"]
+
+
+def test_job_that_slurm_holds_or_lets_wait_after_a_failed_launch_goes_on():
+	queue = Queue("12 launch failed requeued held\n13 BeginTime\n14 Resources\n")
+	assert Users(queue).release() == ["12", "13"]
+	assert queue.released == ["12"] and queue.updated == [("JobId=13", "StartTime=now")]

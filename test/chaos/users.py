@@ -4,18 +4,23 @@ import subprocess
 import threading
 import time
 
+import jobs
+import mixed
+from plan import GPUS, NODES
 from stands.api import Api, ApiError
 from stands.waiting import StandError
 from world import pod_object
 
 PATIENCE = 120  # seconds until somebody gives up whose command must get through
 PAUSE = 0.5  # seconds before the next try
+SOON = 20  # seconds in which a job gets its pods, mostly
 POLITE = "trap 'exit 143' TERM; sleep {} & wait $!; exit {}"
 DEAF = "trap '' TERM; sleep {}; exit {}"
 # Reasons for which Slurm drains a node of its own accord: here because it gave the id of a running job, that it had
 # forgotten by a crash, to another.
 DRAINS = ("Duplicate jobid",)
 PODS = "/api/v1/namespaces/default/pods"
+GPU = "nvidia.com/gpu"
 DRAINED = "chaos"  # the reason that an administrator gives
 
 
@@ -25,11 +30,10 @@ class Users:
 	def __init__(self, stand):
 		self.stand = stand
 		self.local = threading.local()  # a connection is for one thread
-		self.pods, self.foreign, self.jobs = {}, {}, {}  # {name: uid} twice, {name: world.Batch}
+		self.pods, self.foreign, self.jobs = {}, {}, {}  # {name: uid} twice, {name: jobs.Job}
 		self.touched = {}  # {name: verbs that were, or may have been, done to it}
 		self.to_release = set()  # ids of jobs that were held for a while
 		self.to_resume = set()  # nodes that were drained for a while
-		self.submitting = threading.Lock()
 
 	@property
 	def api(self):
@@ -65,7 +69,9 @@ class Users:
 	def _make(self, step, **spec):
 		about = step.about
 		command = (DEAF if about["deaf"] else POLITE).format(about["seconds"], about["code"])
-		body = pod_object(step.target, command, cpu=str(about["cores"]), memory=f"{about['memory']}Mi", grace=about["grace"], **spec)
+		gpus = {GPU: str(about["gpus"])} if about["gpus"] else {}
+		body = pod_object(step.target, command, cpu=str(about["cores"]), memory=f"{about['memory']}Mi", grace=about["grace"],
+			requests=gpus, limits=gpus, **spec)
 
 		def create():
 			try:
@@ -78,12 +84,8 @@ class Users:
 
 	def job(self, step):
 		"""Not twice: an sbatch whose answer is lost may have arrived."""
-		about = step.about
-		with self.submitting:
-			batch = self.stand.batch(about["cores"], about["seconds"], about["node"], ("-J", step.target, "--no-requeue",
-				f"--mem={about['memory']}"), about["code"], about["deaf"])
-		self.jobs[step.target] = batch
-		return f"JobId={batch.id}"
+		self.jobs[step.target] = job = jobs.submit(self.stand, step.target, step.about)
+		return f"JobId={job.id}"
 
 	# -- what is done to them
 
@@ -117,6 +119,31 @@ class Users:
 			self.stand.run("scancel", *ids)
 		return " ".join(ids) or "no such job"
 
+	def evict(self, step):
+		"""As kubectl drain does it to the pods that stand for a job."""
+		return self._take(step, lambda pod: mixed.evict(self.stand, pod, self.api))
+
+	def take(self, step):
+		"""Deletes them."""
+		return self._take(step, lambda pod: self.api.delete(f"{mixed.PODS}/{pod['metadata']['name']}"))
+
+	def _take(self, step, how):
+		"""Waits for a while until there are some."""
+		end, pods = time.monotonic() + SOON, []
+		while not pods and time.monotonic() < end and (ids := self._ids(step.target)):
+			time.sleep(PAUSE)
+			pods = [pod for pod in self._insist(lambda: self.api.get(mixed.PODS))["items"] if
+				pod["metadata"].get("labels", {}).get("slurm-k8s.io/job") in ids]
+		for pod in pods:
+			self._touch(step)
+			try:
+				how(pod)
+			except ApiError as error:
+				if error.status not in (404, 409, 429):
+					raise
+				return "too late"
+		return " ".join(pod["metadata"]["name"] for pod in pods) or "no pod of it"
+
 	def hold(self, step):
 		"""Holds what waits, releases it later: a user who does not forget."""
 		ids = self._ids(step.target)
@@ -132,14 +159,30 @@ class Users:
 		return " ".join(ids) + (" for a while" if held else " too late")
 
 	def release(self):
-		"""Releases again what should be; the ids. A slurmctld that is killed forgets what it had not saved yet."""
+		"""Releases again what should be; the ids. A slurmctld that is killed forgets what it had not saved yet, and Slurm holds
+		jobs whose launch failed. One that went back into the queue after its launch it lets wait for two minutes."""
 		waiting = [line.split(maxsplit=1) for line in self.stand.run("squeue", "-h", "-t", "PD", "-o", "%A %r").splitlines()]
-		found = [number for number, reason in waiting if reason == "JobHeldAdmin" and number in self.to_release]
-		if found:
-			self.stand.run("scontrol", "release", *found, check=False)  # one may have ended meanwhile
-		return found
+		held = [number for number, reason in waiting if reason == "JobHeldAdmin" and number in self.to_release or
+			reason.startswith("launch failed")]
+		late = [number for number, reason in waiting if reason == "BeginTime"]
+		# one may have ended meanwhile
+		if held:
+			self.stand.run("scontrol", "release", *held, check=False)
+		for number in late:
+			self.stand.run("scontrol", "update", f"JobId={number}", "StartTime=now", check=False)
+		return held + late
 
 	# -- what is done to nodes
+
+	def register_gpus(self):
+		"""As a device plugin does it; the names of nodes that had lost theirs: a kubelet that starts may take them off."""
+		found = []
+		for name in NODES:
+			status = self.api.get(f"/api/v1/nodes/{name}")["status"]
+			if any(status[what].get(GPU) != str(GPUS) for what in ("capacity", "allocatable")):
+				self.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": {GPU: str(GPUS)}, "allocatable": {GPU: str(GPUS)}}})
+				found.append(name)
+		return found
 
 	def cordon(self, step):
 		path = f"/api/v1/nodes/{step.target}"

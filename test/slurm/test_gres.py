@@ -121,6 +121,16 @@ def test_devices_that_pods_hold_are_kept_away_from_jobs_and_shown(gpus):
 	all_free(gpus, ("--gres=gpu:4",))
 
 
+def test_job_is_told_the_devices_that_slurm_shows_and_no_pods(gpus, tmp_path):
+	gpus.tell("mask", "n1", "gres=gpu::1@1")
+	told = tmp_path / "told"
+	job = int(gpus.run("sbatch", "--parsable", "-D", "/", "-o", str(told), "-p", "one", "-n1", "--mem=10", "--gres=gpu:2",
+		"--wrap", "echo $SLURM_JOB_GPUS; sleep 600"))
+	wait_for("the job's word", lambda: told.exists() and told.read_text().endswith("\n"), 20)
+	assert devices(told.read_text().strip()) == of_job(gpus, job) == {0, 2}
+	all_free(gpus, ("--gres=gpu:4",))
+
+
 def test_devices_of_foreign_pods_are_the_last_that_no_job_has(gpus):
 	gpus.tell("mask", "n1", "gres=gpu::2")
 	assert shows(gpus, {2, 3})

@@ -140,6 +140,16 @@ def test_excluded_nodes_change_and_nothing_else_does(cluster):
 	assert cluster.show(job)["ExcNodeList"] == "(null)"
 
 
+def test_nodes_that_a_submission_excludes_are_told_as_it_gave_them(cluster):
+	"""The engine knows its own list by the first name, which comes again at the end."""
+	job = cluster.submit(partition="batch", held=1, exclude="n1,n2,n1")["job"]
+	assert cluster.jobs()[int(job)]["excluded"] == "n1,n2,n1"
+	cluster.reconfigure()
+	assert cluster.jobs()[int(job)]["excluded"] == "n1,n2,n1"
+	assert cluster.ask("exclude", job, "")["rc"] == "0"
+	assert cluster.show(job)["ExcNodeList"] == "(null)"
+
+
 def test_priority_that_an_administrator_set_survives_a_change_of_excluded_nodes(cluster):
 	job = cluster.submit(begin=4000000000)["job"]
 	cluster.run("scontrol", "update", f"JobId={job}", "Priority=4711")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""GRES of a stand's nodes, whose devices are empty files.
+"""GRES of a stand's nodes, whose devices are links to /dev/null: slurmd wants devices, and tells jobs of nothing else.
 
 "gpu:a100:2,gpu:h100:2,shard:8,token:5": GPUs have devices, shards are of them, anything else is counted only.
 "gpu@0-7:4": GPUs at those cores; Slurm keeps a topology of them then.
@@ -22,7 +22,21 @@ def gres_lines(text, folder):
 			continue
 		for _ in range(int(count)):
 			path = os.path.join(folder, f"gpu{device}")
-			with open(path, "w", encoding="utf-8"):
-				device += 1
+			os.symlink("/dev/null", path)
+			device += 1
 			lines.append(f"Name=gpu{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"
+
+
+def devices(text):
+	"""The indices of GPUs that Slurm or slurm-k8s name: "gpu:a100:3(IDX:0-1,3)", "gpu:2(0-1)"."""
+	return {number for part in re.findall(r"gpu[^,()]*\((?:IDX:)?([-\d,]+)\)", text.replace("(null)", "")) for number in indices(part)}
+
+
+def indices(text):
+	"""0-1,3 as a set."""
+	found = set()
+	for word in text.split(","):
+		first, _, last = word.partition("-")
+		found |= set(range(int(first), int(last or first) + 1))
+	return found

@@ -80,17 +80,17 @@ def wait_no_reservation(stand, job_id, seconds=30):
 		lambda: str(list(reservations(stand))))
 
 
-def evict(stand, pod):
-	"""As kubectl drain does."""
-	path = f"{PODS}/{pod['metadata']['name']}"
+def evict(stand, pod, api=None):
+	"""As kubectl drain does. api: another connection than the stand's."""
+	api, path = api or stand.api, f"{PODS}/{pod['metadata']['name']}"
 	if stand.kind == "real":
-		stand.api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}})
+		api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}})
 		return
 	# kubesim has no evictions: this is what one consists of
-	conditions = [c for c in stand.api.get(path)["status"].get("conditions", []) if c["type"] != "DisruptionTarget"]
+	conditions = [c for c in api.get(path)["status"].get("conditions", []) if c["type"] != "DisruptionTarget"]
 	conditions.append({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"})
-	stand.api.patch(path + "/status", {"status": {"conditions": conditions}})
-	stand.api.delete(path)
+	api.patch(path + "/status", {"status": {"conditions": conditions}})
+	api.delete(path)
 
 
 def wait_reservations_known(stand):

@@ -6,6 +6,7 @@ import pytest
 from command import status, tool
 from conftest import lent, with_conf
 from mixed import mixing, wait_no_reservation, wait_reservation
+from stands.gres import devices
 from stands.waiting import wait_for
 
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
@@ -14,7 +15,7 @@ GPU, TOKEN = "nvidia.com/gpu", "example.com/token"
 
 
 def with_gpus(*what):
-	"""Each node has four GPUs, which Slurm knows as files and Kubernetes by a number, and five tokens."""
+	"""Each node has four GPUs, which Slurm knows as devices and Kubernetes by a number, and five tokens."""
 	for stand in lent(*what, "--gres", "gpu@0-7:4,token:5"):
 		for name in ("n1", "n2"):
 			has = {GPU: "4", TOKEN: "5"}
@@ -44,15 +45,6 @@ def pod(stand, name, number, command=POLITE, resource=GPU, **more):
 def foreign(stand, name, number, command=POLITE, **more):
 	return stand.pod(name, command, schedulerName="default-scheduler", nodeName="n1", limits=asks(number),
 		requests=asks(number), **more)
-
-
-def devices(text):
-	found = set()
-	for part in re.findall(r"gpu[^,()]*\((?:IDX:)?([-\d,]+)\)", text.replace("(null)", "")):
-		for word in part.split(","):
-			first, _, last = word.partition("-")
-			found |= set(range(int(first), int(last or first) + 1))
-	return found
 
 
 def of_job(job):

@@ -38,6 +38,17 @@ def test_cordoned_node_gets_no_pod_until_it_is_uncordoned(cordoned):
 	assert stuck.node == "n1"
 
 
+def test_pod_that_came_while_a_node_was_cordoned_may_run_there_once_it_is_not(cordoned):
+	blocker = cordoned.batch(8, node="n2")
+	blocker.wait("RUNNING")
+	pod = cordoned.pod("came")
+	pod.wait_job("PENDING")
+	assert set(pod.job()["ExcNodeList"].split(",")) == {"n1"}
+	cordoned.patch_node("n1", {"unschedulable": None})
+	pod.wait_phase("Succeeded")
+	assert pod.node == "n1" and blocker.state == "RUNNING"
+
+
 def test_pod_that_waits_is_kept_off_a_node_that_is_cordoned_meanwhile(stand):
 	blockers = [stand.batch(8, node=node) for node in ("n1", "n2")]
 	for blocker in blockers:

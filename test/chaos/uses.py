@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Who used how much of which node when, of evidence.py."""
+from collections import namedtuple
+
+from evidence import first_after
+from plan import CORES, GPUS, MEMORY, NODES
+
+# stop: None while it does. by: its name; forgotten: a job that Slurm forgot. since: when Slurm had decided that; of a foreign
+# pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if that is known:
+# not of a foreign pod, for which nobody chose any, nor of a pod whose object and Binding nobody has.
+# gaps: (from, to) in which its kubelet does not count it; None: never.
+Use = namedtuple("Use", "node start stop cores memory gpus devices by forgotten since foreign gaps")
+
+
+def _use(about, node, start, stop, **more):
+	return Use(node, start, stop, about["cores"], about["memory"], about["gpus"], **more)
+
+
+def _gaps(evidence, name, uid):
+	"""Of a pod. What is deleted by force its kubelet gives up at once, and what it refuses after its start it had admitted."""
+	refused = evidence.objects.get(uid, {}).get("status", {}).get("reason", "").startswith("OutOf")
+	return None if "force" in evidence.touched(name) or refused else []
+
+
+def pod_uses(evidence):
+	for name, uid in evidence.users.pods.items():
+		runs = evidence.runs[uid]
+		if runs:
+			stop = None if any(run.stop is None for run in runs) else max(run.stop for run in runs)
+			since = min(filter(None, (evidence.started(name), runs[0].start)))
+			yield _use(evidence.steps[name], runs[0].node, runs[0].start, stop, devices=evidence.devices.get(uid), by=name,
+				forgotten=False, since=since, foreign=False, gaps=_gaps(evidence, name, uid))
+
+
+def foreign_uses(evidence):
+	for name, uid in evidence.users.foreign.items():
+		for run in evidence.runs[uid]:
+			yield _use(evidence.steps[name], run.node, run.start, run.stop, devices=None, by=name, forgotten=False,
+				since=evidence.told(name), foreign=True, gaps=_gaps(evidence, name, uid))
+
+
+def job_uses(evidence):
+	for name, job in evidence.users.jobs.items():
+		about, runs = evidence.steps[name], job.runs()
+		for run in runs:
+			stop = run.stop or first_after(evidence.slurmd_ends[str(job.id)], run.start) or run.start
+			pod = evidence.reservation(name, run) if evidence.sharing == "mixed" else None
+			# started a second time: the first one may have been forgotten, too
+			forgotten = not evidence.jobs[name] or run is not runs[-1] and evidence.log.forgot([run.start])
+			yield _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
+				since=min(filter(None, (evidence.started(name), run.start))), foreign=False,
+				gaps=pod.gaps(run.start, stop) if pod else None)
+
+
+def all_uses(evidence):
+	return [*pod_uses(evidence), *job_uses(evidence), *foreign_uses(evidence)]
+
+
+def moments(uses, more=()):
+	"""(node, moment, who is at it) whenever somebody begins; more: further (node, moment)."""
+	for node in NODES:
+		here = [use for use in uses if use.node == node]
+		for moment in sorted({use.start for use in here} | {when for at, when in more if at == node}):
+			yield node, moment, [use for use in here if use.start <= moment and (use.stop is None or use.stop > moment)]
+
+
+def too_much(uses):
+	"""What together they have more of than a node, or None."""
+	cores, memory, gpus = (sum(getattr(use, what) for use in uses) for what in ("cores", "memory", "gpus"))
+	if cores > CORES or memory > MEMORY or gpus > GPUS:
+		return f"{cores} cores, {memory} MiB and {gpus} GPUs"
+	return None
