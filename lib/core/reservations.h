@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,8 @@ struct ReservationPorts {
 	TimerPort &timer;
 	std::function<std::string(std::uint32_t uid)> user;        // a name, or the uid; may ask NSS
 	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
+	// A pod whose mask has a core or device of that share. Null: none has.
+	std::function<std::optional<PodKey>(const NativeShare &share)> taken_by = {};
 };
 
 class Reservations {
@@ -104,6 +107,7 @@ private:
 	void create(Entry &e, Pod &p);
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
+	std::string taken(const Entry &e) const;
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void timeout(Id id);
