@@ -73,6 +73,7 @@ private:
 		NativeShare share;
 		std::string name;
 		bool wanted = true, busy = false;
+		bool former = false; // it was there before us
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
 		Millis retry_at{0};
@@ -130,6 +131,7 @@ private:
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids
 	bool pods_listed_ = false, jobs_listed_ = false;
+	Millis begun_{0}; // when pods were listed first
 	SharedReservations shared_;
 };
 
