@@ -182,6 +182,8 @@ struct sk8_share {
 	uint64_t memory_mb;       /* 0: Slurm does not count memory */
 	uint32_t gres_count;
 	const struct sk8_gres *gres;
+	uint32_t core_count;
+	const uint16_t *cores;    /* of the node, as in sk8_mask */
 };
 
 /* A job of Slurm's own: no pod stands behind it, its processes run on nodes. */

@@ -14,9 +14,10 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->account = j.account ? j.account : "";
 	out->requeues = j.requeues;
 	out->ending = j.ending;
-	for (std::uint32_t i = 0; i < j.share_count; i++)
-		out->shares.push_back({j.shares[i].node, j.shares[i].cpus, j.shares[i].memory_mb,
-				       gres_from_abi(j.shares[i].gres, j.shares[i].gres_count)});
+	for (std::uint32_t i = 0; i < j.share_count; i++) {
+		const sk8_share &s = j.shares[i];
+		out->shares.push_back({s.node, s.cpus, s.memory_mb, gres_from_abi(s.gres, s.gres_count), {s.cores, s.cores + s.core_count}});
+	}
 	return out;
 }
 

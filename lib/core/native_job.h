@@ -22,6 +22,7 @@ struct NativeShare {
 	std::uint32_t cpus = 0; // hardware threads
 	std::uint64_t memory_mb = 0;
 	GresList gres;
+	std::vector<std::uint16_t> cores{}; // of the node, as in Hold
 };
 
 struct NativeJob {

@@ -9,6 +9,7 @@ namespace sk8::core {
 
 static constexpr std::int64_t grace_seconds = 1;
 static constexpr Millis first_delay{500}, longest_delay{10'000};
+static constexpr Millis longest_request{30'000}; // kube::ClientSettings
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes),
@@ -118,7 +119,8 @@ void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 				lose(e, p, Gone::unseen);
 	orphans_.clear();
 	choose_all(); // of which some of these may be
-	pods_listed_ = true;
+	if (!std::exchange(pods_listed_, true))
+		begun_ = ports_.timer.now();
 	shared_.replaced(listed);
 	for (const auto &pod : pods)
 		changed(pod);
@@ -173,8 +175,12 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 		uncover(p.uid);
 		p.was_admitted = p.by_us = false;
 	}
-	if (p.uid != seen.meta.uid)
+	if (p.uid != seen.meta.uid) {
 		p.found_deleting = seen.meta.deleting;
+		p.former = !p.busy;
+	}
+	// Perhaps the engine before this one has asked for it, and its request came late.
+	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.over = seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";

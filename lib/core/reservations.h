@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,8 @@ struct ReservationPorts {
 	TimerPort &timer;
 	std::function<std::string(std::uint32_t uid)> user;        // a name, or the uid; may ask NSS
 	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
+	// A pod whose mask has a core or device of that share. Null: none has.
+	std::function<std::optional<PodKey>(const NativeShare &share)> taken_by = {};
 };
 
 class Reservations {
@@ -70,6 +73,7 @@ private:
 		NativeShare share;
 		std::string name;
 		bool wanted = true, busy = false;
+		bool former = false; // it was there before us
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
 		Millis retry_at{0};
@@ -104,6 +108,7 @@ private:
 	void create(Entry &e, Pod &p);
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
+	std::string taken(const Entry &e) const;
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void timeout(Id id);
@@ -126,6 +131,7 @@ private:
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids
 	bool pods_listed_ = false, jobs_listed_ = false;
+	Millis begun_{0}; // when pods were listed first
 	SharedReservations shared_;
 };
 

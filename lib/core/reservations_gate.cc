@@ -23,11 +23,27 @@ void Reservations::judge(Entry &e)
 			open(e);
 		return;
 	}
+	if (const std::string why = taken(e); !why.empty())
+		return refuse(e, why);
 	for (const auto &[node, p] : e.pods)
 		if (p.wanted && p.over && p.fits && e.job->requeues)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
 	if (std::ranges::all_of(e.pods, [](const auto &at) { return !at.second.wanted || at.second.admitted; }))
 		open(e);
+}
+
+// Slurm gives nobody what is masked. But a slurmctld that was killed may have forgotten that this
+// job ended in the gate, and that a pod got what it had. Where nodes are mixed the kubelet says so.
+std::string Reservations::taken(const Entry &e) const
+{
+	for (const NativeShare &share : e.job->shares) {
+		auto it = e.pods.find(share.node);
+		if (!ports_.taken_by || (it != e.pods.end() && it->second.wanted))
+			continue;
+		if (const auto who = ports_.taken_by(share))
+			return "node " + share.node + ": pod " + who->ns + "/" + who->name + " holds its cores or devices";
+	}
+	return "";
 }
 
 void Reservations::open(Entry &e)

@@ -15,12 +15,14 @@ static void (*prolog_done)(int rc, uint32_t job_id, bool timed_out);
 struct native_view {
 	struct sk8_native_job job;
 	struct sk8_share *shares;
+	uint16_t *cores;        /* of all shares */
 	struct sk8_gres_room gres;
 };
 
 static void free_view(struct native_view *view)
 {
 	xfree(view->shares);
+	xfree(view->cores);
 	xfree(view->gres.gres);
 	xfree(view->gres.devices);
 }
@@ -31,16 +33,26 @@ static bitstr_t *nodes_in_use(const job_record_t *job_ptr)
 	return IS_JOB_COMPLETING(job_ptr) ? job_ptr->node_bitmap_cg : job_ptr->node_bitmap;
 }
 
+/* Its cores among count from the first one of a node on; to: where there is room for them. */
+static void fill_cores(struct sk8_share *share, const job_resources_t *resrcs, uint32_t first, uint32_t count, uint16_t *to)
+{
+	share->cores = to;
+	for (uint32_t k = 0; (k < count) && (first + k < (uint32_t) bit_size(resrcs->core_bitmap)); k++)
+		if (bit_test(resrcs->core_bitmap, first + k))
+			to[share->core_count++] = k;
+}
+
 static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 {
 	const job_resources_t *resrcs = job_ptr->job_resrcs;
 	const bitstr_t *in_use = nodes_in_use(job_ptr);
-	uint32_t first_core = 0, kind = 0, of_kind = 0, host = 0;
+	uint32_t first_core = 0, kind = 0, of_kind = 0, host = 0, filled = 0;
 	node_record_t *node_ptr;
 
 	if (!resrcs || !resrcs->node_bitmap || !resrcs->core_bitmap || !in_use)
 		return;
 	view->shares = xcalloc(resrcs->nhosts, sizeof(*view->shares));
+	view->cores = xcalloc(bit_set_count(resrcs->core_bitmap) + 1, sizeof(*view->cores));
 	sk8_gres_prepare(&view->gres, job_ptr, resrcs->nhosts);
 	for (int i = 0; (host < resrcs->nhosts) && (node_ptr = next_node(&i)); i++) {
 		uint32_t cores;
@@ -58,10 +70,11 @@ static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 
 			*share = (struct sk8_share) {
 				.node = node_ptr->name,
-				.cpus = bit_set_count_range(resrcs->core_bitmap, first_core, first_core + cores) *
-					(node_ptr->tpc ? node_ptr->tpc : 1),
 				.memory_mb = resrcs->memory_allocated ? resrcs->memory_allocated[host] : 0,
 			};
+			fill_cores(share, resrcs, first_core, cores, view->cores + filled);
+			filled += share->core_count;
+			share->cpus = share->core_count * (node_ptr->tpc ? node_ptr->tpc : 1);
 			share->gres_count = sk8_gres_fill(&view->gres, job_ptr, host, &share->gres);
 		}
 		first_core += cores;

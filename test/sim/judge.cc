@@ -113,11 +113,17 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 			add(c.program.cores, c.program.memory, c.program.gpus, "pod " + c.pod);
 	if (more)
 		add(more->cpus, more->memory_mb, more->gpus, "job " + std::to_string(more->id) + " that starts");
-	const auto have = static_cast<std::uint64_t>(slurm_->select().cores);
+	auto have = static_cast<std::uint64_t>(slurm_->select().cores);
 	const auto have_gpus = static_cast<std::uint64_t>(slurm_->select().gpus);
-	if (cores > have || memory > slurm_->select().memory || gpus > have_gpus)
-		violation("I1: node " + node + " has " + std::to_string(have) + " cores, " +
-			  std::to_string(slurm_->select().memory) + " MB and " + std::to_string(have_gpus) + " GPUs, used by: " + who);
+	std::uint64_t have_memory = slurm_->select().memory;
+	if (promised(node) || config_.mixes(node)) { // its kubelet says what there is room for, beyond what Slurm has, too
+		const kube::Resources &all = api_.nodes().at(node)->allocatable;
+		have = std::max(have, static_cast<std::uint64_t>(all.milli_cpu) / 1000);
+		have_memory = std::max(have_memory, static_cast<std::uint64_t>(all.memory_bytes) >> 20);
+	}
+	if (cores > have || memory > have_memory || gpus > have_gpus)
+		violation("I1: node " + node + " has " + std::to_string(have) + " cores, " + std::to_string(have_memory) +
+			  " MB and " + std::to_string(have_gpus) + " GPUs, used by: " + who);
 }
 
 void Judge::container_started(const Container &c)

@@ -111,7 +111,8 @@ public:
 	// ---- jobs of Slurm's own on nodes shared as mixed, judge_mixed.cc ----
 	bool is_reservation(const std::string &uid) const { return pods_.at(uid).reservation; }
 	// Somebody takes the pod of a job, which is no deed of ours. evicts: the settings say what becomes of it.
-	void reservation_taken(const std::string &uid, bool evicts);
+	// plainly: by a DELETE that may be anybody's.
+	void reservation_taken(const std::string &uid, bool evicts, bool plainly);
 	void nodes_troubled() { nodes_troubled_ = true; } // nobody may hear of a kubelet for a while
 
 	// After every step.
@@ -160,7 +161,11 @@ public:
 	void native_launched(const SlurmJob &job) override;
 	void native_ended(const SlurmJob &job, bool by_itself) override;
 	void native_ended_by_us(const SlurmJob &job, const sk8_native_end &end) override;
-	void binding_by_us(const core::PodKey &key) override { pods_.at(key.uid).may_arrive++; }
+	void binding_by_us(const core::PodKey &key) override
+	{
+		pods_.at(key.uid).may_arrive++;
+		pods_.at(key.uid).said = false; // what was said is of what it held before
+	}
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
 private:
@@ -212,6 +217,7 @@ private:
 		int made_again = 0;
 		std::string from;           // it was made again from this one
 		bool reservation = false;   // of the job below
+		Micros reserved_at = 0;
 		Ref job;
 	};
 	// One run of a job of Slurm's own.
@@ -244,7 +250,7 @@ private:
 	void check_mixed(const std::string &node, const std::string &when);
 	void reservation_ended(const Container &c);
 	void reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t);
-	bool runs_on(Ref job) const;
+	bool runs_on(Ref job, const std::string &node) const;
 	std::string unfinished_natives() const;
 	void check_age(const SlurmJob &job);
 	bool should_be_made_again(const std::string &uid, const PodTruth &t) const;
@@ -289,6 +295,7 @@ private:
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read
+	Micros engine_began_ = 0;
 	int crashes_ = 0;
 	bool config_changed_ = false;
 	bool nodes_troubled_ = false;

@@ -10,7 +10,8 @@
 //     so, for jobs that had come to the gate before.
 //   * Nobody but those takes the pod of a job whose processes run.
 //   * A job is ended because of its pod only if somebody has taken that, in a way that
-//     doc/sharing.md calls an eviction, as the settings say; and then it is.
+//     doc/sharing.md calls an eviction, as the settings say; and then it is, but for a pod of
+//     before that is plainly deleted in an engine's first seconds: perhaps by the former one.
 //   * In the end no such pod is left, and no job in the gate.
 #include <algorithm>
 #include <cstdlib>
@@ -42,10 +43,11 @@ void Judge::read_mixed()
 	}
 }
 
-bool Judge::runs_on(Ref job) const
+// Slurm may have put a job elsewhere of whose start it knows no more: its pod there is nobody's.
+bool Judge::runs_on(Ref job, const std::string &node) const
 {
 	return std::ranges::any_of(slurm_->processes(), [&](const BatchProcess &p) {
-		return p.job_id == job.first && p.submit_time == job.second && !p.forgotten;
+		return p.job_id == job.first && p.submit_time == job.second && p.node == node && !p.forgotten;
 	});
 }
 
@@ -121,7 +123,7 @@ void Judge::native_ended_by_us(const SlurmJob &job, const sk8_native_end &end)
 	// A DELETE of ours that hung, of a job whose end Slurm has forgotten since, looks like a person's.
 	const bool late = std::ranges::any_of(pods_, [&](const auto &p) {
 		const PodTruth &t = p.second;
-		return t.reservation && t.job == ref(job) && t.deleted_by_us && t.deleted - t.delete_sent > second;
+		return t.reservation && t.job == ref(job) && t.deleted_by_us && t.deleted - t.delete_sent > 20 * second;
 	});
 	if (late && crashes_ > 0)
 		return;
@@ -144,6 +146,7 @@ void Judge::reservation_by_us(const kube::Pod &pod)
 	foreign_created(pod, pod.node_name, p);
 	PodTruth &t = pods_.at(pod.meta.uid);
 	t.reservation = true;
+	t.reserved_at = time_.now();
 	t.job = {static_cast<std::uint32_t>(std::strtoul(pod.meta.labels.at("job").c_str(), nullptr, 10)),
 		 std::strtoll(pod.meta.annotations.at("time").c_str(), nullptr, 10)};
 	reservation_made(pod, p);
@@ -172,22 +175,24 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 	auto it = natives_.find(t.job);
 	kube::PodPtr pod = api_.pod(key.name);
 	const bool over = !is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded";
-	if (it == natives_.end() || it->second.loose || over || !promised(t.node) || !runs_on(t.job))
+	if (it == natives_.end() || it->second.loose || over || !promised(t.node) || !runs_on(t.job, t.node))
 		return;
 	violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of its job run on " + t.node);
 }
 
-void Judge::reservation_taken(const std::string &uid, bool evicts)
+void Judge::reservation_taken(const std::string &uid, bool evicts, bool plainly)
 {
 	static constexpr Micros within = 25 * second;
+	static constexpr Micros unsure = 40 * second; // after a start, until all is listed and 30 s longer
 	const PodTruth &t = pods_.at(uid);
 	const Container *c = kubelet_->find(t.node, uid);
 	kube::PodPtr pod = api_.pod(t.name);
 	NativeTruth &n = natives_[t.job];
 	n.evicted |= evicts;
-	const bool known = c && c->state != State::ended && is_there(pod, uid) && pod->started_at != 0 && !pod->meta.deleting;
+	const bool known = c && c->state != State::ended && is_there(pod, uid) && pod->started_at != 0 && !pod->meta.deleting &&
+			   !(plainly && t.reserved_at <= engine_began_ && time_.now() - engine_began_ < unsure);
 	const bool ends = config_.settings.reservations.eviction != core::ReservationSettings::OnEviction::ignore;
-	if (evicts && ends && known && runs_on(t.job) && promised(t.node) && n.must_end < 0)
+	if (evicts && ends && known && runs_on(t.job, t.node) && promised(t.node) && n.must_end < 0)
 		n.must_end = time_.now() + within;
 }
 

@@ -54,6 +54,7 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 // was about to write.
 void Judge::engine_starts(const core::Ledger &known)
 {
+	engine_began_ = time_.now();
 	config_is_read();
 	read_mixed();
 	// A person's word is about a pod of ours or a foreign one, and is forgotten with that.

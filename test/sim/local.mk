@@ -93,9 +93,13 @@ EXTRA_DIST += \
 	test/slurm/record_traces \
 	test/sim/regressions/adopted-elsewhere.case \
 	test/sim/regressions/aside-known-late.case \
+	test/sim/regressions/beside-what-is-set-aside.case \
+	test/sim/regressions/binding-after-a-word.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
+	test/sim/regressions/deleted-by-former-settings.case \
+	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/ends-before-nodes-are-known.case \
 	test/sim/regressions/finalizer-collision.case \
@@ -117,15 +121,17 @@ EXTRA_DIST += \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \
-	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
+	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
 	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
-	test/sim/regressions/wake-behind-locks.case
+	test/sim/regressions/taken-in-the-gate.case \
+	test/sim/regressions/wake-behind-locks.case \
+	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case
 
 SOAK_SECONDS = 3600
 .PHONY: soak

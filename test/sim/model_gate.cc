@@ -17,7 +17,7 @@ static constexpr std::int64_t wait_of_a_requeued = 121; // seconds: batch_requeu
 // gate.c fill(): of one that ends only the nodes where processes may be left.
 sk8_native_job ModelSlurm::native_view(const SlurmJob &job) const
 {
-	share_of_view_ = {job.node.c_str(), job.cpus, job.memory_mb, 0, nullptr};
+	share_of_view_ = {job.node.c_str(), job.cpus, job.memory_mb, 0, nullptr, static_cast<std::uint32_t>(job.cores.size()), job.cores.data()};
 	if (!job.devices.empty()) {
 		gres_of_view_ = {"gpu", "", job.devices.size(), static_cast<std::uint32_t>(job.devices.size()), job.devices.data()};
 		share_of_view_.gres_count = 1;

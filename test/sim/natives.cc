@@ -42,7 +42,7 @@ void World::take_reservation(const Action &a)
 	for (const Way &way : ways) {
 		if (a.text("how") != way.how)
 			continue;
-		judge_.reservation_taken(uid, way.evicts);
+		judge_.reservation_taken(uid, way.evicts, !way.by_kubelet && way.disruption == kube::Disruption::none);
 		if (way.by_kubelet) {
 			kubelet_.evict(pod->node_name, uid, way.by_kubelet);
 			return;

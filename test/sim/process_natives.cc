@@ -99,7 +99,8 @@ void Process::start_reservations()
 	reservations_ = std::make_unique<core::Reservations>(
 		settings,
 		core::ReservationPorts{*native_gate_, *native_gate_, *this, [](std::uint32_t) { return "alice"; },
-				       [this](const std::string &uid) { foreign_->cover_changed(uid); }},
+				       [this](const std::string &uid) { foreign_->cover_changed(uid); },
+				       [this](const core::NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); }},
 		controller_->nodes());
 	gate_changed();
 }

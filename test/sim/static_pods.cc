@@ -99,8 +99,14 @@ void ModelKubelet::start_static(const StaticPod &pod)
 	c.pod = pod.name;
 	c.uid = pod.uid;
 	c.node = pod.node;
-	c.program = pod.program; // always admitted: what is in its way would have to go
+	c.program = pod.program;
 	c.seen_at = epoch + time_.now() / second;
+	if (!fits(pod.node, c.program)) { // none is critical; not tried again before the kubelet starts anew
+		c.program.refused = true;
+		listener_.container_refused(c);
+		return end(c, 0, "OutOfcpu", false);
+	}
+	listener_.container_admitted(c);
 	time_.after(c.program.start_delay, [this, key] { start(key); });
 }
 

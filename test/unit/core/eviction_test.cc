@@ -222,6 +222,22 @@ TEST_CASE("eviction: what a former slurmctld may have deleted nobody has taken")
 	CHECK(w.ended.size() == 1);
 }
 
+TEST_CASE("eviction: a deletion that a former slurmctld has asked for may come some seconds after the start of this one")
+{
+	const auto after = GENERATE(Millis(2'000), Millis(40'000));
+	Launched w(OnEviction::requeue);
+	w.restart(false);
+	w.controller->jobs_replaced({w.job(7, 3, {"n1", "n2"})});
+	w.list();
+	w.run(after);
+	w.change_pod(pod_name, [](ForeignPod &p) { p.meta.deleting = true; });
+	w.run();
+	w.end_pod(pod_name);
+	w.run(Millis(2'000));
+	CHECK(w.ended.size() == (after > Millis(30'000) ? 1 : 0));
+	CHECK(w.pods.size() == (after > Millis(30'000) ? 1 : 2)); // that on n2 stays until its processes are gone
+}
+
 TEST_CASE("eviction: a job that Slurm does not end goes on, and has its pod again")
 {
 	Launched w(OnEviction::requeue);

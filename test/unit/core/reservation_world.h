@@ -99,7 +99,9 @@ public:
 		nodes = std::make_unique<NodeView>(settings.nodes);
 		controller = std::make_unique<Reservations>(
 			settings,
-			ReservationPorts{*this, *this, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {}}, *nodes);
+			ReservationPorts{*this, *this, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {},
+					 [this](const NativeShare &s) { return taken_by(s); }},
+			*nodes);
 		if (synced)
 			list();
 	}
@@ -158,6 +160,7 @@ public:
 	std::vector<JobRef> watched;
 	std::vector<std::string> ended; // "7 requeue: why"
 	SlurmReply end_reply{.ok = true};
+	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	int fail_delete = 0;   // the next one: HTTP status; 0: none

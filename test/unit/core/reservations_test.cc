@@ -130,6 +130,25 @@ TEST_CASE("reservations: without Kubernetes all wait that may be on a shared nod
 	CHECK(w.fate(8) == "launched");
 }
 
+TEST_CASE("reservations: a job whose end in the gate was forgotten is not launched on cores that a pod has got since")
+{
+	ReservationWorld w;
+	w.taken_by = [](const NativeShare &s) {
+		return s.cores == std::vector<std::uint16_t>{1, 2} ? std::optional(PodKey{"c", "a", "b", "uid"}) : std::nullopt;
+	};
+	auto taken = std::make_shared<NativeJob>(*w.job(7, 2, {"alone"})), free = std::make_shared<NativeJob>(*w.job(8, 2, {"alone"}));
+	auto mixed = std::make_shared<NativeJob>(*w.job(9, 2));
+	taken->shares[0].cores = mixed->shares[0].cores = {1, 2};
+	free->shares[0].cores = {3};
+	for (const auto &job : {taken, free, mixed})
+		w.controller->arrived(job);
+	w.run();
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("node alone: pod a/b holds its cores or devices") != std::string::npos);
+	CHECK(w.fate(8) == "launched");
+	CHECK(w.fate(9) == "launched"); // its kubelet has said that there is room
+}
+
 TEST_CASE("reservations: the pod stays until the job's last process is gone, and covers nothing from its end on")
 {
 	ReservationWorld w;
@@ -369,7 +388,8 @@ TEST_CASE("reservations: a job's shares are copied with their GRES")
 {
 	const std::uint16_t devices[] = {1, 3};
 	const sk8_gres gres[] = {{"gpu", "a100", 2, 2, devices}, {"token", "", 5, 0, nullptr}};
-	const sk8_share shares[] = {{"n1", 4, 100, 2, gres}, {"n2", 2, 0, 0, nullptr}};
+	const std::uint16_t cores[] = {0, 3};
+	const sk8_share shares[] = {{"n1", 4, 100, 2, gres, 2, cores}, {"n2", 2, 0, 0, nullptr, 0, nullptr}};
 	sk8_native_job job{};
 	job.job_id = 7;
 	job.account = "a";
@@ -379,6 +399,8 @@ TEST_CASE("reservations: a job's shares are copied with their GRES")
 	REQUIRE(copy->shares.size() == 2);
 	CHECK(copy->shares[0].gres == GresList{{"gpu", "a100", 2, {1, 3}}, {"token", "", 5, {}}});
 	CHECK(copy->shares[1].gres.empty());
+	CHECK(copy->shares[0].cores == std::vector<std::uint16_t>{0, 3});
+	CHECK(copy->shares[1].cores.empty());
 }
 
 TEST_CASE("reservations: names and labels are such that Kubernetes takes them")
