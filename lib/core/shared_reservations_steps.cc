@@ -19,11 +19,15 @@ static constexpr Millis lists_every{2'000};
 // What a kubelet has not looked at after that is changed once more all the same.
 static constexpr Millis patience{2'000};
 
-// Has the kubelet looked at what was asked last? Changed before, it would never come to an end
-// where a job comes every moment.
+// Does nobody wait for what was asked last, or has the kubelet looked at it? Changed before, it would
+// never come to an end where a job comes every moment.
 bool SharedReservations::settled(const Node &n) const
 {
-	return n.resize.allocated || n.resize.pending != kube::Resize::Pending::no ||
+	const bool awaited = std::ranges::any_of(n.members, [](const auto &at) {
+		const Member &m = at.second;
+		return m.use == Use::waits && m.asked && !m.refused && !m.admitted;
+	});
+	return !awaited || n.resize.allocated || n.resize.pending != kube::Resize::Pending::no ||
 	       ports_.timer.now() - n.asked_at >= patience;
 }
 

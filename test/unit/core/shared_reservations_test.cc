@@ -160,6 +160,20 @@ TEST_CASE("shared reservation: an answer that comes after the watch's news of it
 	CHECK(w.masked() == 0);
 }
 
+TEST_CASE("shared reservation: who comes after one that has left does not wait until the kubelet has looked at that, too")
+{
+	SharedWorld w;
+	const auto first = w.arrive(1), second = w.arrive(2);
+	w.run(Millis(100));
+	w.kubelets = false;
+	w.end(second);
+	w.run(Millis(100));
+	REQUIRE(w.requested() == 1);
+	w.arrive(3, 2);
+	w.run(Millis(100));
+	CHECK(w.requested() == 3); // the kubelet looks at both at once
+}
+
 TEST_CASE("shared reservation: jobs that come all the time keep nobody waiting")
 {
 	SharedWorld w;
