@@ -80,17 +80,17 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		return false; // the watch and the answers to what we write overtake each other
 	}
 	n.version = pod.meta.resource_version;
-	n.ours = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
+	n.fits = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
 	n.over = pod.over || pod.phase == "Failed" || pod.phase == "Succeeded";
 	n.deleting = pod.meta.deleting;
-	n.admitted = pod.admitted && n.ours && !n.deleting && !n.over;
+	n.admitted = pod.admitted && n.fits && !n.deleting && !n.over;
 	n.reason = pod.reason;
 	n.disruption = pod.disruption;
 	n.held = {pod.milli_cpu, pod.memory_bytes};
 	n.resize = pod.shared ? pod.shared->resize : kube::Resize{};
 	n.asked = as_amount(n.resize.asked);
 	n.jobs = pod.shared ? pod.shared->jobs : "";
-	n.trouble = n.ours ? "" : "another pod has the name of the reservation pod that small jobs share on node " + node;
+	n.trouble = n.fits ? "" : "another pod has the name of the reservation pod that small jobs share on node " + node;
 	if (n.admitted)
 		n.failures = 0;
 	if (n.asked.covers(wanted(n)))
@@ -109,7 +109,7 @@ void SharedReservations::judge(const std::string &node, Node &n)
 	for (auto &[id, m] : n.members)
 		m.admitted = false;
 	count(n);
-	if (!ready_ || n.uid.empty() || !n.ours || n.deleting)
+	if (!ready_ || n.uid.empty() || !n.fits || n.deleting)
 		return;
 	if (n.admitted && !n.resizing && n.resize.allocated) {
 		const Amount has = as_amount(*n.resize.allocated);
@@ -181,7 +181,7 @@ void SharedReservations::lose(const std::string &node, Gone gone)
 	const bool again_later = n.over;
 	n.uid.clear();
 	n.version.clear();
-	n.ours = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = false;
+	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = false;
 	n.asked = n.held = n.covered = {};
 	n.resize = {};
 	for (auto &[id, m] : n.members)

@@ -41,7 +41,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 	f.lingers = settings_.reservations.shared.max_cpus && resizes_ && n.resizes &&
 		    (!n.members.empty() || ports_.timer.now() - n.empty_since < lingers_for);
 	f.exists = !n.uid.empty();
-	f.ours = n.ours;
+	f.ours = n.fits;
 	f.over = n.over;
 	f.deleting = n.deleting;
 	f.fits = n.asked == wanted(n) || (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
@@ -138,7 +138,7 @@ void SharedReservations::create(const std::string &node, Node &n)
 			failed(node, now, r.error);
 		} else if (now.uid.empty()) { // faster than the watch
 			now.uid = uid;
-			now.ours = true;
+			now.fits = true;
 			now.asked = now.held = asked;
 			node_of_[uid] = node;
 		}
