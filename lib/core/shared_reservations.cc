@@ -106,12 +106,16 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 void SharedReservations::judge(const std::string &node, Node &n)
 {
 	using Pending = kube::Resize::Pending;
-	for (auto &[id, m] : n.members)
-		m.admitted = false;
+	// Admitted once it stays so while the next change is under way: whatever is asked, it is a part of it.
+	const bool known = n.admitted && !n.resizing && n.resize.allocated;
+	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting;
+	if (known || !there || !n.admitted)
+		for (auto &[id, m] : n.members)
+			m.admitted = false;
 	count(n);
-	if (!ready_ || n.uid.empty() || !n.fits || n.deleting)
+	if (!there)
 		return;
-	if (n.admitted && !n.resizing && n.resize.allocated) {
+	if (known) {
 		const Amount has = as_amount(*n.resize.allocated);
 		Amount so_far = sum(n, [](const Member &m) { return m.use != Use::waits; });
 		const bool all = has.covers(request_for(so_far));

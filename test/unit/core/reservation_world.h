@@ -86,6 +86,8 @@ public:
 	// A pod was made smaller or larger, or the kubelet comes back.
 	void kubelet_looks(const std::string &name)
 	{
+		if (kubelet_takes > Millis(0))
+			return kubelet_works(name);
 		news_.push_back([this, name] {
 			if (kubelets && pods.contains(name) && !pods.at(name).over)
 				allocate(pods.at(name));
@@ -169,6 +171,7 @@ public:
 	std::map<std::string, Amount> allocated; // by name, of shared pods
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
 	bool kubelets = true;  // they run
+	Millis kubelet_takes{0}; // from looking at a change to telling what it has made of it
 	int created = 0;
 	std::unique_ptr<NodeView> nodes;
 	std::unique_ptr<Reservations> controller;
@@ -189,6 +192,20 @@ private:
 			if (name != p.meta.name && other.node_name == p.node_name && !other.over)
 				used += other.shared ? allocated.at(name).milli_cpu : other.milli_cpu;
 		return used;
+	}
+	// What has changed while it worked it looks at next.
+	void kubelet_works(const std::string &name)
+	{
+		if (!working_.insert(name).second)
+			return;
+		timer.after(kubelet_takes, [this, name, seen = pods.at(name).shared->resize.generation] {
+			working_.erase(name);
+			if (!pods.contains(name))
+				return;
+			if (pods.at(name).shared->resize.generation != seen)
+				return kubelet_works(name);
+			allocate(pods.at(name));
+		});
 	}
 	// As its kubelet does when it sees this spec of a shared pod.
 	void allocate(ForeignPod &p)
@@ -343,6 +360,7 @@ private:
 	}
 
 	std::deque<std::function<void()>> news_;
+	std::set<std::string> working_; // kubelets of these pods
 	int uids_ = 0, versions_ = 0;
 };
 

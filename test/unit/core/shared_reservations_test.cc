@@ -186,6 +186,36 @@ TEST_CASE("shared reservation: jobs that come all the time keep nobody waiting")
 	}
 }
 
+TEST_CASE("shared reservation: jobs that come all the time wait no longer where a kubelet is slow")
+{
+	SharedWorld w;
+	w.room = 100;
+	w.kubelet_takes = Millis(1'000);
+	for (std::uint32_t id = 1; id <= 50; id++) {
+		w.arrive(id);
+		w.run(Millis(300));
+		if (id > 8) // it may come just after the one before was asked for
+			CHECK(w.fate(id - 8) == "launched");
+	}
+}
+
+TEST_CASE("shared reservation: a job that waits for another node is not launched when the pod goes meanwhile")
+{
+	SharedWorld w;
+	w.arrive(1);
+	w.foreign("first", "default", 8, "n2");
+	w.controller->arrived(w.job(2, 1, {"n1", "n2"}, false));
+	w.run(Millis(1'000));
+	REQUIRE(w.fate(2) == "waits");
+	w.change_pod(shared, [](ForeignPod &p) { p.meta.deleting = true; });
+	w.end_pod("first");
+	w.run(Millis(11'000));
+	CHECK(w.fate(2) == "waits");
+	w.end_pod(shared);
+	w.run(Millis(1'000));
+	CHECK(w.fate(2) == "launched");
+}
+
 TEST_CASE("shared reservation: one job that leaves the gate lets in who came later")
 {
 	SharedWorld w;
