@@ -25,8 +25,8 @@ PodKey SharedReservations::key_of(const std::string &node, const Node &n) const
 void SharedReservations::replaced(const std::set<std::string> &listed)
 {
 	std::vector<std::string> missing;
-	for (const auto &[node, n] : nodes_)
-		if (!n.uid.empty() && !listed.contains(n.uid))
+	for (auto &[node, n] : nodes_)
+		if (n.relisted = !n.uid.empty(); n.relisted && !listed.contains(n.uid))
 			missing.push_back(node);
 	for (const auto &node : missing)
 		lose(node, Gone::unseen);
@@ -70,15 +70,18 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		node_of_.erase(n.uid);
 		node_of_[pod.meta.uid] = node;
 		n.uid = pod.meta.uid;
+		n.version.clear();
 		n.by_us = n.resizing = false;
 		n.found_deleting = pod.meta.deleting;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
 			m.was_admitted = false;
-	} else if ((pod.shared && pod.shared->resize.generation < n.resize.generation) ||
-		   kube::is_older(pod.meta.resource_version, n.version)) {
-		return false; // the watch and the answers to what we write overtake each other
 	}
+	// The watch and the answers to what we write overtake each other. In a list it may be etcd restored
+	// from a backup: nothing else is told any more, but what its kubelet has set aside is not known.
+	const bool relisted = std::exchange(n.relisted, false), older = kube::is_older(pod.meta.resource_version, n.version);
+	if (older && !relisted)
+		return false;
 	n.version = pod.meta.resource_version;
 	n.fits = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
 	n.over = pod.over || pod.phase == "Failed" || pod.phase == "Succeeded";
@@ -88,6 +91,8 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 	n.disruption = pod.disruption;
 	n.held = {pod.milli_cpu, pod.memory_bytes};
 	n.resize = pod.shared ? pod.shared->resize : kube::Resize{};
+	if (older)
+		n.resize.allocated.reset();
 	n.asked = as_amount(n.resize.asked);
 	n.jobs = pod.shared ? pod.shared->jobs : "";
 	n.trouble = n.fits ? "" : "another pod has the name of the reservation pod that small jobs share on node " + node;

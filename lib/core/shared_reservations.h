@@ -84,6 +84,7 @@ private:
 		bool busy = false, resizing = false;
 		bool resizes = true; // in place
 		std::string version, jobs; // of the object, as the next ones
+		bool relisted = false;     // all pods are listed anew, and it has not been told since
 		kube::Resize resize;
 		Amount asked, held; // held: what Kubernetes counts for it
 		Amount covered;

@@ -93,6 +93,15 @@ public:
 				allocate(pods.at(name));
 		});
 	}
+	// etcd is restored from a backup, with what there is now: versions begin anew, and all is listed.
+	void restore_etcd()
+	{
+		news_.clear();
+		versions_ = 0;
+		for (auto &[name, p] : pods)
+			p.meta.resource_version = std::to_string(++versions_);
+		list();
+	}
 	// slurmctld dies: nobody remembers anything
 	void restart(bool synced = true)
 	{

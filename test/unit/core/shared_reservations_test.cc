@@ -148,6 +148,37 @@ TEST_CASE("shared reservation: news of before the last change does not count")
 	CHECK(w.fate(3) == "waits");
 }
 
+TEST_CASE("shared reservation: after a restore of etcd its pod is believed again, though all versions are smaller")
+{
+	SharedWorld w;
+	const auto first = w.arrive(1), second = w.arrive(2);
+	w.run(Millis(5'000));
+	w.restore_etcd();
+	CHECK(w.masked() == 0);
+	w.arrive(3);
+	w.run(Millis(2'000));
+	CHECK(w.fate(3) == "launched");
+	w.end(first);
+	w.run(Millis(2'000));
+	CHECK(w.requested() == 2);
+	CHECK(w.masked() == 0);
+}
+
+TEST_CASE("shared reservation: a list that is older than the answer to a change says nothing of what the kubelet has set aside")
+{
+	SharedWorld w;
+	const auto first = w.arrive(1), second = w.arrive(2);
+	w.run(Millis(5'000));
+	const auto before = std::make_shared<ForeignPod>(w.pods.at(shared));
+	w.kubelets = false;
+	w.end(second);
+	w.run(Millis(100));
+	w.controller->replaced({before});
+	w.arrive(3);
+	w.run(Millis(5'000));
+	CHECK(w.fate(3) == "waits");
+}
+
 TEST_CASE("shared reservation: an answer that comes after the watch's news of its kubelet takes nothing of that back")
 {
 	SharedWorld w;
