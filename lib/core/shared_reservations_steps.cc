@@ -172,7 +172,6 @@ void SharedReservations::resized(const std::string &node, const std::string &ver
 		cannot_resize(node, n, r.error);
 	} else if (r.status == 409 && n.version == version) { // its kubelet has written meanwhile: the watch tells
 		n.refused_version = version;
-		again(node, reads_again);
 	} else if (r.status != 409 && r.status != 404 && !r.ok()) { // 404: the watch tells that, too
 		failed(node, n, r.error);
 	}

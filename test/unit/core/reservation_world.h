@@ -131,8 +131,9 @@ public:
 		nodes->replace(kube);
 		nodes->set_slurm(slurm);
 		std::vector<ForeignPodPtr> all;
+		told.clear();
 		for (const auto &[name, p] : pods)
-			all.push_back(std::make_shared<ForeignPod>(p));
+			all.push_back(told[name] = std::make_shared<ForeignPod>(p));
 		controller->replaced(all);
 	}
 	void run(Millis time = Millis(0))
@@ -165,6 +166,7 @@ public:
 	ClusterSettings settings;
 	VirtualTimer timer;
 	std::map<std::string, ForeignPod> pods; // by name
+	std::map<std::string, ForeignPodPtr> told; // what the watch has told last, by name
 	std::map<std::uint32_t, GateAnswer> answers;
 	std::vector<JobRef> watched;
 	std::vector<std::string> ended; // "7 requeue: why"
@@ -256,7 +258,10 @@ private:
 	void tell(const std::string &name)
 	{
 		pods.at(name).meta.resource_version = std::to_string(++versions_);
-		news_.push_back([this, pod = std::make_shared<ForeignPod>(pods.at(name))] { controller->changed(pod); });
+		news_.push_back([this, name, pod = std::make_shared<ForeignPod>(pods.at(name))] {
+			told[name] = pod;
+			controller->changed(pod);
+		});
 	}
 
 	void create_pod(const std::string &ns, const Json &object, Created done) override
