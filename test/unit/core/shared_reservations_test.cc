@@ -527,6 +527,19 @@ TEST_CASE("shared reservation: a request that fails, collides or whose answer is
 	CHECK(w.created == 1);
 }
 
+TEST_CASE("shared reservation: a change that collides with its kubelet's is made again after half a second")
+{
+	SharedWorld w;
+	w.arrive(1);
+	w.run(Millis(100));
+	w.fail_resize = 409;
+	w.arrive(2);
+	w.run(Millis(400));
+	CHECK(w.fate(2) == "waits"); // for what the watch tells
+	w.run(Millis(600));
+	CHECK(w.fate(2) == "launched");
+}
+
 TEST_CASE("shared reservation: where pods cannot be resized each job has a pod of its own")
 {
 	SharedWorld w;
