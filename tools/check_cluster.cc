@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <span>
 
 #include "lib/base/text.h"
 #include "lib/core/foreign_pod.h"
@@ -186,14 +187,32 @@ static Json review(const core::Right &right, const std::string &ns = {})
 	return body.set("spec", Json::object().set("resourceAttributes", attributes));
 }
 
-// False: the credentials are not accepted, there is nothing more to ask.
-static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
+// In the order of the rights.
+static std::vector<kube::Reply> ask(Asker &kube, std::span<const core::Right> rights, const std::string &ns = {})
 {
 	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
 	std::vector<Json> bodies;
-	for (const core::Right &r : core::needed_rights)
-		bodies.push_back(review(r));
-	const auto answers = kube.create(kube::resource_path(reviews), bodies);
+	for (const core::Right &right : rights)
+		bodies.push_back(review(right, ns));
+	return kube.create(kube::resource_path(reviews), bodies);
+}
+
+static bool is_given(const kube::Reply &answer)
+{
+	return answer.ok() && answer.body["status"]["allowed"].boolean_or(false);
+}
+
+// where: " in namespace x", or empty.
+static std::string missing(const core::Right &right, const std::string &where, const std::string &file)
+{
+	return "the verb " + std::string(right.verb) + " on " + std::string(right.resource) + where + " is missing, without it " + right.without +
+	       "; kubectl apply -f " + file;
+}
+
+// False: the credentials are not accepted, there is nothing more to ask.
+static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
+{
+	const auto answers = ask(kube, core::needed_rights);
 	std::size_t given = 0;
 	for (std::size_t i = 0; i < answers.size(); i++) {
 		const core::Right &right = core::needed_rights[i];
@@ -201,13 +220,10 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 			out.problem("credentials of " + cluster, answers[i].error);
 			return false;
 		}
-		if (answers[i].body["status"]["allowed"].boolean_or(false)) {
+		if (is_given(answers[i]))
 			given++;
-			continue;
-		}
-		out.problem("rights of " + cluster, "the verb " + std::string(right.verb) + " on " + std::string(right.resource) +
-							    " is missing, without it " + right.without +
-							    "; kubectl apply -f kubernetes-rbac.yaml");
+		else
+			out.problem("rights of " + cluster, missing(right, "", "kubernetes-rbac.yaml"));
 	}
 	out.ok("credentials of " + cluster, "accepted");
 	if (given == answers.size())
@@ -216,16 +232,10 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 }
 
 // ns: empty: in all.
-static bool may(Asker &kube, const core::Right &right, const std::string &ns)
-{
-	static constexpr kube::ResourceType reviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews"};
-	const auto answer = kube.create(kube::resource_path(reviews), {review(right, ns)}).front();
-	return answer.ok() && answer.body["status"]["allowed"].boolean_or(false);
-}
-
 static bool may_create_pods(Asker &kube, const std::string &ns)
 {
-	return may(kube, {"", "pods", "create", ""}, ns);
+	static constexpr core::Right right[] = {{"", "pods", "create", ""}};
+	return is_given(ask(kube, right, ns).front());
 }
 
 // barePods: resubmit
@@ -248,14 +258,14 @@ static void check_resubmits(Asker &kube, const core::ClusterSettings &settings, 
 // sharing: mixed
 static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
 {
-	const std::string about = "rights of " + settings.name, &ns = settings.reservations.ns;
-	for (const core::Right &right : core::reservation_rights) {
-		const bool needed = right.resource == "pods" || settings.reservations.shared.max_cpus;
-		if (needed && !may(kube, right, ns))
-			out.problem(about, "the verb " + std::string(right.verb) + " on " + std::string(right.resource) + " in namespace " + ns +
-						   " is missing, without it " + right.without +
-						   "; kubectl apply -f kubernetes-reservations.yaml");
-	}
+	const std::string &ns = settings.reservations.ns;
+	std::span<const core::Right> needed = core::reservation_rights;
+	if (!settings.reservations.shared.max_cpus)
+		needed = needed.first(needed.size() - 1);
+	const auto answers = ask(kube, needed, ns);
+	for (std::size_t i = 0; i < needed.size(); i++)
+		if (!is_given(answers[i]))
+			out.problem("rights of " + settings.name, missing(needed[i], " in namespace " + ns, "kubernetes-reservations.yaml"));
 }
 
 // ---- nodes ----

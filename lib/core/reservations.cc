@@ -8,7 +8,7 @@
 namespace sk8::core {
 
 static constexpr std::int64_t grace_seconds = 1;
-static constexpr Millis first_delay{500}, longest_delay{10'000};
+static constexpr Millis orphan_pause{10'000};
 static constexpr Millis longest_request{30'000}; // kube::ClientSettings
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
@@ -368,7 +368,7 @@ void Reservations::remove(const PodKey &key, std::function<void(const KubeReply 
 
 void Reservations::later(const Entry &e, Pod &p)
 {
-	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(p.failures++, 10)));
+	const Millis delay = pause_after(p.failures++);
 	p.retry_at = ports_.timer.now() + delay;
 	ports_.timer.after(delay, [this, id = Id{e.job->ref.id, e.job->ref.submit_time}] { sync(id); });
 }
@@ -422,7 +422,7 @@ void Reservations::orphan_deleted(const std::string &name, const std::string &ui
 	else if (by_name_.contains(name)) // its job has come into the gate again
 		look_at_orphans();
 	else
-		ports_.timer.after(longest_delay, [this] { look_at_orphans(); });
+		ports_.timer.after(orphan_pause, [this] { look_at_orphans(); });
 }
 
 } // namespace sk8::core

@@ -25,8 +25,8 @@ PodKey SharedReservations::key_of(const std::string &node, const Node &n) const
 void SharedReservations::replaced(const std::set<std::string> &listed)
 {
 	std::vector<std::string> missing;
-	for (const auto &[node, n] : nodes_)
-		if (!n.uid.empty() && !listed.contains(n.uid))
+	for (auto &[node, n] : nodes_)
+		if (n.relisted = !n.uid.empty(); n.relisted && !listed.contains(n.uid))
 			missing.push_back(node);
 	for (const auto &node : missing)
 		lose(node, Gone::unseen);
@@ -70,27 +70,32 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		node_of_.erase(n.uid);
 		node_of_[pod.meta.uid] = node;
 		n.uid = pod.meta.uid;
+		n.version.clear();
 		n.by_us = n.resizing = false;
 		n.found_deleting = pod.meta.deleting;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
 			m.was_admitted = false;
-	} else if ((pod.shared && pod.shared->resize.generation < n.resize.generation) ||
-		   kube::is_older(pod.meta.resource_version, n.version)) {
-		return false; // the watch and the answers to what we write overtake each other
 	}
+	// The watch and the answers to what we write overtake each other. In a list it may be etcd restored
+	// from a backup: nothing else is told any more, but what its kubelet has set aside is not known.
+	const bool relisted = std::exchange(n.relisted, false), older = kube::is_older(pod.meta.resource_version, n.version);
+	if (older && !relisted)
+		return false;
 	n.version = pod.meta.resource_version;
-	n.ours = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
+	n.fits = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
 	n.over = pod.over || pod.phase == "Failed" || pod.phase == "Succeeded";
 	n.deleting = pod.meta.deleting;
-	n.admitted = pod.admitted && n.ours && !n.deleting && !n.over;
+	n.admitted = pod.admitted && n.fits && !n.deleting && !n.over;
 	n.reason = pod.reason;
 	n.disruption = pod.disruption;
 	n.held = {pod.milli_cpu, pod.memory_bytes};
 	n.resize = pod.shared ? pod.shared->resize : kube::Resize{};
+	if (older)
+		n.resize.allocated.reset();
 	n.asked = as_amount(n.resize.asked);
 	n.jobs = pod.shared ? pod.shared->jobs : "";
-	n.trouble = n.ours ? "" : "another pod has the name of the reservation pod that small jobs share on node " + node;
+	n.trouble = n.fits ? "" : "another pod has the name of the reservation pod that small jobs share on node " + node;
 	if (n.admitted)
 		n.failures = 0;
 	if (n.asked.covers(wanted(n)))
@@ -106,12 +111,16 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 void SharedReservations::judge(const std::string &node, Node &n)
 {
 	using Pending = kube::Resize::Pending;
-	for (auto &[id, m] : n.members)
-		m.admitted = false;
+	// Admitted once it stays so while the next change is under way: whatever is asked, it is a part of it.
+	const bool known = n.admitted && !n.resizing && n.resize.allocated;
+	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting;
+	if (known || !there || !n.admitted)
+		for (auto &[id, m] : n.members)
+			m.admitted = false;
 	count(n);
-	if (!ready_ || n.uid.empty() || !n.ours || n.deleting)
+	if (!there)
 		return;
-	if (n.admitted && !n.resizing && n.resize.allocated) {
+	if (known) {
 		const Amount has = as_amount(*n.resize.allocated);
 		Amount so_far = sum(n, [](const Member &m) { return m.use != Use::waits; });
 		const bool all = has.covers(request_for(so_far));
@@ -181,7 +190,7 @@ void SharedReservations::lose(const std::string &node, Gone gone)
 	const bool again_later = n.over;
 	n.uid.clear();
 	n.version.clear();
-	n.ours = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = false;
+	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = false;
 	n.asked = n.held = n.covered = {};
 	n.resize = {};
 	for (auto &[id, m] : n.members)

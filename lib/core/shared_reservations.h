@@ -78,14 +78,13 @@ private:
 		int refusals = 0;
 		std::string trouble;
 	};
-	struct Node {
+	// The state is that of the object; was_admitted is each member's.
+	struct Node : ReservationState {
 		std::map<Id, Member> members;
 		bool busy = false, resizing = false;
 		bool resizes = true; // in place
-		// of the object that is there; uid empty: none
-		std::string uid, version, jobs, reason, trouble;
-		bool ours = false, admitted = false, over = false, deleting = false, by_us = false, found_deleting = false;
-		kube::Disruption disruption = kube::Disruption::none;
+		std::string version, jobs; // of the object, as the next ones
+		bool relisted = false;     // all pods are listed anew, and it has not been told since
 		kube::Resize resize;
 		Amount asked, held; // held: what Kubernetes counts for it
 		Amount covered;

@@ -19,11 +19,15 @@ static constexpr Millis lists_every{2'000};
 // What a kubelet has not looked at after that is changed once more all the same.
 static constexpr Millis patience{2'000};
 
-// Has the kubelet looked at what was asked last? Changed before, it would never come to an end
-// where a job comes every moment.
+// Does nobody wait for what was asked last, or has the kubelet looked at it? Changed before, it would
+// never come to an end where a job comes every moment.
 bool SharedReservations::settled(const Node &n) const
 {
-	return n.resize.allocated || n.resize.pending != kube::Resize::Pending::no ||
+	const bool awaited = std::ranges::any_of(n.members, [](const auto &at) {
+		const Member &m = at.second;
+		return m.use == Use::waits && m.asked && !m.refused && !m.admitted;
+	});
+	return !awaited || n.resize.allocated || n.resize.pending != kube::Resize::Pending::no ||
 	       ports_.timer.now() - n.asked_at >= patience;
 }
 
@@ -37,7 +41,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 	f.lingers = settings_.reservations.shared.max_cpus && resizes_ && n.resizes &&
 		    (!n.members.empty() || ports_.timer.now() - n.empty_since < lingers_for);
 	f.exists = !n.uid.empty();
-	f.ours = n.ours;
+	f.ours = n.fits;
 	f.over = n.over;
 	f.deleting = n.deleting;
 	f.fits = n.asked == wanted(n) || (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
@@ -134,7 +138,7 @@ void SharedReservations::create(const std::string &node, Node &n)
 			failed(node, now, r.error);
 		} else if (now.uid.empty()) { // faster than the watch
 			now.uid = uid;
-			now.ours = true;
+			now.fits = true;
 			now.asked = now.held = asked;
 			node_of_[uid] = node;
 		}
@@ -168,7 +172,6 @@ void SharedReservations::resized(const std::string &node, const std::string &ver
 		cannot_resize(node, n, r.error);
 	} else if (r.status == 409 && n.version == version) { // its kubelet has written meanwhile: the watch tells
 		n.refused_version = version;
-		again(node, reads_again);
 	} else if (r.status != 409 && r.status != 404 && !r.ok()) { // 404: the watch tells that, too
 		failed(node, n, r.error);
 	}

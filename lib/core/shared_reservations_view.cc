@@ -22,7 +22,7 @@ void SharedReservations::set(Id job, const NativeShare &share, Use use)
 	if (fresh) {
 		m.share = share;
 		m.arrival = ++arrivals_;
-		m.asked = n.ours && n.asked.covers(wanted(n));
+		m.asked = n.fits && n.asked.covers(wanted(n));
 	} else if (m.use == use) {
 		return;
 	}
@@ -63,20 +63,15 @@ ReservationState SharedReservations::state(Id job, const std::string &node) cons
 	if (it == n.members.end())
 		return {};
 	const Member &m = it->second;
-	const bool waits = m.use == Use::waits;
-	ReservationState s;
-	s.uid = n.uid;
-	s.fits = n.ours;
-	s.admitted = waits ? m.admitted : n.admitted;
-	s.over = waits ? m.refused : n.over;
-	s.fits |= waits && m.refused; // the pod that it was refused by may be gone
-	s.deleting = n.deleting;
+	ReservationState s = n;
 	s.was_admitted = m.was_admitted;
-	s.by_us = n.by_us;
-	s.found_deleting = n.found_deleting;
-	s.reason = n.reason;
-	s.disruption = n.disruption;
-	s.trouble = m.trouble.empty() ? n.trouble : m.trouble;
+	if (!m.trouble.empty())
+		s.trouble = m.trouble;
+	if (m.use != Use::waits)
+		return s;
+	s.admitted = m.admitted;
+	s.over = m.refused;
+	s.fits |= m.refused; // the pod that it was refused by may be gone
 	return s;
 }
 
@@ -122,7 +117,7 @@ void SharedReservations::count(Node &n)
 	n.covered.milli_cpu = std::clamp<std::int64_t>(n.held.milli_cpu - end.milli_cpu, 0, n.covered.milli_cpu);
 	if (end.memory_bytes)
 		n.covered.memory_bytes = std::clamp<std::int64_t>(n.held.memory_bytes - end.memory_bytes, 0, n.covered.memory_bytes);
-	if (!n.ours)
+	if (!n.fits)
 		n.covered = {};
 	if (n.covered != before && !n.uid.empty())
 		ports_.cover_changed(n.uid);

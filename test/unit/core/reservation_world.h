@@ -86,10 +86,21 @@ public:
 	// A pod was made smaller or larger, or the kubelet comes back.
 	void kubelet_looks(const std::string &name)
 	{
+		if (kubelet_takes > Millis(0))
+			return kubelet_works(name);
 		news_.push_back([this, name] {
 			if (kubelets && pods.contains(name) && !pods.at(name).over)
 				allocate(pods.at(name));
 		});
+	}
+	// etcd is restored from a backup, with what there is now: versions begin anew, and all is listed.
+	void restore_etcd()
+	{
+		news_.clear();
+		versions_ = 0;
+		for (auto &[name, p] : pods)
+			p.meta.resource_version = std::to_string(++versions_);
+		list();
 	}
 	// slurmctld dies: nobody remembers anything
 	void restart(bool synced = true)
@@ -122,8 +133,9 @@ public:
 		nodes->replace(kube);
 		nodes->set_slurm(slurm);
 		std::vector<ForeignPodPtr> all;
+		told.clear();
 		for (const auto &[name, p] : pods)
-			all.push_back(std::make_shared<ForeignPod>(p));
+			all.push_back(told[name] = std::make_shared<ForeignPod>(p));
 		controller->replaced(all);
 	}
 	void run(Millis time = Millis(0))
@@ -156,6 +168,7 @@ public:
 	ClusterSettings settings;
 	VirtualTimer timer;
 	std::map<std::string, ForeignPod> pods; // by name
+	std::map<std::string, ForeignPodPtr> told; // what the watch has told last, by name
 	std::map<std::uint32_t, GateAnswer> answers;
 	std::vector<JobRef> watched;
 	std::vector<std::string> ended; // "7 requeue: why"
@@ -172,6 +185,7 @@ public:
 	std::map<std::string, Amount> allocated; // by name, of shared pods
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
 	bool kubelets = true;  // they run
+	Millis kubelet_takes{0}; // from looking at a change to telling what it has made of it
 	int created = 0;
 	std::unique_ptr<NodeView> nodes;
 	std::unique_ptr<Reservations> controller;
@@ -192,6 +206,20 @@ private:
 			if (name != p.meta.name && other.node_name == p.node_name && !other.over)
 				used += other.shared ? allocated.at(name).milli_cpu : other.milli_cpu;
 		return used;
+	}
+	// What has changed while it worked it looks at next.
+	void kubelet_works(const std::string &name)
+	{
+		if (!working_.insert(name).second)
+			return;
+		timer.after(kubelet_takes, [this, name, seen = pods.at(name).shared->resize.generation] {
+			working_.erase(name);
+			if (!pods.contains(name))
+				return;
+			if (pods.at(name).shared->resize.generation != seen)
+				return kubelet_works(name);
+			allocate(pods.at(name));
+		});
 	}
 	// As its kubelet does when it sees this spec of a shared pod.
 	void allocate(ForeignPod &p)
@@ -233,7 +261,10 @@ private:
 	void tell(const std::string &name)
 	{
 		pods.at(name).meta.resource_version = std::to_string(++versions_);
-		news_.push_back([this, pod = std::make_shared<ForeignPod>(pods.at(name))] { controller->changed(pod); });
+		news_.push_back([this, name, pod = std::make_shared<ForeignPod>(pods.at(name))] {
+			told[name] = pod;
+			controller->changed(pod);
+		});
 	}
 
 	void create_pod(const std::string &ns, const Json &object, Created done) override
@@ -346,6 +377,7 @@ private:
 	}
 
 	std::deque<std::function<void()>> news_;
+	std::set<std::string> working_; // kubelets of these pods
 	int uids_ = 0, versions_ = 0;
 };
 
