@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_9
+#define SK8_BORDER sk8_border_10
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
