@@ -44,7 +44,7 @@ def shares_fixture(shared_of_module):
 
 @pytest.fixture(scope="module", name="typed_of_module")
 def typed_of_module_fixture():
-	yield from made("gpu:a100:2,gpu:h100:2,token:red:3,token:blue:2")
+	yield from made("gpu:a100:2,gpu:h100:2,hca:2,token:red:3,token:blue:2")
 
 
 @pytest.fixture(name="typed")
@@ -196,6 +196,26 @@ def test_types_are_kept_apart(typed):
 	assert of_job(typed, job) == {2}
 	waits(typed, "--gres=gpu:a100:1")
 	all_free(typed, ("--gres=gpu:4,token:red:3,token:blue:2",))
+
+
+def test_types_of_what_is_only_counted_are_kept_apart(typed):
+	typed.tell("mask", "n1", "gres=token:blue:1")
+	waits(typed, "--gres=token:blue:2")
+	start(typed, "--gres=token:red:3,token:blue:1")
+	typed.cancel_all()
+	typed.tell("mask", "n1", "gres=token:red:4")  # more than there are: any
+	waits(typed, "--gres=token:red:1")
+	waits(typed, "--gres=token:blue:2")
+	start(typed, "--gres=token:blue:1")
+	all_free(typed, ("--gres=token:red:3,token:blue:2",))
+
+
+def test_devices_of_one_name_are_none_of_another(typed):
+	typed.tell("mask", "n1", "gres=hca::1@0")
+	waits(typed, "--gres=hca:2")
+	job = start(typed, "--gres=gpu:4,hca:1")
+	assert of_job(typed, job) == {0, 1, 2, 3} and of_job(typed, job, "hca") == {1}
+	all_free(typed, ("--gres=gpu:4,hca:2",))
 
 
 def test_hooks_and_scans_tell_what_a_job_has(gpus):

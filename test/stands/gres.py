@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GRES of a stand's nodes, whose devices are links to /dev/null: slurmd wants devices, and tells jobs of nothing else.
 
-"gpu:a100:2,gpu:h100:2,shard:8,token:5": GPUs have devices, shards are of them, anything else is counted only.
+"gpu:a100:2,gpu:h100:2,shard:8,hca:2,token:5": GPUs and HCAs have devices, shards are of GPUs, anything else is counted only.
 "gpu@0-7:4": GPUs at those cores; Slurm keeps a topology of them then.
 """
 import os
 import re
 
 
+WITH_DEVICES = ("gpu", "hca")
+
+
 def gres_lines(text, folder):
 	"""What slurm.conf says of each node, GresTypes, and gres.conf. Makes the devices in folder."""
 	os.makedirs(folder, exist_ok=True)
-	names, lines, device = [], [], 0
+	names, lines = [], []
 	for word in text.split(","):
 		name, *kind, count = word.split(":")
 		name, _, cores = name.partition("@")
 		names += [name] if name not in names else []
 		of_type = f" Type={kind[0]}" if kind else ""
-		if name != "gpu":
+		if name not in WITH_DEVICES:
 			lines.append(f"Name={name}{of_type} Count={count}")
 			continue
 		for _ in range(int(count)):
-			path = os.path.join(folder, f"gpu{device}")
+			path = os.path.join(folder, f"{name}{sum(line.startswith(f'Name={name} ') for line in lines)}")
 			os.symlink("/dev/null", path)
-			device += 1
-			lines.append(f"Name=gpu{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
+			lines.append(f"Name={name}{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"
 
 
