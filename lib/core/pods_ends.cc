@@ -148,6 +148,7 @@ void PodsController::deleted(Entry &e, const KubeReply &r)
 	e.delete_sent = false;
 	e.delete_arrived |= (r.status == 0 && !r.not_sent) || r.status >= 500;
 	forget_refused_wish(e);
+	see_deletion(e);
 	if (r.status == 404 || r.status == 409)
 		doubt(e); // gone, or another uid, or a collision with another writer
 	if (r.status != 404)

@@ -38,11 +38,12 @@ void PodsController::forget_refused_wish(Entry &e)
 		resubmits_.drop(e.key.uid, "");
 }
 
-// It is being deleted. Not by us: who did that does not want it again.
+// It is being deleted. Not by us: who did that does not want it again. While our DELETE is under way
+// its answer decides, also if a list came in between that is older than both.
 void PodsController::see_deletion(Entry &e)
 {
 	const Resubmit *again = resubmits_.find(e.key.uid);
-	if (!again || !e.pod->meta.deleting || e.delete_sent)
+	if (!again || !e.pod || !e.pod->meta.deleting || e.delete_sent || e.op == Op::deleting)
 		return;
 	if (!e.delete_arrived)
 		resubmits_.drop(e.key.uid, "");

@@ -116,6 +116,7 @@ EXTRA_DIST += \
 	test/sim/regressions/late-news.case \
 	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
+	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-hold.case \

@@ -96,6 +96,13 @@ struct BareWorld : World {
 		run();
 		REQUIRE(pod("a").meta.deleting);
 	}
+	// In this order: our DELETE, the list from before it, the watch's news of it, its answer.
+	void preempt_beside_a_list()
+	{
+		auto before = std::make_shared<kube::Pod>(pod("a"));
+		slurm_preempts("a", 60);
+		post([this, before] { controller->pods_replaced("slurm", {before}); });
+	}
 	bool made_again() { return exists("a") && pod("a").meta.uid != uid && pod("a").meta.annotations[from] == uid; }
 	bool nothing_left() { return journal.saved().resubmits.empty() && holds->ledger("c").resubmits.empty(); }
 
@@ -216,6 +223,17 @@ TEST_CASE("resubmit: a pod whose DELETE had an answer is made again whatever the
 	w.preempt();
 	w.pod("a").meta.deletion_time -= 3'600;
 	w.restart();
+	w.kubelet_ends("a", 143);
+	w.run(Millis(60'000));
+	CHECK(w.made_again());
+}
+
+TEST_CASE("resubmit: a list that is older than our DELETE, and comes while that is under way, makes it nobody else's")
+{
+	BareWorld w;
+	w.preempt_beside_a_list();
+	w.run();
+	REQUIRE(w.pod("a").meta.deleting);
 	w.kubelet_ends("a", 143);
 	w.run(Millis(60'000));
 	CHECK(w.made_again());

@@ -146,6 +146,9 @@ public:
 	int woken = 0;
 	bool masked_at_first_wake = false; // n1
 
+	// f is the next that happens after what is under way.
+	void post(std::function<void()> f) { queue_.push_back(std::move(f)); }
+
 private:
 	void come_to_rest();
 	// KubePort
@@ -181,7 +184,6 @@ private:
 	bool fault(const char *verb, const KubePort::Done &done);
 	void answer(const KubePort::Done &done, int status, kube::PodPtr pod = nullptr);
 	kube::Pod *find(const PodKey &key);
-	void post(std::function<void()> f) { queue_.push_back(std::move(f)); }
 
 	std::deque<std::function<void()>> queue_;
 	int next_uid_ = 1;
