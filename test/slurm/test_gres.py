@@ -64,7 +64,7 @@ def devices(text):
 
 def of_job(cluster, job, name="gpu"):
 	"""The devices that a job has."""
-	found = re.findall(rf"{name}[^,()]*\((?:IDX:)?([-\d,]+)\)", cluster.run("scontrol", "-d", "show", "job", str(job)))
+	found = re.findall(rf"{name}[^,()\s]*\((?:IDX:)?([-\d,]+)\)", cluster.run("scontrol", "-d", "show", "job", str(job)))
 	return devices(",".join(found))
 
 
@@ -211,10 +211,10 @@ def test_types_of_what_is_only_counted_are_kept_apart(typed):
 
 
 def test_devices_of_one_name_are_none_of_another(typed):
-	typed.tell("mask", "n1", "gres=hca::1@0")
+	typed.tell("mask", "n1", "gres=hca::1@0+gpu::1@3")
 	waits(typed, "--gres=hca:2")
-	job = start(typed, "--gres=gpu:4,hca:1")
-	assert of_job(typed, job) == {0, 1, 2, 3} and of_job(typed, job, "hca") == {1}
+	job = start(typed, "--gres=gpu:3,hca:1")
+	assert of_job(typed, job) == {0, 1, 2} and of_job(typed, job, "hca") == {1}
 	all_free(typed, ("--gres=gpu:4,hca:2",))
 
 
