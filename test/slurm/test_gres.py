@@ -5,6 +5,7 @@ import re
 
 import pytest
 from conftest import Cluster
+from stands.gres import indices
 from stands.slurm import starts_again, version
 from stands.waiting import wait_for
 
@@ -53,19 +54,10 @@ def typed_fixture(typed_of_module):
 	typed_of_module.clean()
 
 
-def devices(text):
-	found = set()
-	for part in text.split(","):
-		first, _, last = part.partition("-")
-		if first:
-			found |= set(range(int(first), int(last or first) + 1))
-	return found
-
-
 def of_job(cluster, job, name="gpu"):
 	"""The devices that a job has."""
 	found = re.findall(rf"{name}[^,()\s]*\((?:IDX:)?([-\d,]+)\)", cluster.run("scontrol", "-d", "show", "job", str(job)))
-	return devices(",".join(found))
+	return indices(",".join(found))
 
 
 def used(cluster):
@@ -78,7 +70,7 @@ def shows(cluster, gpus):
 	text = used(cluster)
 	found = re.search(r"gpu:(?:\(null\):)?(\d+)(?:\(IDX:([-,\d]+)\))?", text)
 	assert found and int(found[1]) == len(gpus), text
-	assert not found[2] or devices(found[2]) == gpus, text
+	assert not found[2] or indices(found[2]) == gpus, text
 	assert "IDX" not in text or found[2] or not gpus, text
 	return True
 
@@ -127,7 +119,7 @@ def test_job_is_told_the_devices_that_slurm_shows_and_no_pods(gpus, tmp_path):
 	job = int(gpus.run("sbatch", "--parsable", "-D", "/", "-o", str(told), "-p", "one", "-n1", "--mem=10", "--gres=gpu:2",
 		"--wrap", "echo $SLURM_JOB_GPUS; sleep 600"))
 	wait_for("the job's word", lambda: told.exists() and told.read_text().endswith("\n"), 20)
-	assert devices(told.read_text().strip()) == of_job(gpus, job) == {0, 2}
+	assert indices(told.read_text().strip()) == of_job(gpus, job) == {0, 2}
 	all_free(gpus, ("--gres=gpu:4",))
 
 
@@ -323,7 +315,7 @@ class ShareModel:
 
 	def __init__(self, shares):
 		self.cluster = shares
-		self.jobs, self.pods, self.foreign = {}, {}, 0  # {job: {device: shares, WHOLE: all and the device itself}}
+		self.jobs, self.pods, self.foreign = {}, {}, 0  # of jobs and pods, by job: {device: (shares, is it the whole device)}
 
 	def has(self, device):
 		return sum(4 if whole else n for held in [*self.jobs.values(), *self.pods.values()]

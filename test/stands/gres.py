@@ -6,7 +6,7 @@
 """
 import os
 import re
-
+from collections import Counter
 
 WITH_DEVICES = ("gpu", "hca")
 
@@ -14,7 +14,7 @@ WITH_DEVICES = ("gpu", "hca")
 def gres_lines(text, folder):
 	"""What slurm.conf says of each node, GresTypes, and gres.conf. Makes the devices in folder."""
 	os.makedirs(folder, exist_ok=True)
-	names, lines = [], []
+	names, lines, made = [], [], Counter()
 	for word in text.split(","):
 		name, *kind, count = word.split(":")
 		name, _, cores = name.partition("@")
@@ -24,8 +24,9 @@ def gres_lines(text, folder):
 			lines.append(f"Name={name}{of_type} Count={count}")
 			continue
 		for _ in range(int(count)):
-			path = os.path.join(folder, f"{name}{sum(line.startswith(f'Name={name} ') for line in lines)}")
+			path = os.path.join(folder, f"{name}{made[name]}")
 			os.symlink("/dev/null", path)
+			made[name] += 1
 			lines.append(f"Name={name}{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"
 

@@ -44,13 +44,11 @@ def share(stand, reservations=None, **nodes):
 def restore(stand, text):
 	"""The settings that were there, until the engine has them and knows all pods: a foreign pod that is deleted in between is
 	only missed, and what it holds is masked for a minute and a half."""
-	def starts():
-		return stand.log().count("pods and jobs known, starting")
-	before = starts()
+	before = stand.engine_starts()
 	with open(stand.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
 		file.write(text)
 	stand.reconfigure()
-	wait_for("the engine to know all pods", lambda: starts() > before, 60)
+	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
 
 
 def mixing(stand):

@@ -373,6 +373,10 @@ class Stand:
 			file.seek(since)
 			return file.read()
 
+	def engine_starts(self, log="STAND_SLURMCTLD_LOG"):
+		"""How often the engine of a controller has begun to work: it knows all pods then."""
+		return self.log(name=log).count("pods and jobs known, starting")
+
 	def log_size(self):
 		return os.path.getsize(self.env["STAND_SLURMCTLD_LOG"])
 

@@ -9,6 +9,7 @@ from stands.slurm import BACKUP, PRIMARY
 from stands.waiting import wait_for
 
 pytestmark = [pytest.mark.apis("sim"), pytest.mark.slow]
+BACKUP_LOG = "STAND_BACKUP_LOG"
 
 
 def engines(stand):
@@ -26,36 +27,31 @@ def engines(stand):
 	return found
 
 
-def starts(stand, log="STAND_BACKUP_LOG"):
-	"""How often the engine of a controller has begun to work."""
-	return stand.log(name=log).count("pods and jobs known, starting")
-
-
 def answer_of(stand, controller):
 	"""What scontrol ping says of this one."""
 	return "".join(line for line in stand.run("scontrol", "ping", check=False).stdout.splitlines() if f"({controller})" in line)
 
 
 def backup_takes_over(stand, order=True):
-	before = starts(stand)
+	before = stand.engine_starts(BACKUP_LOG)
 	if order:
 		# a reconfigure of the primary goes to it as well, and from 23.11 on it starts again for that
 		wait_for("the backup to answer", lambda: " is UP" in answer_of(stand, "backup"), 30)
 		stand.scontrol("takeover")
-	wait_for("the backup's engine", lambda: starts(stand) > before and engines(stand) == [BACKUP], 60,
+	wait_for("the backup's engine", lambda: stand.engine_starts(BACKUP_LOG) > before and engines(stand) == [BACKUP], 60,
 		lambda: str(stand.cluster("logs", BACKUP).stdout))
 
 
 def primary_returns(stand):
-	before = starts(stand, "STAND_SLURMCTLD_LOG")
+	before = stand.engine_starts()
 	stand.cluster("start", PRIMARY)
-	wait_for("the primary's engine", lambda: starts(stand, "STAND_SLURMCTLD_LOG") > before and engines(stand) == [PRIMARY], 60,
+	wait_for("the primary's engine", lambda: stand.engine_starts() > before and engines(stand) == [PRIMARY], 60,
 		lambda: str(stand.cluster("logs", PRIMARY).stdout))
 
 
 def test_standby_writes_nothing_takes_over_by_order_and_gives_back(standby):
 	made = in_every_state(standby, "order")
-	assert engines(standby) == [PRIMARY] and starts(standby) == 0
+	assert engines(standby) == [PRIMARY] and standby.engine_starts(BACKUP_LOG) == 0
 	backup_takes_over(standby)
 	later = standby.pod("later", "sleep 12; exit 9", node="n2"), 9
 	later[0].wait_running()
