@@ -3,12 +3,17 @@ import datetime
 
 import pytest
 from kube import STRATEGIC, failure, pod
+from stands.waiting import wait_for
 
 FINALIZER = "contract.test/x"
 
 
 def bound(ns, name, **spec):
 	return ns.add(pod(name, nodeName="contract-node", **spec))
+
+
+def now():
+	return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds(text):
@@ -110,10 +115,20 @@ def test_finalizer_outlives_the_kubelets_last_delete(kube, ns):
 	kube.patch(ns.path(name="a", sub="status"), {"status": {"phase": "Failed"}})
 	answer = kube.delete(ns.path(name="a"), {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 	assert answer.code == 200 and answer["metadata"]["deletionGracePeriodSeconds"] == 0
-	assert seconds(answer["metadata"]["deletionTimestamp"]) == seconds(first) - 30
+	# when its 30 s began, or now if a second has passed since: never in the past
+	assert seconds(first) - 30 <= seconds(answer["metadata"]["deletionTimestamp"]) <= seconds(now())
 	assert kube.get(ns.path(name="a"))["status"]["phase"] == "Failed"
 	kube.patch(ns.path(name="a"), {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}, STRATEGIC)
 	assert kube.get(ns.path(name="a")).code == 404
+
+
+@pytest.mark.parametrize("asked, expected", [(0, 0), (1, 1), (2, 1)])
+def test_shorter_grace_that_is_over_already_ends_now_and_not_in_the_past(kube, ns, asked, expected):
+	bound(ns, "a", meta={"finalizers": [FINALIZER]})
+	began = seconds(kube.delete(ns.path(name="a"))["metadata"]["deletionTimestamp"]) - 30
+	wait_for("three seconds of that grace to be over", lambda: seconds(now()) >= began + 3, 5)
+	meta = kube.delete(ns.path(name="a"), {"gracePeriodSeconds": asked})["metadata"]
+	assert seconds(meta["deletionTimestamp"]) >= began + 3 and meta["deletionGracePeriodSeconds"] == expected
 
 
 def test_no_finalizer_is_added_to_what_is_being_deleted(kube, ns):

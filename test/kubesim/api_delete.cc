@@ -74,8 +74,13 @@ static Step before_delete(const Kind &kind, J object, J options)
 		if (!asked.is_integer() || asked.num() >= current)
 			return Step::nothing;
 		std::int64_t at = parse_rfc3339(meta["deletionTimestamp"].str()) - current + asked.num();
+		std::int64_t grace = asked.num();
+		if (const std::int64_t now = now_s(); at < now) { // never into the past; who ends the pod still sees a grace
+			at = now;
+			grace = std::min<std::int64_t>(grace, 1);
+		}
 		meta.set("deletionTimestamp", rfc3339(at));
-		meta.set("deletionGracePeriodSeconds", asked.num());
+		meta.set("deletionGracePeriodSeconds", grace);
 		return Step::mark;
 	}
 	if (!is_pod)
