@@ -197,6 +197,8 @@ class Slurm:
 		"""extra: more environment for slurmctld. under: the command that it is an argument of, as a list."""
 		inst = os.path.join(self.folder, "inst")
 		env = {**self.env, "SLURM_K8S_CONF": self.k8s_conf, **(extra or {})}
+		if not under:
+			env["LD_PRELOAD"] = ":".join(filter(None, [self._crash_trace(), env.get("LD_PRELOAD")]))
 		if os.path.isdir(inst):
 			# installed somewhere else than configured: that is where the private library is
 			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
@@ -207,6 +209,14 @@ class Slurm:
 		for name, conf in ((PRIMARY, self.conf), (BACKUP, self.backup_conf)):
 			self.daemon(name).start(self._on_host(name), {**env, "SLURM_CONF": conf})
 			self.wait_controller(name)
+
+	def _crash_trace(self):
+		"""Compiled: a crash of slurmctld leaves the place in its output. None without a compiler."""
+		library = os.path.join(self.folder, "crash_trace.so")
+		if not shutil.which("cc"):
+			return None
+		run(["cc", "-O2", "-shared", "-fPIC", "-o", library, os.path.join(os.path.dirname(__file__), "crash_trace.c")])
+		return library
 
 	def _on_host(self, name):
 		"""slurmctld on a host of this name: the same process, with a host name and /etc/hosts of its own."""

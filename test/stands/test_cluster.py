@@ -3,7 +3,9 @@
 import glob
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -191,6 +193,17 @@ def test_daemons_restart_and_pause(folders):
 	assert time.monotonic() - began < 5
 	cluster("resume", folder, "apiserver")
 	assert Api(env["KUBECONFIG"]).get("/api/v1/nodes")["items"]
+
+
+def test_crash_of_slurmctld_leaves_the_place_in_its_output(folders):
+	folder = folders[0]
+	cluster("up", "--no-plugin", "--kubelets", "0", "--fake-nodes", "1", folder)
+	daemon = Daemon(folder, "slurmctld")
+	daemon.send(signal.SIGSEGV)
+	wait_for("its end", lambda: not daemon.pid, 20)
+	with open(daemon.log, encoding="utf-8") as file:
+		text = file.read()
+	assert re.search(rf"^crash of process {daemon.record['pid']}: signal 11 .*\n(/\S+\(.*\n)+", text, re.M), text[-1000:]
 
 
 def test_audit_log_and_runtime_events_tell_of_a_pod(env):

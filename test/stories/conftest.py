@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mixed import mixing  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
+from stands.process import daemons, tail  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402
@@ -216,6 +217,16 @@ def accounting(request, session_stands):
 	yield from lent(request, session_stands, "real", "--accounting")
 
 
+def last_words(folder):
+	"""Of each daemon that has ended."""
+	for daemon in daemons(folder):
+		if not daemon.pid:
+			text = tail(daemon.log, 200)
+			at = text.find("crash of process")
+			lines = (text[at:].splitlines()[:12] if at >= 0 else text.splitlines()[-4:]) or ["without a word"]
+			yield from (f"{daemon.name} has ended: {line.strip()}" for line in lines)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
 	outcome = yield
@@ -224,6 +235,8 @@ def pytest_runtest_makereport(item, call):
 	# gone: the stand could not be cleaned after the last story
 	if not report.failed or not found or not os.path.exists(found.folder):
 		return
+	# as pytest marks what it says of a failure: script/test shows these lines again at its end
+	report.sections.append(("daemons that have ended", "\n".join(f"E   {line}" for line in last_words(found.folder))))
 	log = found.log(found.log_began)
 	lines = [line for line in log.splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
 	report.sections.append((f"slurmctld of {found.folder}", "\n".join(lines[-80:])))

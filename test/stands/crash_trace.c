@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * crash_trace.c - preloaded into a stand's slurmctld: where it crashed, to stderr, before it ends as it would have
+ * without. Functions without a name are LIBRARY(+OFFSET), for addr2line.
+ */
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_FRAMES 64
+
+static const int fatal_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+
+static void tell(int number, siginfo_t *info, void *context)
+{
+	void *frames[MOST_FRAMES];
+	char text[80];
+	int length;
+
+	(void) context;
+	length = snprintf(text, sizeof(text), "crash of process %d: signal %d at address %p\n", (int) getpid(), number,
+			  number == SIGABRT ? NULL : info->si_addr);
+	if (write(STDERR_FILENO, text, (size_t) length) == length)
+		backtrace_symbols_fd(frames, backtrace(frames, MOST_FRAMES), STDERR_FILENO);
+	(void) raise(number);	/* SA_RESETHAND: the end, with a core file where there would be one */
+}
+
+__attribute__((constructor)) static void watch(void)
+{
+	struct sigaction action = { .sa_sigaction = tell, .sa_flags = (int) SA_RESETHAND | SA_SIGINFO };
+	void *first[1];
+
+	(void) backtrace(first, 1);	/* loads what it needs now, not in a process that is broken */
+	for (size_t i = 0; i < sizeof(fatal_signals) / sizeof(*fatal_signals); i++)
+		(void) sigaction(fatal_signals[i], &action, NULL);
+}
