@@ -22,6 +22,8 @@ step_configure() {
 	local flags=()
 	! command -v dpkg-buildflags > /dev/null ||
 		mapfile -t flags < <(package_flags --export=cmdline | xargs -n 1 | grep -E '^(C|CXX|CPP|LD)FLAGS=')
+	# with another Slurm only what is for Slurm: the rest is in the machine's own build
+	[ "$build" = "$root/build" ] || flags+=(--disable-engine-tests)
 	configure_in "$build" "${flags[@]}"
 }
 package_flags() { DEB_BUILD_MAINT_OPTIONS=hardening=+all,-bindnow dpkg-buildflags "$@"; } # as in debian/rules

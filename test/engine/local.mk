@@ -2,7 +2,9 @@
 #
 # The whole engine with all its threads, against kubesim, without Slurm: this is
 # what runs under the sanitizers.
+if ENGINE_TESTS
 check_PROGRAMS += test/engine/engine_host
+endif
 test_engine_engine_host_SOURCES = \
 	test/engine/engine_host.cc \
 	test/engine/model_slurmctld.cc \

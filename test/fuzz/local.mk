@@ -15,15 +15,21 @@ FUZZERS = \
 	test/fuzz/text_fuzz \
 	test/fuzz/time_fuzz \
 	test/fuzz/yaml_fuzz
+if ENGINE_TESTS
 check_PROGRAMS += $(FUZZERS)
+endif
 
 FUZZ_COMMON = test/fuzz/fuzz.cc test/fuzz/fuzz.h
 if FUZZ
 # the fuzzer's own main()
 FUZZ_LIBS = $(FUZZ_ENGINE) lib/core/libcore.la
 else
+if ENGINE_TESTS
 TESTS += $(FUZZERS)
 check_LTLIBRARIES += test/fuzz/libreplay.la
+else
+EXTRA_LTLIBRARIES = test/fuzz/libreplay.la
+endif
 test_fuzz_libreplay_la_SOURCES = test/fuzz/replay.cc
 test_fuzz_libreplay_la_CPPFLAGS = $(AM_CPPFLAGS) -DTOP_SRCDIR='"$(abs_top_srcdir)"'
 FUZZ_LIBS = test/fuzz/libreplay.la lib/core/libcore.la

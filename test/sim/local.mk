@@ -4,7 +4,10 @@
 #   make check               replays what was found once
 #   script/test sim          a minute of new seeds, and all mutants
 #   make soak SOAK_SECONDS=N for hours
+if ENGINE_TESTS
 check_PROGRAMS += test/sim/sim
+TESTS += test/sim/check
+endif
 test_sim_sim_SOURCES = \
 	test/sim/case.cc \
 	test/sim/case.h \
@@ -74,7 +77,6 @@ test_sim_sim_SOURCES = \
 test_sim_sim_LDADD = lib/core/libcore.la
 $(test_sim_sim_OBJECTS): CXXFLAGS += -g1 # see test/unit/local.mk
 
-TESTS += test/sim/check
 EXTRA_DIST += \
 	test/sim/check \
 	test/sim/traces/22.05.8/batch-beside-pods.trace \

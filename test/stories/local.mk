@@ -6,14 +6,14 @@ RACES_API = sim
 .PHONY: races
 races: all
 	SK8_BUILD=$(abs_top_builddir) SK8_RACES=$(RACES) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
-		$(top_srcdir)/test/stories/test_races.py --api $(RACES_API)
+		$(top_srcdir)/test/stories/sharing/test_races.py --api $(RACES_API)
 
 #   make gate-time [GATE_JOBS=40]                    what the gate adds to the kubelet's own time
 GATE_JOBS = 40
 .PHONY: gate-time
 gate-time: all
 	SK8_BUILD=$(abs_top_builddir) SK8_GATE_JOBS=$(GATE_JOBS) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
-		$(top_srcdir)/test/stories/test_gate_time.py --api real
+		$(top_srcdir)/test/stories/sharing/test_gate_time.py --api real
 
 EXTRA_DIST += \
 	test/stories/clock.py \
@@ -31,6 +31,13 @@ EXTRA_DIST += \
 	test/stories/node.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
+	test/stories/sharing/test_foreign.py \
+	test/stories/sharing/test_gate_time.py \
+	test/stories/sharing/test_gres.py \
+	test/stories/sharing/test_mixed.py \
+	test/stories/sharing/test_races.py \
+	test/stories/sharing/test_shared_reservation.py \
+	test/stories/sharing/test_sharing.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
@@ -38,20 +45,14 @@ EXTRA_DIST += \
 	test/stories/test_check.py \
 	test/stories/test_crowd.py \
 	test/stories/test_ends.py \
-	test/stories/test_foreign.py \
-	test/stories/test_gate_time.py \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
 	test/stories/test_many_nodes.py \
 	test/stories/test_node_state.py \
-	test/stories/test_mixed.py \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \
 	test/stories/test_preemption.py \
-	test/stories/test_races.py \
 	test/stories/test_resubmit.py \
-	test/stories/test_shared_reservation.py \
-	test/stories/test_sharing.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
 	test/stories/world.py
