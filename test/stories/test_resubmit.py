@@ -70,7 +70,9 @@ def test_pod_is_made_again_though_slurmctld_dies_while_it_leaves(stand):
 def test_computed_priority_has_the_age_of_the_former_job_at_once(multifactor):
 	pod = multifactor.pod("victim", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
 	time.sleep(3)  # seconds of age are what is compared
-	preempt(multifactor, pod)
+	# Before it has started, 22.05 gives its node at once to who comes then with as high a priority: of partitions' tiers
+	# only its scheduler knows.
+	preempt(multifactor, pod).wait_started()
 	younger = multifactor.pod("younger", POLITE, cpu="8", node="n1", annotations=LOW)
 	younger.wait_job("PENDING")
 	again = wait_made_again(pod)
