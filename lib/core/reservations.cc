@@ -136,9 +136,12 @@ void Reservations::changed(const ForeignPodPtr &pod)
 	Entry *e = nullptr;
 	if (Pod *p = find(pod->meta.ns, pod->meta.name, &e)) {
 		const Id id = by_name_.at(pod->meta.name).job;
-		if (p->shared && pod->meta.deleting)
+		if (p->shared && !stands_for(*e, *p, *pod)) {
+			orphans_[pod->meta.name] = pod;
 			return;
-		if (std::exchange(p->shared, false)) { // it has had one before the settings changed
+		}
+		orphans_.erase(pod->meta.name);
+		if (std::exchange(p->shared, false)) {
 			shared_.leave(id, p->share.node);
 			static_cast<ReservationState &>(*p) = {};
 		}
@@ -149,6 +152,16 @@ void Reservations::changed(const ForeignPodPtr &pod)
 		orphans_[pod->meta.name] = pod;
 		look_at_orphans();
 	}
+}
+
+// Has it had this one before the settings changed, so that its part of the shared pod is given back? If it
+// runs, only what its kubelet has set aside counts.
+bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const
+{
+	const bool all = fits_share(seen, p.share, settings_.resources) &&
+			 Amount{seen.milli_cpu, seen.memory_bytes} == amount_of(p.share);
+	const bool goes = seen.meta.deleting || seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
+	return all && !goes && (e.in_gate || seen.admitted);
 }
 
 void Reservations::removed(const ForeignPodPtr &last)
@@ -244,6 +257,11 @@ void Reservations::sync_all()
 		ids.push_back(id);
 	choose_all();
 	look_at_orphans(); // before any is made again
+	// All who share a pod, before it is made to fit them: those who are not known yet may run.
+	for (auto &[id, e] : entries_)
+		for (auto &[node, p] : e.pods)
+			if (p.shared)
+				tell_shared(e, p);
 	shared_.set_ready(ready() && jobs_listed_);
 	for (const Id &id : ids)
 		sync(id);
@@ -297,9 +315,14 @@ void Reservations::sync(Id id)
 	const bool unwanted = std::ranges::none_of(e.pods, [](const auto &at) { return at.second.wanted; });
 	if (!e.ending || !ready() || !idle || !unwanted)
 		return;
-	for (const auto &[node, p] : e.pods)
+	bool leaves_one = false;
+	for (const auto &[node, p] : e.pods) {
 		by_name_.erase(p.name);
+		leaves_one |= orphans_.contains(p.name);
+	}
 	entries_.erase(it);
+	if (leaves_one)
+		look_at_orphans();
 }
 
 void Reservations::step(Entry &e, Pod &p)

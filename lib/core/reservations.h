@@ -94,6 +94,7 @@ private:
 	bool ready() const { return nodes_.synced() && pods_listed_; }
 	Entry &enter(const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
+	bool stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const;
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
 	std::string eviction(const Entry &e, const Pod &p, Gone gone) const;
 	void lose(Entry &e, Pod &p, Gone gone);
@@ -126,7 +127,8 @@ private:
 	const NodeView &nodes_;
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;
-	std::unordered_map<std::string, ForeignPodPtr> orphans_; // by name: in our namespace, of no job known
+	// By name: in our namespace, of no job known, or of one that has a part of a shared pod.
+	std::unordered_map<std::string, ForeignPodPtr> orphans_;
 	std::set<std::string> asked_;                            // uids of orphans whose DELETE is under way
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids

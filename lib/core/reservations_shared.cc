@@ -28,6 +28,11 @@ void Reservations::share(Entry &e, Pod &p)
 	shared_.leave(id, p.share.node);
 	p.shared = false;
 	static_cast<ReservationState &>(p) = {};
+	if (auto it = orphans_.find(p.name); it != orphans_.end()) {
+		const ForeignPodPtr pod = it->second;
+		orphans_.erase(it);
+		see(e, p, *pod);
+	}
 }
 
 void Reservations::shared_news(const std::string &node, Gone gone)

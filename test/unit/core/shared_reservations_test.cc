@@ -478,6 +478,38 @@ TEST_CASE("shared reservation: after a restart of slurmctld pod and jobs find ea
 	CHECK(w.pods.at(shared).shared->jobs == "1,3");
 }
 
+TEST_CASE("shared reservation: after a restart it is not made smaller until all who run are known")
+{
+	SharedWorld w;
+	const auto first = w.arrive(1, 2), second = w.arrive(2, 1);
+	w.run(Millis(100));
+	REQUIRE(w.requested() == 3);
+	const int resized = w.resized;
+	const bool pods_first = GENERATE(true, false);
+	w.restart(pods_first);
+	w.controller->jobs_replaced({first, second});
+	if (!pods_first)
+		w.list();
+	w.run(Millis(5'000));
+	CHECK(w.requested() == 3);
+	CHECK(w.resized == resized);
+}
+
+TEST_CASE("shared reservation: a pod that others make in the name of a job's own takes nothing of its part away")
+{
+	SharedWorld w;
+	const auto job = w.arrive(1);
+	w.run(Millis(100));
+	REQUIRE(w.fate(1) == "launched");
+	w.foreign("slurm-1-3e9-n1", "slurm-k8s-jobs", GENERATE(1, 3, 8)); // 8: refused
+	w.run(Millis(5'000));
+	CHECK(w.requested() == 1);
+	CHECK(w.masked() == 0);
+	w.end(job);
+	w.run(Millis(15'000));
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("shared reservation: one that stands for nobody after a restart goes")
 {
 	SharedWorld w;
