@@ -45,6 +45,8 @@ std::string Case::text() const
 		out << "node_state 1\n";
 	if (mixed)
 		out << "mixed " << mixed << "\neviction " << eviction << "\ngate_timeout " << gate_timeout << '\n';
+	if (shared)
+		out << "shared " << shared << '\n';
 	if (!mutant.empty())
 		out << "mutant " << mutant << '\n';
 	for (const auto &a : actions)
@@ -78,6 +80,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.eviction;
 	else if (key == "gate_timeout")
 		value >> c.gate_timeout;
+	else if (key == "shared")
+		value >> c.shared;
 	else if (key == "job_ids")
 		value >> c.job_ids;
 	else if (key == "faults")

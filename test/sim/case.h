@@ -51,6 +51,7 @@ struct Case {
 	int mixed = 0;
 	std::string eviction = "ignore"; // reservations.eviction
 	int gate_timeout = 60;           // seconds
+	int shared = 0;                  // reservations.shared.maxCpus
 	int faults = 0;                  // permille of the requests to Kubernetes that go wrong
 	std::string mutant;              // empty: the product as it is
 	std::vector<Action> actions;     // by time

@@ -56,12 +56,13 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 }
 
 // The first count of the nodes, see Case::mixed.
-inline void share_mixed(core::ClusterSettings &settings, int count, const std::string &eviction, int gate_timeout)
+inline void share_mixed(core::ClusterSettings &settings, int count, const std::string &eviction, int gate_timeout, int shared)
 {
 	using OnEviction = core::ReservationSettings::OnEviction;
 	for (int n = 1; n <= count; n++)
 		settings.nodes.groups.push_back({"name=n" + std::to_string(n), core::Sharing::mixed});
 	settings.nodes.gate_timeout = Millis(gate_timeout * 1000);
+	settings.reservations.shared.max_cpus = shared;
 	settings.reservations.eviction = eviction == "requeue"  ? OnEviction::requeue
 					 : eviction == "cancel" ? OnEviction::cancel
 								: OnEviction::ignore;

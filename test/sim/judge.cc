@@ -66,6 +66,7 @@ void Judge::finalizer_by_people(const std::string &uid, const std::string &final
 
 void Judge::etcd_restored()
 {
+	shared_pods_restored();
 	for (auto &[uid, t] : pods_) {
 		t.restored = true;
 		t.innocent = false;

@@ -157,6 +157,7 @@ public:
 	void reservation_by_us(const kube::Pod &pod) override;
 	void gate_opens() override { mixed_since_.clear(); }
 	void container_admitted(const Container &c) override;
+	void container_resized(const Container &c) override;
 	void native_arrived(const SlurmJob &job) override;
 	void native_launched(const SlurmJob &job) override;
 	void native_ended(const SlurmJob &job, bool by_itself) override;
@@ -216,13 +217,15 @@ private:
 		bool kept = false;          // slurmctld died when the saved ledger had all that is needed
 		int made_again = 0;
 		std::string from;           // it was made again from this one
-		bool reservation = false;   // of the job below
+		bool reservation = false;   // of the job below, ...
+		bool shared = false;        // ... or of the small jobs of its node
 		Micros reserved_at = 0;
 		Ref job;
 	};
 	// One run of a job of Slurm's own.
 	struct NativeTruth {
 		std::string node;
+		bool small = false;         // it shares a pod, unless it has one of its own
 		Micros arrived = -1;        // in the gate
 		bool loose = false;         // nobody promises now that there is room for it
 		bool evicted = false;       // somebody has taken its pod
@@ -248,6 +251,20 @@ private:
 	void read_mixed(); // by the engine
 	bool promised(const std::string &node) const { return mixed_since_.contains(node); }
 	void check_mixed(const std::string &node, const std::string &when);
+	struct Sum {
+		std::int64_t milli = 0, memory = 0;
+		bool covers(const Sum &other) const { return milli >= other.milli && memory >= other.memory; }
+	};
+	Sum reserved(const std::string &node, bool shared_only) const;
+	bool shares(Ref job, const NativeTruth &n, const std::string &node) const;
+	bool shared_covers(const std::string &node) const;
+	Sum launched(const std::string &node) const;
+	void check_reserved(const std::string &node, const std::string &when);
+	void covered_again(const std::string &node);
+	void shared_pods_restored();
+	bool has_own_pod(Ref job, const std::string &node) const;
+	std::vector<Ref> jobs_of(const PodTruth &t) const;
+	void taken(Ref job, const PodTruth &t, bool evicts, bool known);
 	void reservation_ended(const Container &c);
 	void reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t);
 	bool runs_on(Ref job, const std::string &node) const;
@@ -295,7 +312,7 @@ private:
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read
-	Micros engine_began_ = 0;
+	Micros engine_began_ = 0, restored_at_ = -1000 * second;
 	int crashes_ = 0;
 	bool config_changed_ = false;
 	bool nodes_troubled_ = false;

@@ -12,10 +12,13 @@
 //   * A job is ended because of its pod only if somebody has taken that, in a way that
 //     doc/sharing.md calls an eviction, as the settings say; and then it is, but for a pod of
 //     before that is plainly deleted in an engine's first seconds: perhaps by the former one.
+//   * What the kubelet has set aside for such pods is never less than what those jobs have that are
+//     launched there; several may have one pod, which is resized in place.
 //   * In the end no such pod is left, and no job in the gate.
 #include <algorithm>
 #include <cstdlib>
 
+#include "lib/core/names.h"
 #include "lib/core/native_job.h"
 #include "test/sim/judge.h"
 
@@ -80,12 +83,108 @@ void Judge::check_mixed(const std::string &node, const std::string &when)
 			  std::to_string(have.memory_bytes >> 20) + " MB, used by: " + who);
 }
 
+// By its kubelet, whatever the pods request.
+Judge::Sum Judge::reserved(const std::string &node, bool shared_only) const
+{
+	Sum sum;
+	for (const auto &[key, c] : kubelet_->containers()) {
+		const PodTruth &t = pods_.at(c.uid);
+		if (c.node == node && c.state != State::ended && (t.shared || (t.reservation && !shared_only))) {
+			sum.milli += c.program.milli();
+			sum.memory += c.program.memory;
+		}
+	}
+	return sum;
+}
+
+// By jobs for which somebody promises room.
+Judge::Sum Judge::launched(const std::string &node) const
+{
+	Sum sum;
+	for (const auto &p : slurm_->processes()) {
+		auto it = natives_.find({p.job_id, p.submit_time});
+		if (p.node == node && !p.forgotten && it != natives_.end() && !it->second.loose) {
+			sum.milli += 1000 * p.cores;
+			sum.memory += static_cast<std::int64_t>(p.memory);
+		}
+	}
+	return sum;
+}
+
+bool Judge::shares(Ref job, const NativeTruth &n, const std::string &node) const
+{
+	return n.small && n.node == node && !has_own_pod(job, node);
+}
+
+// Is the pod that jobs share as large as all of those that run there?
+bool Judge::shared_covers(const std::string &node) const
+{
+	Sum needed;
+	for (const auto &p : slurm_->processes()) {
+		const Ref job{p.job_id, p.submit_time};
+		auto it = natives_.find(job);
+		if (p.node == node && !p.forgotten && it != natives_.end() && shares(job, it->second, node)) {
+			needed.milli += 1000 * p.cores;
+			needed.memory += static_cast<std::int64_t>(p.memory);
+		}
+	}
+	return reserved(node, true).covers(needed);
+}
+
+void Judge::check_reserved(const std::string &node, const std::string &when)
+{
+	const Sum has = reserved(node, false), needed = launched(node);
+	if (promised(node) && !has.covers(needed))
+		violation("I1: " + when + ", the kubelet of " + node + " has set aside " + std::to_string(has.milli) + " mCPU and " +
+			  std::to_string(has.memory) + " MB for jobs that have " + std::to_string(needed.milli) + " mCPU and " +
+			  std::to_string(needed.memory) + " MB");
+}
+
+bool Judge::has_own_pod(Ref job, const std::string &node) const
+{
+	return std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
+		const Container &c = at.second;
+		const PodTruth &t = pods_.at(c.uid);
+		return t.reservation && !t.shared && t.job == job && c.node == node && c.state != State::ended;
+	});
+}
+
+std::vector<Judge::Ref> Judge::jobs_of(const PodTruth &t) const
+{
+	if (!t.shared)
+		return {t.job};
+	std::vector<Ref> out;
+	for (const auto &[job, n] : natives_)
+		if (shares(job, n, t.node))
+			out.push_back(job);
+	return out;
+}
+
+void Judge::covered_again(const std::string &node)
+{
+	if (!promised(node) || !shared_covers(node))
+		return;
+	for (auto &[job, n] : natives_)
+		n.loose &= !shares(job, n, node);
+}
+
+// It is smaller for its kubelet than what was asked since, or gone.
+void Judge::shared_pods_restored()
+{
+	restored_at_ = time_.now();
+	for (const auto &[uid, t] : pods_)
+		if (t.shared)
+			for (const Ref &job : jobs_of(t))
+				natives_[job].loose = true;
+}
+
 // ---- jobs ----
 
 void Judge::native_arrived(const SlurmJob &job)
 {
 	NativeTruth &n = natives_[ref(job)];
 	n.node = job.node;
+	n.small = job.cpus <= config_.settings.reservations.shared.max_cpus && job.gpus == 0;
 	if (n.arrived < 0)
 		n.arrived = time_.now();
 }
@@ -95,13 +194,16 @@ void Judge::native_launched(const SlurmJob &job)
 	check_use(job.node, "", nullptr);
 	NativeTruth &n = natives_.at(ref(job));
 	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
+	// Nobody has told the engine yet that the pod that jobs share is another now.
+	n.loose |= time_.now() - restored_at_ < 60 * second && n.small && !shared_covers(job.node);
 	const bool admitted = std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		const PodTruth &t = pods_.at(c.second.uid);
-		return t.reservation && t.job == ref(job) && c.second.node == job.node && c.second.state != State::ended;
+		return t.reservation && (t.shared || t.job == ref(job)) && c.second.node == job.node && c.second.state != State::ended;
 	});
 	if (!n.loose && !admitted)
 		violation("I1: " + text_of(job.id) + " is launched on " + job.node + " before its kubelet has admitted a pod for it");
 	check_mixed(job.node, text_of(job.id) + " is launched");
+	check_reserved(job.node, text_of(job.id) + " is launched");
 }
 
 void Judge::native_ended(const SlurmJob &job, bool by_itself)
@@ -123,7 +225,7 @@ void Judge::native_ended_by_us(const SlurmJob &job, const sk8_native_end &end)
 	// A DELETE of ours that hung, of a job whose end Slurm has forgotten since, looks like a person's.
 	const bool late = std::ranges::any_of(pods_, [&](const auto &p) {
 		const PodTruth &t = p.second;
-		return t.reservation && t.job == ref(job) && t.deleted_by_us && t.deleted - t.delete_sent > 20 * second;
+		return t.reservation && (t.shared || t.job == ref(job)) && t.deleted_by_us && t.deleted - t.delete_sent > 20 * second;
 	});
 	if (late && crashes_ > 0)
 		return;
@@ -138,7 +240,7 @@ void Judge::native_ended_by_us(const SlurmJob &job, const sk8_native_end &end)
 void Judge::reservation_by_us(const kube::Pod &pod)
 {
 	Program p;
-	p.cores = static_cast<int>(pod.request.milli_cpu / 1000);
+	p.milli_cpu = pod.request.milli_cpu;
 	p.memory = pod.request.memory_bytes >> 20;
 	if (auto it = pod.request.extended.find(gpu_resource); it != pod.request.extended.end())
 		p.gpus = static_cast<int>(it->second);
@@ -147,52 +249,72 @@ void Judge::reservation_by_us(const kube::Pod &pod)
 	PodTruth &t = pods_.at(pod.meta.uid);
 	t.reservation = true;
 	t.reserved_at = time_.now();
-	t.job = {static_cast<std::uint32_t>(std::strtoul(pod.meta.labels.at("job").c_str(), nullptr, 10)),
-		 std::strtoll(pod.meta.annotations.at("time").c_str(), nullptr, 10)};
+	t.shared = pod.meta.labels.contains(std::string(core::names::shared_reservation));
+	if (!t.shared) {
+		const std::string &id = pod.meta.labels.at(std::string(core::names::reservation_job));
+		const std::string &time = pod.meta.annotations.at(std::string(core::names::job_submit_time));
+		t.job = {static_cast<std::uint32_t>(std::strtoul(id.c_str(), nullptr, 10)), std::strtoll(time.c_str(), nullptr, 10)};
+	}
 	reservation_made(pod, p);
 }
 
 void Judge::container_admitted(const Container &c)
 {
 	const PodTruth &t = pods_.at(c.uid);
-	if (t.reservation) {
-		if (auto it = natives_.find(t.job); it != natives_.end() && promised(c.node))
-			it->second.loose = false;
-	}
+	if (t.shared)
+		covered_again(c.node);
+	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && promised(c.node))
+		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
+}
+
+void Judge::container_resized(const Container &c)
+{
+	covered_again(c.node);
+	check_mixed(c.node, "the kubelet resizes " + name_of("pod", c.pod, c.uid));
+	check_reserved(c.node, "the kubelet resizes " + name_of("pod", c.pod, c.uid));
 }
 
 void Judge::reservation_ended(const Container &c)
 {
-	auto it = natives_.find(pods_.at(c.uid).job);
-	if (it != natives_.end())
-		it->second.loose = true;
+	for (const Ref &job : jobs_of(pods_.at(c.uid)))
+		if (auto it = natives_.find(job); it != natives_.end())
+			it->second.loose = true;
 }
 
 // When it is sent: it may arrive when Slurm, killed meanwhile, has forgotten the end of the job.
 void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t)
 {
-	auto it = natives_.find(t.job);
 	kube::PodPtr pod = api_.pod(key.name);
-	const bool over = !is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded";
-	if (it == natives_.end() || it->second.loose || over || !promised(t.node) || !runs_on(t.job, t.node))
+	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !promised(t.node))
 		return;
-	violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of its job run on " + t.node);
+	for (const Ref &job : jobs_of(t)) {
+		auto it = natives_.find(job);
+		if (it != natives_.end() && !it->second.loose && runs_on(job, t.node))
+			violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of " + text_of(job.first) +
+				  " run on " + t.node);
+	}
 }
 
 void Judge::reservation_taken(const std::string &uid, bool evicts, bool plainly)
 {
-	static constexpr Micros within = 25 * second;
 	static constexpr Micros unsure = 40 * second; // after a start, until all is listed and 30 s longer
 	const PodTruth &t = pods_.at(uid);
 	const Container *c = kubelet_->find(t.node, uid);
 	kube::PodPtr pod = api_.pod(t.name);
-	NativeTruth &n = natives_[t.job];
-	n.evicted |= evicts;
 	const bool known = c && c->state != State::ended && is_there(pod, uid) && pod->started_at != 0 && !pod->meta.deleting &&
 			   !(plainly && t.reserved_at <= engine_began_ && time_.now() - engine_began_ < unsure);
+	for (const Ref &job : jobs_of(t))
+		taken(job, t, evicts, known);
+}
+
+void Judge::taken(Ref job, const PodTruth &t, bool evicts, bool known)
+{
+	static constexpr Micros within = 25 * second;
 	const bool ends = config_.settings.reservations.eviction != core::ReservationSettings::OnEviction::ignore;
-	if (evicts && ends && known && runs_on(t.job, t.node) && promised(t.node) && n.must_end < 0)
+	NativeTruth &n = natives_[job];
+	n.evicted |= evicts;
+	if (evicts && ends && known && runs_on(job, t.node) && promised(t.node) && n.must_end < 0)
 		n.must_end = time_.now() + within;
 }
 

@@ -78,6 +78,9 @@ public:
 	// done: as of core::ReservationPort; reservation_requests.cc
 	void create_reservation(const std::string &ns, const Json &object,
 				std::function<void(const core::KubeReply &, const std::string &uid)> done);
+	void resize_reservation(const core::PodKey &key, const std::string &version, const Json &requests,
+				std::function<void(const core::KubeReply &)> done); // with the pod
+	void annotate_reservation(const core::PodKey &key, std::string_view name, const std::string &value, KubePort::Done done);
 
 	void patch_node(const kube::Meta &node, const core::NodePatch &patch, NodeKubePort::Done done) override;
 	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override;
@@ -92,6 +95,8 @@ private:
 	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, KubePort::Done done);
 	core::KubeReply make_again(const Json &object);
 	core::KubeReply make_reservation(const std::string &ns, const Json &object);
+	core::KubeReply change_reservation(const core::PodKey &key, const std::string &version,
+					   const std::function<void(kube::Pod &)> &edit);
 	void arrive(const std::shared_ptr<Request> &r);
 	bool goes_wrong(const std::shared_ptr<Request> &r);
 	void give_up_later(const std::shared_ptr<Request> &r);

@@ -59,6 +59,8 @@ test_sim_sim_SOURCES = \
 	test/sim/process.h \
 	test/sim/release.cc \
 	test/sim/reservation_requests.cc \
+	test/sim/resizing.cc \
+	test/sim/resizing.h \
 	test/sim/schedule.h \
 	test/sim/settings.cc \
 	test/sim/shrink.cc \
@@ -131,7 +133,9 @@ EXTRA_DIST += \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/second-job-ends.case \
+	test/sim/regressions/shared-pod-after-a-restart.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
+	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \
 	test/sim/regressions/wake-behind-locks.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case

@@ -25,6 +25,8 @@ public:
 		case_.mixed = number(1, case_.nodes);
 		case_.eviction = evictions[number(0, 2)];
 		case_.gate_timeout = number(5, 60);
+		if (dice_.chance("shared", 400))
+			case_.shared = static_cast<int>(dice_.between("shared", 1, case_.cores));
 		for (int n = number(2, 10); n > 0; n--)
 			job("m" + std::to_string(n));
 		for (int n = number(0, 6); n > 0; n--)

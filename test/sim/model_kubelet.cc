@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "test/sim/config.h"
+#include "test/sim/resizing.h"
 
 namespace sk8::sim {
 
@@ -72,17 +73,19 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 		terminate(c, pod->meta.deletion_grace_seconds);
 	else if (pod->phase == "Succeeded" || pod->phase == "Failed")
 		terminate(c, pod->grace_seconds); // somebody else said so
+	else
+		resize(c, *pod);
 	if (c.state == State::ended)
 		plan_report(c);
 }
 
 // What was admitted and has not ended counts, and nothing else: it knows of no job of Slurm.
-bool ModelKubelet::fits(const std::string &node, const Program &program) const
+bool ModelKubelet::fits(const std::string &node, const Program &program, const Container *itself) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
 	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus;
 	for (const auto &[key, c] : containers_)
-		if (c.node == node && c.state != State::ended && &c.program != &program) {
+		if (c.node == node && c.state != State::ended && &c != itself) {
 			milli += c.program.milli();
 			memory += c.program.memory;
 			gpus += c.program.gpus;
@@ -103,7 +106,13 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	c.seen_at = epoch + time_.now() / second;
 	if (pod.meta.deleting || pod.phase == "Succeeded" || pod.phase == "Failed")
 		return end(c, 0, "", false); // before it was ever started
-	if (!fits(node, c.program)) {
+	if (is_resizable(pod)) {
+		const Resizing r = resizing_of(pod);
+		c.generation = r.generation;
+		c.program.milli_cpu = r.milli_cpu;
+		c.program.memory = r.memory_bytes >> 20;
+	}
+	if (!fits(node, c.program, &c)) {
 		c.program.refused = true;
 		listener_.container_refused(c);
 	}
@@ -112,6 +121,41 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	listener_.container_admitted(c);
 	plan_report(c);
 	time_.after(c.program.start_delay, [this, key] { start(key); });
+}
+
+// As pkg/kubelet/allocation: what a changed spec requests is set aside if it fits beside what other pods have, and
+// else put off until there is more room.
+void ModelKubelet::resize(Container &c, const kube::Pod &pod)
+{
+	if (!is_resizable(pod) || c.state == State::ended)
+		return;
+	const Resizing r = resizing_of(pod);
+	if (r.generation == c.generation && !c.put_off)
+		return;
+	Program wanted = c.program;
+	wanted.milli_cpu = r.milli_cpu;
+	wanted.memory = r.memory_bytes >> 20;
+	const bool put_off = !fits(c.node, wanted, &c), changes = wanted.milli() != c.program.milli() || wanted.memory != c.program.memory;
+	if (r.generation == c.generation && put_off)
+		return;
+	c.generation = r.generation;
+	c.put_off = put_off;
+	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") has ", std::to_string(c.program.milli()), " mCPU, asked ",
+	     std::to_string(wanted.milli_cpu), put_off ? ", put off" : "");
+	plan_report(c);
+	if (put_off || !changes)
+		return;
+	c.program = wanted;
+	listener_.container_resized(c);
+	retry_resizes(c.node);
+}
+
+// There may be more room than before.
+void ModelKubelet::retry_resizes(const std::string &node)
+{
+	for (const auto &[key, c] : containers_)
+		if (c.node == node && c.put_off && c.state != State::ended)
+			notice(node, c.pod, c.uid, dice_.between("retry/" + c.pod, 1 * ms, 3 * second));
 }
 
 // ---- containers ----
@@ -183,6 +227,7 @@ void ModelKubelet::end(Container &c, int exit_code, const std::string &reason, b
 	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") ends: ", std::to_string(exit_code), " ", reason);
 	listener_.container_ended(c);
 	plan_report(c);
+	retry_resizes(c.node);
 }
 
 // ---- reports ----
@@ -200,6 +245,14 @@ void ModelKubelet::plan_report(Container &c)
 void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 {
 	pod.started_at = c.seen_at;
+	if (is_resizable(pod)) {
+		Resizing r = resizing_of(pod);
+		r.seen = c.generation;
+		r.has_milli_cpu = c.program.milli();
+		r.has_memory_bytes = std::max<std::int64_t>(c.program.memory << 20, 1); // the least that it is asked for
+		r.put_off = c.put_off;
+		set_resizing(pod, r);
+	}
 	kube::ContainerStatus status;
 	status.name = "main";
 	status.started_ever = c.started_ever;

@@ -46,6 +46,9 @@ struct Container {
 	Micros ended_at = 0, kill_at = -1;
 	std::int64_t seen_at = 0; // wall seconds: status.startTime
 	bool reporting = false;   // a report is on its way
+	// Resize in place: the spec that was looked at, and whether what it requests is put off.
+	std::int64_t generation = 0;
+	bool put_off = false;
 };
 
 // A file on a node.
@@ -66,6 +69,8 @@ public:
 	virtual void container_admitted(const Container &) {}
 	// The kubelet does not admit it: there is no room for it beside what is on its node.
 	virtual void container_refused(const Container &c) = 0;
+	// Its program has more, or less, set aside from now on.
+	virtual void container_resized(const Container &) {}
 	// About to be shown: a mirror of the static pod with the uid shows.
 	virtual void mirror_made(const kube::Pod & /*mirror*/, const std::string & /*shows*/) {}
 };
@@ -112,10 +117,12 @@ private:
 	}
 	void plan_readiness(const std::string &node);
 	void plan_heartbeat(const std::string &node);
-	bool fits(const std::string &node, const Program &program) const;
+	bool fits(const std::string &node, const Program &program, const Container *itself) const; // itself: of that program
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);
 	void first_seen(const std::string &node, const kube::Pod &pod);
+	void resize(Container &c, const kube::Pod &pod);
+	void retry_resizes(const std::string &node);
 	void start(const Key &key);
 	void terminate(Container &c, std::int64_t grace);
 	void end(Container &c, int exit_code, const std::string &reason, bool by_itself);

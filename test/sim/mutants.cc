@@ -79,6 +79,7 @@ const std::vector<MutantInfo> &mutants()
 		{eviction_requeues, "eviction-requeues", "jobs whose pods are taken are queued again, whatever is set"},
 		{eviction_ignored, "eviction-ignored", "jobs whose pods are taken go on, whatever is set"},
 		{covered_by_name, "covered-by-name", "what has the name of a job's pod is not masked"},
+		{resize_believed, "resize-believed", "what is asked for the pod that jobs share counts as set aside by its kubelet"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;

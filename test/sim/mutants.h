@@ -88,6 +88,7 @@ enum class Mutant {
 	eviction_requeues,
 	eviction_ignored,
 	covered_by_name,
+	resize_believed,
 };
 
 struct MutantInfo {

@@ -66,6 +66,14 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 
 core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod)
 {
+	if (m == Mutant::resize_believed && pod->shared) {
+		auto out = std::make_shared<core::ForeignPod>(*pod);
+		core::SharedPod shared = *pod->shared;
+		shared.resize.allocated = shared.resize.asked;
+		shared.resize.pending = kube::Resize::Pending::no;
+		out->shared = std::make_shared<core::SharedPod>(std::move(shared));
+		return out;
+	}
 	if (m != Mutant::refusal_is_eviction || !pod->over || !pod->reason.starts_with("Out"))
 		return pod;
 	auto out = std::make_shared<core::ForeignPod>(*pod);

@@ -2,6 +2,7 @@
 //
 // What people and daemons of Kubernetes do to the pods of Slurm's own jobs.
 #include "lib/core/reservation.h"
+#include "lib/core/shared_reservation.h"
 #include "test/sim/world.h"
 
 namespace sk8::sim {
@@ -36,6 +37,8 @@ void World::take_reservation(const Action &a)
 	if (!job || calm_ || !job->batch() || job->node.empty())
 		return;
 	kube::PodPtr pod = api_.pod(core::reservation_name({job->id, job->submit_time}, job->node));
+	if (!pod)
+		pod = api_.pod(core::shared_reservation_name(job->node));
 	if (!pod || !judge_.is_reservation(pod->meta.uid))
 		return;
 	const std::string &name = pod->meta.name, &uid = pod->meta.uid;

@@ -2,6 +2,7 @@
 //
 // The engine's part of a process, as lib/core/cluster_engine.cc has it.
 #include "test/sim/process.h"
+#include "test/sim/resizing.h"
 
 #include <algorithm>
 
@@ -297,7 +298,7 @@ void Process::watch_pods()
 
 void Process::watch_foreign_pods()
 {
-	auto as_seen = [m = out_.mutant](const kube::PodPtr &pod) { return mutate_foreign(m, core::foreign_pod_of(*pod)); };
+	auto as_seen = [m = out_.mutant](const kube::PodPtr &pod) { return mutate_foreign(m, foreign_pod_seen(*pod)); };
 	PodWatch::Calls calls;
 	calls.back = [this] { turn([&] { controller_->hurry(); }); };
 	calls.replaced = [this, as_seen, back = calls.back](const auto &pods) {
@@ -323,7 +324,7 @@ void Process::watch_foreign_pods()
 	};
 	calls.removed = [this](const auto &pod) {
 		turn([&] {
-			const core::ForeignPodPtr last = mutate_removed(out_.mutant, core::foreign_pod_of(*pod));
+			const core::ForeignPodPtr last = mutate_removed(out_.mutant, foreign_pod_seen(*pod));
 			reservation_seen(last, true);
 			foreign_->removed(last);
 		});

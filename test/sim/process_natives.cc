@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "test/sim/process.h"
+#include "test/sim/resizing.h"
 
 namespace sk8::sim {
 
@@ -63,14 +64,19 @@ public:
 		if (p_.effect("create"))
 			p_.requests_->create_reservation(ns, object, std::move(done));
 	}
-	// No case has reservations.shared: this is a server without the subresource.
-	void resize_pod(const core::PodKey &, const std::string &, const Json &, Resized done) override
+	void resize_pod(const core::PodKey &key, const std::string &version, const Json &requests, Resized done) override
 	{
-		p_.post([done] { done({.status = 404, .error = "no pods/resize"}, Resizes::not_server, nullptr); });
+		if (!p_.effect("resize"))
+			return;
+		p_.requests_->resize_reservation(key, version, requests, [done = std::move(done), m = p_.out_.mutant](const auto &r) {
+			const auto pod = r.ok() && r.pod ? mutate_reservation(m, foreign_pod_seen(*r.pod)) : nullptr;
+			done(r, Resizes::yes, pod);
+		});
 	}
-	void annotate_pod(const core::PodKey &, std::string_view, const std::string &, core::KubePort::Done done) override
+	void annotate_pod(const core::PodKey &key, std::string_view name, const std::string &value, core::KubePort::Done done) override
 	{
-		p_.post([done] { done({.status = 404, .error = "no such pod"}); });
+		if (p_.effect("annotate"))
+			p_.requests_->annotate_reservation(key, name, value, std::move(done));
 	}
 	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, core::KubePort::Done done) override
 	{

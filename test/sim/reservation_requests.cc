@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What the API server makes of the manifest of a reservation pod.
+// What the API server makes of the manifest of a reservation pod, and of what changes it.
 #include <cstdlib>
 
 #include "lib/core/names.h"
 #include "test/sim/config.h"
 #include "test/sim/kube_requests.h"
+#include "test/sim/resizing.h"
 
 namespace sk8::sim {
 
@@ -30,14 +31,21 @@ KubeReply KubeRequests::make_reservation(const std::string &ns, const Json &obje
 	if (api_.pod(pod.meta.name))
 		return reply;
 	pod.meta.uid = api_.new_uid();
-	pod.meta.labels["job"] = meta["labels"][core::names::reservation_job].str();
-	pod.meta.annotations["time"] = meta["annotations"][core::names::job_submit_time].str();
+	for (std::string_view name : {core::names::reservation_job, core::names::shared_reservation})
+		if (const Json label = meta["labels"][name]; label.is_string())
+			pod.meta.labels[std::string(name)] = label.str();
+	for (std::string_view name : {core::names::job_submit_time, core::names::reservation_jobs})
+		if (const Json note = meta["annotations"][name]; note.is_string())
+			pod.meta.annotations[std::string(name)] = note.str();
 	pod.scheduler_name = "default-scheduler";
 	pod.node_name = spec["nodeName"].str();
 	pod.phase = "Pending";
 	pod.grace_seconds = 1;
-	pod.request.milli_cpu = 1000 * number(requests["cpu"]);
-	pod.request.memory_bytes = number(requests["memory"]) << 20; // in Mi
+	const ResizeRequest asked = read_requests(requests);
+	pod.request.milli_cpu = asked.milli_cpu;
+	pod.request.memory_bytes = asked.memory_bytes;
+	if (pod.meta.labels.contains(std::string(core::names::shared_reservation)))
+		set_resizing(pod, {.milli_cpu = asked.milli_cpu, .memory_bytes = asked.memory_bytes});
 	if (const std::int64_t gpus = number(requests[gpu_resource]))
 		pod.request.extended[gpu_resource] = gpus;
 	watcher_.reservation_by_us(pod);
@@ -53,6 +61,46 @@ void KubeRequests::create_reservation(const std::string &ns, const Json &object,
 	const PodKey key{"", ns, std::string(object["metadata"]["name"].str()), ""};
 	send("create", key, true, [this, ns, object] { return make_reservation(ns, object); },
 	     [done = std::move(done)](const KubeReply &r) { done(r, r.ok() && r.pod ? r.pod->meta.uid : ""); });
+}
+
+KubeReply KubeRequests::change_reservation(const PodKey &key, const std::string &version,
+					   const std::function<void(kube::Pod &)> &edit)
+{
+	KubeReply reply;
+	kube::PodPtr pod = api_.pod(key.name);
+	reply.status = !pod ? 404 : pod->meta.uid != key.uid || (!version.empty() && pod->meta.resource_version != version) ? 409 : 200;
+	reply.error = reply.ok() ? "" : "HTTP status " + std::to_string(reply.status);
+	if (!reply.ok())
+		return reply;
+	api_.change(key.name, key.uid, edit);
+	reply.pod = api_.pod(key.name);
+	return reply;
+}
+
+void KubeRequests::resize_reservation(const PodKey &key, const std::string &version, const Json &requests,
+				      std::function<void(const KubeReply &)> done)
+{
+	const ResizeRequest asked = read_requests(requests);
+	send("resize", key, true,
+	     [this, key, version, asked] {
+		     return change_reservation(key, version, [&asked](kube::Pod &pod) {
+			     Resizing r = resizing_of(pod);
+			     r.generation++;
+			     r.milli_cpu = asked.milli_cpu;
+			     r.memory_bytes = asked.memory_bytes;
+			     set_resizing(pod, r);
+		     });
+	     },
+	     std::move(done));
+}
+
+void KubeRequests::annotate_reservation(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done)
+{
+	send("annotate", key, true,
+	     [this, key, name = std::string(name), value] {
+		     return change_reservation(key, "", [&](kube::Pod &pod) { pod.meta.annotations[name] = value; });
+	     },
+	     std::move(done));
 }
 
 } // namespace sk8::sim

@@ -15,7 +15,7 @@ void World::change_config(const Action &a)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	Config now = usual_config(names);
-	share_mixed(now.settings, case_.mixed, case_.eviction, case_.gate_timeout);
+	share_mixed(now.settings, case_.mixed, case_.eviction, case_.gate_timeout, case_.shared);
 	now.broken = a.has("broken");
 	if (a.has("user") && a.text("user").empty())
 		now.settings.namespaces.clear();

@@ -56,7 +56,7 @@ World::World(const Case &c, bool story, bool print)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	config_ = usual_config(names);
-	share_mixed(config_.settings, c.mixed, c.eviction, c.gate_timeout);
+	share_mixed(config_.settings, c.mixed, c.eviction, c.gate_timeout, c.shared);
 	slurm_.gates = c.mixed > 0;
 	for (const auto &name : names) {
 		kube::Node node;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "test/sim/resizing.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "lib/base/text.h"
+#include "lib/core/names.h"
+
+namespace sk8::sim {
+
+static const std::string note = "model/resizing";
+
+bool is_resizable(const kube::Pod &pod)
+{
+	return pod.meta.annotations.contains(note);
+}
+
+Resizing resizing_of(const kube::Pod &pod)
+{
+	Resizing r;
+	std::istringstream in(pod.meta.annotations.at(note));
+	in >> r.generation >> r.milli_cpu >> r.memory_bytes >> r.seen >> r.has_milli_cpu >> r.has_memory_bytes >> r.put_off;
+	return r;
+}
+
+void set_resizing(kube::Pod &pod, const Resizing &r)
+{
+	std::ostringstream out;
+	out << r.generation << ' ' << r.milli_cpu << ' ' << r.memory_bytes << ' ' << r.seen << ' ' << r.has_milli_cpu << ' '
+	    << r.has_memory_bytes << ' ' << r.put_off;
+	pod.meta.annotations[note] = out.str();
+	pod.request.milli_cpu = std::max(r.milli_cpu, r.has_milli_cpu);
+	pod.request.memory_bytes = std::max(r.memory_bytes, r.has_memory_bytes);
+}
+
+ResizeRequest read_requests(const Json &requests)
+{
+	const std::string cpu(requests["cpu"].str()), memory(requests["memory"].str());
+	return {std::strtoll(cpu.c_str(), nullptr, 10) * (cpu.ends_with('m') ? 1 : 1000),
+		std::strtoll(memory.c_str(), nullptr, 10) << (memory.ends_with("Mi") ? 20 : 0)};
+}
+
+static Json resources(std::int64_t milli_cpu, std::int64_t memory_bytes)
+{
+	return Json::object().set("cpu", std::to_string(milli_cpu) + "m").set("memory", std::to_string(memory_bytes));
+}
+
+static Json one(Json item)
+{
+	return Json::array().append(std::move(item));
+}
+
+static Json metadata(const kube::Meta &meta, const Resizing &r)
+{
+	Json labels = Json::object(), notes = Json::object(), out = Json::object();
+	for (const auto &[name, value] : meta.labels)
+		labels.set(name, value);
+	for (const auto &[name, value] : meta.annotations)
+		notes.set(name, value);
+	out.set("namespace", meta.ns).set("name", meta.name).set("uid", meta.uid).set("resourceVersion", meta.resource_version);
+	out.set("generation", Json::integer(r.generation)).set("labels", labels).set("annotations", notes);
+	if (meta.deleting) {
+		out.set("deletionTimestamp", format_rfc3339(meta.deletion_time));
+		out.set("deletionGracePeriodSeconds", Json::integer(meta.deletion_grace_seconds));
+	}
+	return out;
+}
+
+static Json state_of(const kube::ContainerStatus &c)
+{
+	using State = kube::ContainerStatus::State;
+	if (c.state == State::running)
+		return Json::object().set("running", Json::object());
+	if (c.state == State::waiting)
+		return Json::object().set("waiting", Json::object());
+	Json ended = Json::object();
+	ended.set("exitCode", Json::integer(c.exit_code)).set("finishedAt", format_rfc3339(c.finished_at));
+	return Json::object().set("terminated", ended);
+}
+
+static Json conditions_of(const kube::Pod &pod, const Resizing &r)
+{
+	Json out = Json::array();
+	if (r.put_off)
+		out.append(Json::object()
+				   .set("type", "PodResizePending")
+				   .set("status", "True")
+				   .set("reason", "Deferred")
+				   .set("observedGeneration", Json::integer(r.seen)));
+	static constexpr std::pair<kube::Disruption, const char *> reasons[] = {
+		{kube::Disruption::kubelet, "TerminationByKubelet"},
+		{kube::Disruption::eviction, "EvictionByEvictionAPI"},
+		{kube::Disruption::preemption, "PreemptionByScheduler"},
+		{kube::Disruption::taint, "DeletionByTaintManager"},
+		{kube::Disruption::garbage, "DeletionByPodGC"},
+	};
+	for (const auto &[disruption, reason] : reasons)
+		if (pod.disruption == disruption)
+			out.append(Json::object().set("type", "DisruptionTarget").set("status", "True").set("reason", reason));
+	return out;
+}
+
+static Json status_of(const kube::Pod &pod, const Resizing &r)
+{
+	Json out = Json::object(), containers = Json::array();
+	for (const auto &c : pod.containers) {
+		Json status = Json::object();
+		status.set("name", c.name).set("state", state_of(c)).set("started", Json::boolean(c.started_ever));
+		if (c.state == kube::ContainerStatus::State::running)
+			status.set("allocatedResources", resources(r.has_milli_cpu, r.has_memory_bytes));
+		containers.append(status);
+	}
+	out.set("phase", pod.phase).set("reason", pod.reason).set("containerStatuses", containers);
+	out.set("conditions", conditions_of(pod, r));
+	if (pod.started_at)
+		out.set("startTime", format_rfc3339(pod.started_at));
+	if (r.seen)
+		out.set("observedGeneration", Json::integer(r.seen));
+	return out;
+}
+
+core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod)
+{
+	if (!is_resizable(pod))
+		return core::foreign_pod_of(pod);
+	const Resizing r = resizing_of(pod);
+	Json container = Json::object(), spec = Json::object(), object = Json::object();
+	container.set("name", "main");
+	container.set("resources", Json::object().set("requests", resources(r.milli_cpu, r.memory_bytes)));
+	spec.set("schedulerName", pod.scheduler_name).set("nodeName", pod.node_name).set("containers", one(container));
+	spec.set("terminationGracePeriodSeconds", Json::integer(pod.grace_seconds));
+	object.set("metadata", metadata(pod.meta, r)).set("spec", spec).set("status", status_of(pod, r));
+	return *core::decode_foreign_pod(object);
+}
+
+} // namespace sk8::sim
