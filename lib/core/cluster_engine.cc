@@ -17,7 +17,8 @@ static constexpr Millis longest_pause{10'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     Gate &gate, std::shared_ptr<SlurmWorker> worker)
-	: settings_(settings), host_(host), holds_(holds), gate_(gate), worker_(std::move(worker)), loop_(clock_),
+	: settings_(settings), host_(host), holds_(holds), gate_(gate), worker_(std::move(worker)),
+	  seat_(worker_->seat(settings.name)), loop_(clock_),
 	  random_(std::random_device{}()), link_(settings.name, *this)
 {
 	loop_.set_limits({.in_flight = static_cast<int>(settings.api.in_flight),
@@ -226,7 +227,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	client_ = std::make_unique<kube::Client>(loop_, access, options);
 	client_->observe([this](const kube::CallOutcome &outcome) { link_.called(outcome); });
 	kube_ = std::make_unique<KubeLink>(*client_);
-	slurm_ = worker_->port(settings_.name);
+	slurm_ = worker_->port(seat_);
 	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
 					       holds_.ledger(settings_.name));
 	pods_ = std::make_unique<PodsController>(
@@ -240,10 +241,10 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		reserve();
 	pods_->expect_foreign(false);
 	node_kube_ = std::make_unique<NodeLink>(*client_);
-	node_slurm_ = worker_->node_port(settings_.name);
+	node_slurm_ = worker_->node_port(seat_);
 	nodes_ = std::make_unique<NodesController>(
 		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid});
-	worker_->attach(settings_.name, shared_from_this());
+	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
 	watch_foreign_pods();

@@ -75,7 +75,7 @@ public:
 	void watch_end(JobRef job) override { worker_->watch_end(job); }
 	void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) override
 	{
-		worker_->end_native(settings_.name, job, requeue, std::move(why), std::move(done));
+		worker_->end_native(seat_, job, requeue, std::move(why), std::move(done));
 	}
 
 	// TimerPort
@@ -105,6 +105,7 @@ private:
 	HoldTable &holds_;
 	Gate &gate_;
 	std::shared_ptr<SlurmWorker> worker_;
+	const SlurmWorker::Seat seat_; // of what is asked of Slurm
 	SystemClock clock_;
 	kube::HttpLoop loop_;
 	std::atomic<bool> stop_{false};

@@ -22,9 +22,9 @@ void SlurmWorker::watch_end(JobRef job)
 	post([this, job] { leaving_[job.id] = {job, {}}; });
 }
 
-void SlurmWorker::end_native(const std::string &cluster, JobRef job, bool requeue, std::string why, SlurmPort::Done done)
+void SlurmWorker::end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done)
 {
-	enqueue({cluster, EndNative{job, requeue, std::move(why)}, std::move(done)});
+	enqueue({who, EndNative{job, requeue, std::move(why)}, std::move(done)});
 }
 
 void SlurmWorker::run(const EndNative &e, SlurmReply &reply)

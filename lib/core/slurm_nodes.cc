@@ -10,21 +10,21 @@ namespace sk8::core {
 
 class SlurmWorker::NodePort final : public SlurmNodePort {
 public:
-	NodePort(SlurmWorker &worker, std::string cluster) : worker_(worker), cluster_(std::move(cluster)) {}
+	NodePort(SlurmWorker &worker, Seat seat) : worker_(worker), seat_(std::move(seat)) {}
 
 	void change_node(NodeChange change, Done done) override
 	{
-		worker_.enqueue({cluster_, std::move(change), std::move(done)});
+		worker_.enqueue({seat_, std::move(change), std::move(done)});
 	}
 
 private:
 	SlurmWorker &worker_;
-	std::string cluster_;
+	const Seat seat_;
 };
 
-std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const std::string &cluster)
+std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const Seat &who)
 {
-	return std::make_unique<NodePort>(*this, cluster);
+	return std::make_unique<NodePort>(*this, who);
 }
 
 static SlurmNode node_from_abi(const sk8_node &n)

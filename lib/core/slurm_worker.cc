@@ -16,20 +16,20 @@ static constexpr std::size_t scan_chunk = 1000; // jobs per lock
 
 class SlurmWorker::Port final : public SlurmPort {
 public:
-	Port(SlurmWorker &worker, std::string cluster) : worker_(worker), cluster_(std::move(cluster)) {}
+	Port(SlurmWorker &worker, Seat seat) : worker_(worker), seat_(std::move(seat)) {}
 
 	void submit(JobRequest request, Done done) override
 	{
-		worker_.enqueue({cluster_, Submit{std::move(request)}, std::move(done)});
+		worker_.enqueue({seat_, Submit{std::move(request)}, std::move(done)});
 	}
 	void end(const PodKey &key, JobRef job, JobEnd end, Done done) override
 	{
-		worker_.enqueue({cluster_, End{key, job, std::move(end)}, std::move(done)});
+		worker_.enqueue({seat_, End{key, job, std::move(end)}, std::move(done)});
 	}
 	void exclude(const PodKey &key, const Job &job, std::string nodes, Done done) override
 	{
 		const Turn turn = turn_of(job, nodes);
-		worker_.enqueue({cluster_, Exclude{key, job.ref, std::move(nodes), turn}, std::move(done)});
+		worker_.enqueue({seat_, Exclude{key, job.ref, std::move(nodes), turn}, std::move(done)});
 	}
 	void wake_scheduler() override { worker_.wake_scheduler(); }
 
@@ -44,7 +44,7 @@ private:
 	}
 
 	SlurmWorker &worker_;
-	std::string cluster_;
+	const Seat seat_;
 };
 
 SlurmWorker::SlurmWorker(const sk8_slurm_ops &ops, HoldTable &holds, const Clock &clock)
@@ -52,15 +52,17 @@ SlurmWorker::SlurmWorker(const sk8_slurm_ops &ops, HoldTable &holds, const Clock
 {
 }
 
-std::unique_ptr<SlurmPort> SlurmWorker::port(const std::string &cluster)
+std::unique_ptr<SlurmPort> SlurmWorker::port(const Seat &who)
 {
-	return std::make_unique<Port>(*this, cluster);
+	return std::make_unique<Port>(*this, who);
 }
 
-void SlurmWorker::attach(const std::string &cluster, std::shared_ptr<SlurmListener> l)
+void SlurmWorker::attach(const Seat &who, std::shared_ptr<SlurmListener> l)
 {
 	std::lock_guard lock(mutex_);
-	listeners_[cluster] = std::move(l);
+	if (!is_seated(who))
+		return;
+	listeners_[who.cluster] = std::move(l);
 	reread_ = true;
 	wake_.notify_one();
 }
@@ -69,15 +71,32 @@ void SlurmWorker::detach(const std::string &cluster)
 {
 	std::lock_guard lock(mutex_);
 	listeners_.erase(cluster);
-	auto of_cluster = [&](const Command &c) { return c.cluster == cluster; };
+	seats_[cluster]++;
+	auto of_cluster = [&](const Command &c) { return c.who.cluster == cluster; };
 	std::erase_if(ends_, of_cluster);
 	std::erase_if(submits_, of_cluster);
 	std::erase_if(excludes_, [&](const auto &entry) { return of_cluster(entry.second); });
 }
 
+SlurmWorker::Seat SlurmWorker::seat(const std::string &cluster) const
+{
+	std::lock_guard lock(mutex_);
+	auto it = seats_.find(cluster);
+	return {cluster, it == seats_.end() ? 0 : it->second};
+}
+
+// mutex_ is held.
+bool SlurmWorker::is_seated(const Seat &who) const
+{
+	auto it = seats_.find(who.cluster);
+	return who.number == (it == seats_.end() ? 0 : it->second);
+}
+
 void SlurmWorker::enqueue(Command c)
 {
 	std::lock_guard lock(mutex_);
+	if (!is_seated(c.who))
+		return;
 	put(std::move(c), false);
 	wake_.notify_one();
 }
@@ -213,7 +232,7 @@ void SlurmWorker::run_commands()
 			SlurmReply reply;
 			run(batch[ran], reply);
 			lock.changed = true;
-			posts[batch[ran].cluster].push_back(
+			posts[batch[ran].who.cluster].push_back(
 				[done = std::move(batch[ran].done), reply = std::move(reply)](SlurmListener &) { done(reply); });
 		}
 	}
@@ -255,7 +274,7 @@ void SlurmWorker::remember(const PodKey &key, const JobPtr &job)
 	if (job->ended())
 		return;
 	if (job->preempted() && !told)
-		enqueue({key.cluster, Spare{key, job->ref}, [](const SlurmReply &) {}});
+		enqueue({seat(key.cluster), Spare{key, job->ref}, [](const SlurmReply &) {}});
 	live_[job->ref.id] = {key, job};
 	ids_.emplace(key.id(), job->ref.id);
 }

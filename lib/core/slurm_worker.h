@@ -51,17 +51,24 @@ class SlurmWorker {
 public:
 	SlurmWorker(const sk8_slurm_ops &ops, HoldTable &holds, const Clock &clock);
 
-	// Any thread. A listener that is detached gets nothing more, answers included.
-	void attach(const std::string &cluster, std::shared_ptr<SlurmListener> listener);
+	// Who asks: the engine of a cluster, from here until it is detached. Any thread.
+	struct Seat {
+		std::string cluster;
+		std::uint64_t number = 0;
+	};
+	Seat seat(const std::string &cluster) const;
+	// Any thread. A listener that is detached gets nothing more, answers included. What it asks for all the same is
+	// dropped: its thread ends later, and its successor can do nothing with the answers.
+	void attach(const Seat &who, std::shared_ptr<SlurmListener> listener);
 	void detach(const std::string &cluster);
 	// The engine's port; valid as long as the worker.
-	std::unique_ptr<SlurmPort> port(const std::string &cluster);
-	std::unique_ptr<SlurmNodePort> node_port(const std::string &cluster);
+	std::unique_ptr<SlurmPort> port(const Seat &who);
+	std::unique_ptr<SlurmNodePort> node_port(const Seat &who);
 
 	// slurm_natives.cc. Any thread.
 	void answer_gate(JobRef job, const GateAnswer &answer);
 	void watch_end(JobRef job);
-	void end_native(const std::string &cluster, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
+	void end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
@@ -103,7 +110,7 @@ private:
 		std::string why;
 	};
 	struct Command {
-		std::string cluster;
+		Seat who;
 		std::variant<Submit, End, Exclude, Spare, NodeChange, EndNative> what;
 		SlurmPort::Done done;
 	};
@@ -117,6 +124,7 @@ private:
 
 	void enqueue(Command c);
 	void put(Command c, bool first);
+	bool is_seated(const Seat &who) const;
 	bool commands_wait() const;
 	void wake_scheduler();
 	bool due() const;
@@ -154,6 +162,7 @@ private:
 	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early; node states too
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
+	std::unordered_map<std::string, std::uint64_t> seats_; // by cluster: the number that counts; another after each detach()
 	bool stop_ = false, reread_ = false, round_wanted_ = false;
 
 	// Slurm thread only.

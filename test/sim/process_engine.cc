@@ -153,7 +153,7 @@ void Process::start_nodes()
 {
 	if (!out_.node_state)
 		return;
-	node_port_ = worker_->node_port(settings_.name);
+	node_port_ = worker_->node_port(worker_->seat(settings_.name));
 	node_gate_ = std::make_shared<NodeGate>(*this, *requests_, *node_port_);
 	nodes_ = std::make_unique<core::NodesController>(
 		settings_, core::NodesPorts{*node_gate_, *node_gate_, *this,
@@ -198,7 +198,7 @@ void Process::start_engine()
 	requests_->faults = faults_;
 	kube_gate_ = std::make_unique<KubeGate>(*this, *requests_);
 	kube_ = mutate(out_.mutant, *kube_gate_, out_.api);
-	slurm_port_ = worker_->port(settings_.name);
+	slurm_port_ = worker_->port(worker_->seat(settings_.name));
 	slurm_gate_ = std::make_unique<SlurmGate>(*this, *slurm_port_);
 	slurm_ = mutate(out_.mutant, *slurm_gate_);
 	journal_ = mutate(out_.mutant,
@@ -220,7 +220,7 @@ void Process::start_engine()
 	start_reservations();
 	start_nodes();
 	controller_->expect_foreign(out_.mutant == Mutant::foreign_not_waited_for);
-	worker_->attach(settings_.name, shared_from_this());
+	worker_->attach(worker_->seat(settings_.name), shared_from_this());
 	plan_round(0);
 	watch_pods();
 	watch_foreign_pods();

@@ -56,7 +56,7 @@ public:
 	{
 		if (!p_.effect("end a job of Slurm's own"))
 			return;
-		p_.worker_->end_native(p_.settings_.name, job, requeue, std::move(why), std::move(done));
+		p_.worker_->end_native(p_.worker_->seat(p_.settings_.name), job, requeue, std::move(why), std::move(done));
 		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
 	}
 	void create_pod(const std::string &ns, const Json &object, Created done) override

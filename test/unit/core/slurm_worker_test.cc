@@ -246,7 +246,7 @@ struct Stand {
 	{
 		fake = FakeSlurm();
 		fake.holds = &holds;
-		worker.attach("c", listener);
+		worker.attach(worker.seat("c"), listener);
 	}
 	SlurmReply submit(int n, const std::string &node = "")
 	{
@@ -263,7 +263,7 @@ struct Stand {
 	FakeClock clock;
 	SlurmWorker worker{ops, holds, clock};
 	std::shared_ptr<Listener> listener = std::make_shared<Listener>();
-	std::unique_ptr<SlurmPort> port = worker.port("c");
+	std::unique_ptr<SlurmPort> port = worker.port(worker.seat("c"));
 };
 
 } // namespace
@@ -283,7 +283,7 @@ TEST_CASE("a node is changed under the write lock, and the answer has it as it i
 {
 	Stand s;
 	s.worker.round();
-	auto port = s.worker.node_port("c");
+	auto port = s.worker.node_port(s.worker.seat("c"));
 	SlurmReply reply;
 	for (bool first : {true, false}) {
 		port->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, [&](const SlurmReply &r) { reply = r; });
@@ -644,12 +644,38 @@ TEST_CASE("a detached engine hears nothing more")
 	CHECK(fake.submits == 0);
 }
 
+TEST_CASE("what a detached engine still asks for is not done, and its successor gets no answer to it")
+{
+	Stand s;
+	s.worker.round();
+	auto node_port = s.worker.node_port(s.worker.seat("c"));
+	const auto seat = s.worker.seat("c");
+	const auto never = [](const SlurmReply &) { FAIL("called"); };
+	s.worker.detach("c");
+	if (GENERATE(true, false)) // it is slow to end
+		s.worker.attach(s.worker.seat("c"), std::make_shared<Listener>());
+	s.port->submit({.key = {"c", "ns", "p", "u"}}, never);
+	s.port->end({"c", "ns", "p", "u"}, {7, 1000}, {}, never);
+	s.port->exclude({"c", "ns", "p", "u"}, {}, "n1", never);
+	node_port->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, never);
+	s.worker.end_native(seat, {7, 1000}, false, "its pod was deleted", never);
+	s.worker.attach(s.worker.seat("c"), std::make_shared<Listener>());
+	CHECK(s.worker.waiting() == 0);
+	s.worker.round();
+	CHECK(fake.submits == 0);
+
+	bool answered = false;
+	s.worker.port(s.worker.seat("c"))->submit({.key = {"c", "ns", "p", "u"}}, [&](const SlurmReply &) { answered = true; });
+	s.worker.round();
+	CHECK(answered);
+}
+
 TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says whether it waits in the queue again")
 {
 	Stand s;
 	const bool requeue = GENERATE(true, false);
 	SlurmReply reply;
-	s.worker.end_native("c", {7, 1000}, requeue, "its pod was deleted", [&](const SlurmReply &r) { reply = r; });
+	s.worker.end_native(s.worker.seat("c"), {7, 1000}, requeue, "its pod was deleted", [&](const SlurmReply &r) { reply = r; });
 	CHECK(s.worker.waiting() == 1);
 	s.worker.round();
 	CHECK(fake.native_end == "7 1000 its pod was deleted");
