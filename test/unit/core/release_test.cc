@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What a pod holds, freed by hand; and what `slurm-k8s status` is told meanwhile.
+#include <set>
+
 #include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
@@ -305,4 +307,24 @@ TEST_CASE("status counts pods and jobs by state, and says why a mask is there")
 	CHECK(more == 2);
 	CHECK(to_json(p)["holds"]["masked"].boolean_or(false));
 	CHECK(to_json(s)["pods"]["leaving"].integer_or(0) == 1);
+}
+
+TEST_CASE("status has a word for whatever is under way for a pod")
+{
+	World w;
+	std::set<std::string> seen;
+	int looks = 0;
+	std::function<void()> look = [&] {
+		std::size_t more = 0;
+		for (const auto &r : w.controller->reports({}, 10, more))
+			seen.insert(r.doing);
+		if (++looks % 100)
+			w.post(look);
+	};
+	w.post(look);
+	w.create_running("p");
+	w.post(look);
+	w.kubelet_ends("p", 0);
+	w.run();
+	CHECK(seen == std::set<std::string>{"", "ending", "releasing", "submitting"});
 }
