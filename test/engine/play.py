@@ -110,7 +110,7 @@ class Play:
 	def answered(self):
 		"""All requests that the server has answered, in order."""
 		with open(f"{self.folder}/audit.log", encoding="utf-8") as file:
-			return [json.loads(line) for line in file]
+			return [json.loads(line) for line in file if line.endswith("\n")]  # the last one may be half written
 
 	def requests(self):
 		"""Those of the engine."""
