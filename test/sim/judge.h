@@ -258,7 +258,7 @@ private:
 	Sum reserved(const std::string &node, bool shared_only) const;
 	bool shares(Ref job, const NativeTruth &n, const std::string &node) const;
 	bool shared_covers(const std::string &node) const;
-	Sum launched(const std::string &node) const;
+	Sum launched(const std::string &node, const std::function<bool(Ref, const NativeTruth &)> &counts) const;
 	void check_reserved(const std::string &node, const std::string &when);
 	void covered_again(const std::string &node);
 	void shared_pods_restored();

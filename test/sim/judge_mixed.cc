@@ -97,13 +97,14 @@ Judge::Sum Judge::reserved(const std::string &node, bool shared_only) const
 	return sum;
 }
 
-// By jobs for which somebody promises room.
-Judge::Sum Judge::launched(const std::string &node) const
+// What processes have of such jobs.
+Judge::Sum Judge::launched(const std::string &node, const std::function<bool(Ref, const NativeTruth &)> &counts) const
 {
 	Sum sum;
 	for (const auto &p : slurm_->processes()) {
-		auto it = natives_.find({p.job_id, p.submit_time});
-		if (p.node == node && !p.forgotten && it != natives_.end() && !it->second.loose) {
+		const Ref job{p.job_id, p.submit_time};
+		auto it = natives_.find(job);
+		if (p.node == node && !p.forgotten && it != natives_.end() && counts(job, it->second)) {
 			sum.milli += 1000 * p.cores;
 			sum.memory += static_cast<std::int64_t>(p.memory);
 		}
@@ -119,21 +120,12 @@ bool Judge::shares(Ref job, const NativeTruth &n, const std::string &node) const
 // Is the pod that jobs share as large as all of those that run there?
 bool Judge::shared_covers(const std::string &node) const
 {
-	Sum needed;
-	for (const auto &p : slurm_->processes()) {
-		const Ref job{p.job_id, p.submit_time};
-		auto it = natives_.find(job);
-		if (p.node == node && !p.forgotten && it != natives_.end() && shares(job, it->second, node)) {
-			needed.milli += 1000 * p.cores;
-			needed.memory += static_cast<std::int64_t>(p.memory);
-		}
-	}
-	return reserved(node, true).covers(needed);
+	return reserved(node, true).covers(launched(node, [&](Ref job, const NativeTruth &n) { return shares(job, n, node); }));
 }
 
 void Judge::check_reserved(const std::string &node, const std::string &when)
 {
-	const Sum has = reserved(node, false), needed = launched(node);
+	const Sum has = reserved(node, false), needed = launched(node, [](Ref, const NativeTruth &n) { return !n.loose; });
 	if (promised(node) && !has.covers(needed))
 		violation("I1: " + when + ", the kubelet of " + node + " has set aside " + std::to_string(has.milli) + " mCPU and " +
 			  std::to_string(has.memory) + " MB for jobs that have " + std::to_string(needed.milli) + " mCPU and " +
@@ -160,6 +152,7 @@ std::vector<Judge::Ref> Judge::jobs_of(const PodTruth &t) const
 	return out;
 }
 
+// Then the promise is kept again.
 void Judge::covered_again(const std::string &node)
 {
 	if (!promised(node) || !shared_covers(node))
@@ -196,9 +189,8 @@ void Judge::native_launched(const SlurmJob &job)
 	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
 	// Nobody has told the engine yet that the pod that jobs share is another now.
 	n.loose |= time_.now() - restored_at_ < 60 * second && n.small && !shared_covers(job.node);
-	const bool admitted = std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
-		const PodTruth &t = pods_.at(c.second.uid);
-		return t.reservation && (t.shared || t.job == ref(job)) && c.second.node == job.node && c.second.state != State::ended;
+	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
+		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});
 	if (!n.loose && !admitted)
 		violation("I1: " + text_of(job.id) + " is launched on " + job.node + " before its kubelet has admitted a pod for it");

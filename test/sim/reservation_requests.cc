@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What the API server makes of the manifest of a reservation pod, and of what changes it.
-#include <cstdlib>
-
 #include "lib/core/names.h"
-#include "test/sim/config.h"
+#include "lib/kube/requests.h"
 #include "test/sim/kube_requests.h"
 #include "test/sim/resizing.h"
 
@@ -12,11 +10,6 @@ namespace sk8::sim {
 
 using core::KubeReply;
 using core::PodKey;
-
-static std::int64_t number(const Json &json)
-{
-	return std::strtoll(std::string(json.str()).c_str(), nullptr, 10);
-}
 
 KubeReply KubeRequests::make_reservation(const std::string &ns, const Json &object)
 {
@@ -41,13 +34,9 @@ KubeReply KubeRequests::make_reservation(const std::string &ns, const Json &obje
 	pod.node_name = spec["nodeName"].str();
 	pod.phase = "Pending";
 	pod.grace_seconds = 1;
-	const ResizeRequest asked = read_requests(requests);
-	pod.request.milli_cpu = asked.milli_cpu;
-	pod.request.memory_bytes = asked.memory_bytes;
+	pod.request = kube::decode_resources(requests, pod.problem);
 	if (pod.meta.labels.contains(std::string(core::names::shared_reservation)))
-		set_resizing(pod, {.milli_cpu = asked.milli_cpu, .memory_bytes = asked.memory_bytes});
-	if (const std::int64_t gpus = number(requests[gpu_resource]))
-		pod.request.extended[gpu_resource] = gpus;
+		set_resizing(pod, {.milli_cpu = pod.request.milli_cpu, .memory_bytes = pod.request.memory_bytes});
 	watcher_.reservation_by_us(pod);
 	reply = {};
 	reply.status = api_.create(pod);
@@ -80,7 +69,8 @@ KubeReply KubeRequests::change_reservation(const PodKey &key, const std::string 
 void KubeRequests::resize_reservation(const PodKey &key, const std::string &version, const Json &requests,
 				      std::function<void(const KubeReply &)> done)
 {
-	const ResizeRequest asked = read_requests(requests);
+	std::string problem; // there is none in what the engine writes
+	const kube::Resources asked = kube::decode_resources(requests, problem);
 	send("resize", key, true,
 	     [this, key, version, asked] {
 		     return change_reservation(key, version, [&asked](kube::Pod &pod) {

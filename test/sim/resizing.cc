@@ -2,11 +2,9 @@
 #include "test/sim/resizing.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 
 #include "lib/base/text.h"
-#include "lib/core/names.h"
 
 namespace sk8::sim {
 
@@ -35,21 +33,9 @@ void set_resizing(kube::Pod &pod, const Resizing &r)
 	pod.request.memory_bytes = std::max(r.memory_bytes, r.has_memory_bytes);
 }
 
-ResizeRequest read_requests(const Json &requests)
-{
-	const std::string cpu(requests["cpu"].str()), memory(requests["memory"].str());
-	return {std::strtoll(cpu.c_str(), nullptr, 10) * (cpu.ends_with('m') ? 1 : 1000),
-		std::strtoll(memory.c_str(), nullptr, 10) << (memory.ends_with("Mi") ? 20 : 0)};
-}
-
 static Json resources(std::int64_t milli_cpu, std::int64_t memory_bytes)
 {
 	return Json::object().set("cpu", std::to_string(milli_cpu) + "m").set("memory", std::to_string(memory_bytes));
-}
-
-static Json one(Json item)
-{
-	return Json::array().append(std::move(item));
 }
 
 static Json metadata(const kube::Meta &meta, const Resizing &r)
@@ -129,7 +115,7 @@ core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod)
 	Json container = Json::object(), spec = Json::object(), object = Json::object();
 	container.set("name", "main");
 	container.set("resources", Json::object().set("requests", resources(r.milli_cpu, r.memory_bytes)));
-	spec.set("schedulerName", pod.scheduler_name).set("nodeName", pod.node_name).set("containers", one(container));
+	spec.set("schedulerName", pod.scheduler_name).set("nodeName", pod.node_name).set("containers", Json::array().append(container));
 	spec.set("terminationGracePeriodSeconds", Json::integer(pod.grace_seconds));
 	object.set("metadata", metadata(pod.meta, r)).set("spec", spec).set("status", status_of(pod, r));
 	return *core::decode_foreign_pod(object);

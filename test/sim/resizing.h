@@ -24,11 +24,6 @@ bool is_resizable(const kube::Pod &pod);
 Resizing resizing_of(const kube::Pod &pod);
 void set_resizing(kube::Pod &pod, const Resizing &resizing); // and what Kubernetes counts for it
 
-struct ResizeRequest {
-	std::int64_t milli_cpu = 0, memory_bytes = 0;
-};
-ResizeRequest read_requests(const Json &requests); // {"cpu": "3", "memory": "300Mi"}
-
 // As decode_foreign_pod() of the object that the API server would show.
 core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod);
 

@@ -6,7 +6,6 @@
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define MOST_FRAMES 64
