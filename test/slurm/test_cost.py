@@ -10,7 +10,7 @@ import pytest
 from conftest import Cluster
 from stands.waiting import wait_for
 
-NODES, ROUNDS, JOBS = 1000, 4, 40
+NODES, ROUNDS, JOBS = 1000, 16, 10
 STARTS, MOST_START = 20, 1.25
 RUN_NOW, WILL_RUN = 0, 2  # SELECT_MODE_* of Slurm, the same on all releases
 MOST = {"22.05": 1.25, "24.11": 1.25, "26.05": 1.5}  # times what stock Slurm takes
@@ -59,26 +59,33 @@ def measured(cluster):
 	return {whose: [took for name, took in calls if name == whose] for whose in ("ours", "stock")}
 
 
+def cost_of(cluster, masked):
+	"""Microseconds of calls with masks on half of the nodes, ours; or without any, Slurm's own."""
+	cluster.tell(*(["mask", "c", "from=1", f"to={NODES // 2}", "milli=2500", "mem=1000"] if masked else ["unmask"]))
+	return measured(cluster)["ours" if masked else "stock"]
+
+
 def test_masks_of_half_of_a_thousand_nodes_cost_a_quarter_of_a_job_test_at_most(wide):
-	free, masked = [], []
+	"""Each round is a second of both kinds of call, and judged by itself: neighbours of a virtual machine come and go for longer."""
 	measured(wide)  # the first calls fill caches
-	for _ in range(ROUNDS):
-		wide.tell("unmask")
-		free += measured(wide)["stock"]
-		wide.tell("mask", "c", "from=1", f"to={NODES // 2}", "milli=2500", "mem=1000")
-		masked += measured(wide)["ours"]
-	assert min(len(free), len(masked)) >= ROUNDS * JOBS
-	ratio = statistics.median(masked) / statistics.median(free)
+	rounds = []
+	for number in range(ROUNDS):
+		order = (True, False) if number % 2 else (False, True)  # the jobs that run become more meanwhile
+		took = {masked: cost_of(wide, masked) for masked in order}
+		assert min(len(calls) for calls in took.values()) >= JOBS
+		rounds.append(took)
+	ratio = statistics.median(statistics.median(took[True]) / statistics.median(took[False]) for took in rounds)
+	masked, free = ([call for took in rounds for call in took[kind]] for kind in (True, False))
 	most = MOST[wide.release[:5]]
 	print(f"job_test, {NODES} nodes, {NODES // 2} masked, {len(masked)} calls: {statistics.median(masked):.0f} us, stock without masks "
-		f"{statistics.median(free):.0f} us, ratio {ratio:.2f} (at most {most}); p99 {statistics.quantiles(masked, n=100)[98]:.0f} and "
-		f"{statistics.quantiles(free, n=100)[98]:.0f} us")
+		f"{statistics.median(free):.0f} us, ratio in one round {ratio:.2f} (median of {ROUNDS}, at most {most}); p99 "
+		f"{statistics.quantiles(masked, n=100)[98]:.0f} and {statistics.quantiles(free, n=100)[98]:.0f} us")
 	assert ratio <= most
 
 
 def ask_when(cluster):
 	"""Who needs more whole nodes than are without a mask."""
-	for _ in range(JOBS // 2):
+	for _ in range(JOBS * 2):
 		cluster.run("sbatch", "--test-only", "-p", "wide", "-N", str(NODES * 3 // 5), "--exclusive", "--wrap", "true")
 
 
@@ -89,7 +96,7 @@ def test_second_pass_for_jobs_that_only_pods_hold_up_costs_one_more_job_test(wid
 	wide.tell("mask", "c", "from=1", f"to={NODES // 2}", "milli=2500", "mem=1000")
 	calls = timed(wide, WILL_RUN, lambda: ask_when(wide))
 	whole = [took for whose, took in calls if whose == "ours"]
-	assert [whose for whose, _ in calls] == ["stock", "stock", "ours"] * len(whole) and len(whole) >= JOBS // 2 and len(free) >= JOBS // 2
+	assert [whose for whose, _ in calls] == ["stock", "stock", "ours"] * len(whole) and len(whole) >= JOBS * 2 and len(free) >= JOBS * 2
 	passes = [first[1] + second[1] for first, second in zip(calls[::3], calls[1::3])]
 	ratio = statistics.median(ours / stock for ours, stock in zip(whole, passes))
 	most = MOST[wide.release[:5]]
