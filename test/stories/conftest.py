@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mixed import mixing  # noqa: E402
+from mixed import mixing, sharing_pods  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import daemons, tail  # noqa: E402
@@ -184,6 +184,12 @@ def mixed(request, session_stands, api):
 	"""Slurm's own jobs hold reservation pods on the shared nodes."""
 	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s")):
 		yield from mixing(found)
+
+
+@pytest.fixture
+def sharing(mixed):
+	"""Small jobs share a reservation pod of their node."""
+	yield from sharing_pods(mixed)
 
 
 @pytest.fixture

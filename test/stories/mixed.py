@@ -101,3 +101,32 @@ def wait_reservations_known(stand):
 	"""After other settings: the engine has started again, and lets jobs through its gate."""
 	probe = stand.batch(1, seconds=0, node="n2")
 	probe.wait("COMPLETED", seconds=60)
+
+
+def sharing_pods(stand):
+	"""The mixed stand while its small jobs share a pod of each node, for a fixture."""
+	share(stand, {"image": IMAGE, "shared": {"maxCpus": 2}})
+	wait_reservations_known(stand)
+	yield stand
+	stand.run("scancel", "--quiet", "-u", "root", check=False)
+	wait_for("no pod", lambda: not names(stand), 60, lambda: str(names(stand)))
+	share(stand, {"image": IMAGE})
+	wait_reservations_known(stand)
+
+
+def names(stand):
+	return [pod["metadata"]["name"] for pod in stand.api.get(PODS)["items"]]
+
+
+def shared_pod(stand, node="n1"):
+	found = [pod for pod in stand.api.get(PODS)["items"] if pod["metadata"]["name"] == f"slurm-shared-{node}"]
+	return found and found[0]
+
+
+def requests(stand):
+	pod = shared_pod(stand)
+	return pod and pod["spec"]["containers"][0]["resources"]["requests"]
+
+
+def wait_requests(stand, cpu, memory):
+	wait_for(f"{cpu} CPUs in the shared pod", lambda: requests(stand) == {"cpu": cpu, "memory": memory}, 30, lambda: str(shared_pod(stand)))

@@ -1,41 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
-import pytest
 from command import tool
-from mixed import IMAGE, PODS, reservations, share, wait_reservation, wait_reservations_known
+from mixed import names, reservations, shared_pod, wait_requests, wait_reservation
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked
 
 CORES = 8  # of a node
-
-
-@pytest.fixture
-def sharing(mixed):
-	share(mixed, {"image": IMAGE, "shared": {"maxCpus": 2}})
-	wait_reservations_known(mixed)
-	yield mixed
-	mixed.run("scancel", "--quiet", "-u", "root", check=False)
-	wait_for("no pod", lambda: not names(mixed), 60, lambda: str(names(mixed)))
-	share(mixed, {"image": IMAGE})
-	wait_reservations_known(mixed)
-
-
-def names(stand):
-	return [pod["metadata"]["name"] for pod in stand.api.get(PODS)["items"]]
-
-
-def shared_pod(stand, node="n1"):
-	found = [pod for pod in stand.api.get(PODS)["items"] if pod["metadata"]["name"] == f"slurm-shared-{node}"]
-	return found and found[0]
-
-
-def requests(stand):
-	pod = shared_pod(stand)
-	return pod and pod["spec"]["containers"][0]["resources"]["requests"]
-
-
-def wait_requests(stand, cpu, memory):
-	wait_for(f"{cpu} CPUs in the shared pod", lambda: requests(stand) == {"cpu": cpu, "memory": memory}, 30, lambda: str(shared_pod(stand)))
 
 
 def test_as_many_small_jobs_as_cores_share_a_pod_that_grows_and_shrinks_with_them(sharing):
