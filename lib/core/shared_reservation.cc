@@ -92,7 +92,7 @@ SharedStep next_step(const SharedFacts &f)
 		return f.wanted ? SharedStep::create : SharedStep::none;
 	if (!f.ours || f.deleting)
 		return SharedStep::none;
-	if (f.over || (!f.used && !f.lingers))
+	if (f.over || f.removing || (!f.used && !f.lingers))
 		return SharedStep::remove;
 	if (!f.fits && f.resizes)
 		return SharedStep::resize;

@@ -54,6 +54,7 @@ struct SharedFacts {
 	bool ours = false;      // that object
 	bool over = false;
 	bool deleting = false;
+	bool removing = false;  // our DELETE of it may yet arrive
 	bool fits = false;      // it requests what its jobs have
 	bool resizes = true;    // API server and kubelet can do that
 	bool listed = false;    // its annotation names its jobs

@@ -50,8 +50,11 @@ bool SharedReservations::removed(const ForeignPodPtr &last)
 	auto it = nodes_.find(node);
 	if (it == nodes_.end() || it->second.uid != last->meta.uid)
 		return true;
-	if (see(node, it->second, *last)) // perhaps with the reason
+	if (see(node, it->second, *last)) { // perhaps with the reason
+		const bool busy = std::exchange(it->second.busy, true); // nothing is asked of what is gone
 		ports_.news(node, Gone::no);
+		it->second.busy = busy;
+	}
 	lose(node, Gone::seen);
 	return true;
 }
@@ -71,7 +74,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		node_of_[pod.meta.uid] = node;
 		n.uid = pod.meta.uid;
 		n.version.clear();
-		n.by_us = n.resizing = false;
+		n.by_us = n.resizing = n.removing = false;
 		n.found_deleting = pod.meta.deleting;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
@@ -113,7 +116,7 @@ void SharedReservations::judge(const std::string &node, Node &n)
 	using Pending = kube::Resize::Pending;
 	// Admitted once it stays so while the next change is under way: whatever is asked, it is a part of it.
 	const bool known = n.admitted && !n.resizing && n.resize.allocated;
-	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting;
+	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting && !n.removing;
 	if (known || !there || !n.admitted)
 		for (auto &[id, m] : n.members)
 			m.admitted = false;
@@ -190,7 +193,7 @@ void SharedReservations::lose(const std::string &node, Gone gone)
 	const bool again_later = n.over;
 	n.uid.clear();
 	n.version.clear();
-	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = false;
+	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = n.removing = false;
 	n.asked = n.held = n.covered = {};
 	n.resize = {};
 	for (auto &[id, m] : n.members)

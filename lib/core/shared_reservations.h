@@ -82,6 +82,7 @@ private:
 	struct Node : ReservationState {
 		std::map<Id, Member> members;
 		bool busy = false, resizing = false;
+		bool removing = false; // we have asked to delete it, and it may yet come to that
 		bool resizes = true; // in place
 		std::string version, jobs; // of the object, as the next ones
 		bool relisted = false;     // all pods are listed anew, and it has not been told since

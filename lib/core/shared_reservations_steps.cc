@@ -44,6 +44,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 	f.ours = n.fits;
 	f.over = n.over;
 	f.deleting = n.deleting;
+	f.removing = n.removing;
 	f.fits = n.asked == wanted(n) || (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
 	f.resizes = resizes_ && n.resizes;
 	f.listed = n.jobs == job_ids(n) || ports_.timer.now() - n.listed_at < lists_every;
@@ -196,17 +197,21 @@ void SharedReservations::annotate(const std::string &node, Node &n)
 
 void SharedReservations::remove(const std::string &node, Node &n)
 {
-	n.busy = true;
+	n.busy = n.removing = true;
 	n.by_us = !n.over; // else somebody has taken it already
+	judge(node, n);
 	ports_.kube.delete_pod(key_of(node, n), grace_seconds, [this, node, uid = n.uid](const KubeReply &r) {
 		Node &now = nodes_.at(node);
 		now.busy = false;
 		if (now.uid == uid && r.status == 404)
 			return lose(node, Gone::unseen);
-		if (now.uid == uid && r.ok())
+		if (now.uid == uid && r.ok()) {
 			now.deleting = true;
-		else if (now.uid == uid)
+		} else if (now.uid == uid) {
+			now.removing = !r.not_sent && (r.status == 0 || r.status >= 500); // it may arrive yet
+			now.by_us &= now.removing;
 			failed(node, now, r.error);
+		}
 		judge(node, now);
 		ports_.news(node, Gone::no);
 	});

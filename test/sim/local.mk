@@ -114,6 +114,7 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/hold-after-full-disk.case \
+	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \

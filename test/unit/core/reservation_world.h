@@ -177,6 +177,7 @@ public:
 	std::int64_t room = 8; // CPUs of each node
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	int fail_delete = 0;   // the next one: HTTP status; 0: none
+	Millis delete_takes{0}; // until a DELETE arrives
 	int fail_resize = 0;   // the next one: HTTP status; 0: none. 1: done, but the answer is lost
 	Resizes can_resize = Resizes::yes;
 	bool observes = true;  // kubelets tell which generation they have seen
@@ -358,9 +359,15 @@ private:
 		r.status = it == pods.end() ? 404 : it->second.meta.uid != key.uid ? 409 : grace < 1 ? 422 : 200;
 		if (fail_delete)
 			r.status = std::exchange(fail_delete, 0);
-		news_.push_back([done = std::move(done), r] { done(r); });
-		if (r.ok())
-			end_pod(key.name);
+		auto arrive = [this, name = key.name, done = std::move(done), r] {
+			news_.push_back([done, r] { done(r); });
+			if (r.ok())
+				end_pod(name);
+		};
+		if (delete_takes > Millis(0))
+			timer.after(delete_takes, arrive);
+		else
+			arrive();
 	}
 	void answer(JobRef job, GateAnswer answer) override { answers[job.id] = answer; }
 	void watch_end(JobRef job) override { watched.push_back(job); }

@@ -453,6 +453,45 @@ TEST_CASE("shared reservation: it holds nothing after its last job, serves the n
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("shared reservation: who comes while the pod is being deleted waits for another one")
+{
+	SharedWorld w;
+	w.arrive(1);
+	w.run(Millis(100));
+	w.restart();
+	w.run(Millis(10'000));
+	w.delete_takes = Millis(5'000);
+	w.controller->jobs_replaced({}); // it has ended meanwhile
+	w.run(Millis(100));
+	REQUIRE(w.pods.contains(shared)); // the DELETE has been sent, and has not arrived
+	w.arrive(2);
+	w.run(Millis(4'000));
+	CHECK(w.fate(2) == "waits");
+	w.run(Millis(2'000));
+	CHECK(w.fate(2) == "launched");
+	CHECK(w.created == 2);
+}
+
+TEST_CASE("shared reservation: a DELETE that may yet arrive is made again before anybody is let in, one that was refused is not")
+{
+	SharedWorld w;
+	w.arrive(1);
+	w.run(Millis(100));
+	w.restart();
+	w.run(Millis(10'000));
+	const auto [status, created] = GENERATE(std::pair{500, 2}, std::pair{504, 2}, std::pair{403, 1}, std::pair{429, 1});
+	w.fail_delete = status;
+	w.controller->jobs_replaced({});
+	w.run(Millis(100));
+	REQUIRE(w.fail_delete == 0);
+	w.arrive(2);
+	w.run(Millis(100));
+	CHECK(w.fate(2) == (created == 1 ? "launched" : "waits"));
+	w.run(Millis(10'000));
+	CHECK(w.fate(2) == "launched");
+	CHECK(w.created == created);
+}
+
 TEST_CASE("shared reservation: after a restart of slurmctld pod and jobs find each other, whoever is told first")
 {
 	SharedWorld w;
