@@ -38,6 +38,7 @@ void World::create_foreign(const Action &a)
 	p.memory = a.number("mem");
 	p.start_delay = a.number("pull", 500) * ms;
 	p.gpus = static_cast<int>(std::min<std::int64_t>(a.number("gpu"), case_.gpus));
+	p.critical = a.has("critical");
 	p.life = a.has("life") ? a.seconds("life") : -1;
 	p.exit_code = static_cast<int>(a.number("exit"));
 	p.ignores_sigterm = a.has("stubborn");
@@ -68,6 +69,7 @@ void World::write_static(const Action &a)
 	Program &p = pod.program;
 	p.milli_cpu = a.number("mcpu", 100);
 	p.memory = a.number("mem");
+	p.critical = a.has("critical");
 	p.start_delay = a.number("pull", 500) * ms;
 	p.life = a.has("life") ? a.seconds("life") : -1;
 	p.exit_code = static_cast<int>(a.number("exit"));

@@ -157,6 +157,7 @@ public:
 	void reservation_by_us(const kube::Pod &pod) override;
 	void gate_opens() override { mixed_since_.clear(); }
 	void container_admitted(const Container &c) override;
+	void container_preempted(const Container &c) override;
 	void container_resized(const Container &c) override;
 	void native_arrived(const SlurmJob &job) override;
 	void native_launched(const SlurmJob &job) override;
@@ -219,6 +220,7 @@ private:
 		std::string from;           // it was made again from this one
 		bool reservation = false;   // of the job below, ...
 		bool shared = false;        // ... or of the small jobs of its node
+		bool evicted = false;       // somebody has taken it
 		Micros reserved_at = 0;
 		Ref job;
 	};

@@ -189,6 +189,12 @@ void Judge::native_launched(const SlurmJob &job)
 	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
 	// Nobody has told the engine yet that the pod that jobs share is another now.
 	n.loose |= time_.now() - restored_at_ < 60 * second && n.small && !shared_covers(job.node);
+	// ... or that somebody has taken it.
+	n.evicted |= n.small && std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
+		const Container &c = at.second;
+		const PodTruth &t = pods_.at(c.uid);
+		return t.shared && t.evicted && c.node == job.node && (c.state != State::ended || time_.now() - c.ended_at < 60 * second);
+	});
 	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});
@@ -252,12 +258,20 @@ void Judge::reservation_by_us(const kube::Pod &pod)
 
 void Judge::container_admitted(const Container &c)
 {
-	const PodTruth &t = pods_.at(c.uid);
+	PodTruth &t = pods_.at(c.uid);
+	t.known &= !t.from_file; // if it runs again: its mirror may say that it has ended
 	if (t.shared)
 		covered_again(c.node);
 	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && promised(c.node))
 		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
+}
+
+void Judge::container_preempted(const Container &c)
+{
+	if (is_reservation(c.uid))
+		reservation_taken(c.uid, true, false);
+	pods_.at(c.uid).innocent = false;
 }
 
 void Judge::container_resized(const Container &c)
@@ -291,7 +305,8 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 void Judge::reservation_taken(const std::string &uid, bool evicts, bool plainly)
 {
 	static constexpr Micros unsure = 40 * second; // after a start, until all is listed and 30 s longer
-	const PodTruth &t = pods_.at(uid);
+	PodTruth &t = pods_.at(uid);
+	t.evicted |= evicts;
 	const Container *c = kubelet_->find(t.node, uid);
 	kube::PodPtr pod = api_.pod(t.name);
 	const bool known = c && c->state != State::ended && is_there(pod, uid) && pod->started_at != 0 && !pod->meta.deleting &&

@@ -76,6 +76,10 @@ private:
 		if (chance(100)) {
 			a.verb = "impostor";
 			a.with["node"] = some_node();
+			if (case_.shared && dice_.chance("shared", 500)) {
+				set(a, "shared", 1);
+				set(a, "again", number(0, 60));
+			}
 		}
 		case_.actions.push_back(std::move(a));
 	}
@@ -95,6 +99,8 @@ private:
 		set(a, "mem", number(0, 12) * 100);
 		set(a, "life", number(0, 40));
 		set(a, "grace", number(1, 10));
+		if (dice_.chance("critical", 150))
+			set(a, "critical", 1);
 		case_.actions.push_back(std::move(a));
 	}
 

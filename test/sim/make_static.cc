@@ -49,6 +49,8 @@ private:
 			set(a, "pull", number(0, 5000));
 		if (chance(500))
 			set(a, "grace", number(1, 120));
+		if (dice_.chance("critical", 300))
+			set(a, "critical", 1);
 	}
 	void pod(const std::string &name, const std::string &node)
 	{

@@ -80,12 +80,12 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 }
 
 // What was admitted and has not ended counts, and nothing else: it knows of no job of Slurm.
-bool ModelKubelet::fits(const std::string &node, const Program &program, const Container *itself) const
+bool ModelKubelet::fits_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
 	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus;
 	for (const auto &[key, c] : containers_)
-		if (c.node == node && c.state != State::ended && &c != itself) {
+		if (c.node == node && c.state != State::ended && counts(c)) {
 			milli += c.program.milli();
 			memory += c.program.memory;
 			gpus += c.program.gpus;
@@ -93,6 +93,34 @@ bool ModelKubelet::fits(const std::string &node, const Program &program, const C
 	const auto devices = have.extended.find(gpu_resource);
 	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20 &&
 	       gpus <= (devices == have.extended.end() ? 0 : devices->second);
+}
+
+bool ModelKubelet::fits(const std::string &node, const Program &program, const Container *itself) const
+{
+	return fits_beside(node, program, [itself](const Container &c) { return &c != itself; });
+}
+
+// As pkg/kubelet/preemption: others are ended for a critical pod, if that makes enough room, and no more of them than it
+// takes. The real one takes those of less quality of service first, and of these as few as will do; this one takes any.
+void ModelKubelet::make_room(const Container &c)
+{
+	if (!fits_beside(c.node, c.program, [&c](const Container &other) { return &other != &c && other.program.critical; }))
+		return;
+	for (auto &[key, other] : containers_) {
+		if (fits(c.node, c.program, &c))
+			return;
+		if (other.node != c.node || &other == &c || other.program.critical || other.state == State::ended)
+			continue;
+		listener_.container_preempted(other);
+		evict(other.node, other.uid, "Preempting");
+	}
+}
+
+bool ModelKubelet::admits(const Container &c)
+{
+	if (c.program.critical && !fits(c.node, c.program, &c))
+		make_room(c);
+	return fits(c.node, c.program, &c);
 }
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
@@ -112,7 +140,7 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 		c.program.milli_cpu = r.milli_cpu;
 		c.program.memory = r.memory_bytes >> 20;
 	}
-	if (!fits(node, c.program, &c)) {
+	if (!admits(c)) {
 		c.program.refused = true;
 		listener_.container_refused(c);
 	}
@@ -315,7 +343,8 @@ void ModelKubelet::report(const Key &key)
 	kube::PodPtr pod = api_.pod(c.pod);
 	if (!pod || pod->meta.uid != uid || pod->node_name != c.node)
 		return;
-	if (pod->phase != "Succeeded" && pod->phase != "Failed") {
+	// Of a static pod the kubelet's word counts, whatever its mirror said before (needsReconcile() in its status_manager.go).
+	if (from_file || (pod->phase != "Succeeded" && pod->phase != "Failed")) {
 		api_.change(c.pod, uid, [&](kube::Pod &p) { write_status(p, c); });
 	} else if (c.state == State::ended && wants_last_word(*pod)) {
 		// Somebody else set the final phase: the kubelet's word comes all the same, in the

@@ -6,6 +6,7 @@
 #ifndef SK8_SIM_MODEL_KUBELET_H
 #define SK8_SIM_MODEL_KUBELET_H
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@ struct Program {
 	bool out_of_memory = false;
 	bool ignores_sigterm = false;
 	bool refused = false;         // the kubelet does not admit it
+	bool critical = false;        // the kubelet ends others to make room for it
 	int cores = 1;
 	std::int64_t memory = 0;      // MB
 	int gpus = 0;
@@ -69,6 +71,8 @@ public:
 	virtual void container_admitted(const Container &) {}
 	// The kubelet does not admit it: there is no room for it beside what is on its node.
 	virtual void container_refused(const Container &c) = 0;
+	// Its kubelet is about to end it, for a critical pod.
+	virtual void container_preempted(const Container &) {}
 	// Its program has more, or less, set aside from now on.
 	virtual void container_resized(const Container &) {}
 	// About to be shown: a mirror of the static pod with the uid shows.
@@ -118,6 +122,9 @@ private:
 	void plan_readiness(const std::string &node);
 	void plan_heartbeat(const std::string &node);
 	bool fits(const std::string &node, const Program &program, const Container *itself) const; // itself: of that program
+	bool fits_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const;
+	bool admits(const Container &c);
+	void make_room(const Container &c);
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);
 	void first_seen(const std::string &node, const kube::Pod &pod);

@@ -62,7 +62,8 @@ void World::take_reservation(const Action &a)
 	}
 }
 
-// job=b1 node=n1: somebody makes a pod with the name that the job's would have there, and that is larger.
+// job=b1 node=n1: somebody makes a pod with the name that the job's would have there, and that is larger. shared=1: with the
+// name of the one that small jobs share.
 void World::create_impostor(const Action &a)
 {
 	const SlurmJob *job = job_named(a);
@@ -70,7 +71,8 @@ void World::create_impostor(const Action &a)
 		return;
 	Action pod = a;
 	pod.with["ns"] = config_.settings.reservations.ns;
-	pod.with["pod"] = core::reservation_name({job->id, job->submit_time}, a.text("node"));
+	const std::string node = a.text("node");
+	pod.with["pod"] = a.has("shared") ? core::shared_reservation_name(node) : core::reservation_name({job->id, job->submit_time}, node);
 	pod.with["mcpu"] = std::to_string(1000 * job->cpus + 500);
 	create_foreign(pod);
 }

@@ -360,7 +360,8 @@ void Process::told(const kube::PodPtr &pod)
 {
 	if (!controller_ || dying_)
 		return;
-	told_[pod->meta.uid] = pod->node_name;
+	if (!core::kubelet_reports_over(*pod)) // which a static pod may come back from
+		told_[pod->meta.uid] = pod->node_name;
 	tell_judge();
 }
 

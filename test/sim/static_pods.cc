@@ -101,7 +101,7 @@ void ModelKubelet::start_static(const StaticPod &pod)
 	c.node = pod.node;
 	c.program = pod.program;
 	c.seen_at = epoch + time_.now() / second;
-	if (!fits(pod.node, c.program, &c)) { // none is critical; not tried again before the kubelet starts anew
+	if (!admits(c)) { // not tried again before the kubelet starts anew
 		c.program.refused = true;
 		listener_.container_refused(c);
 		return end(c, 0, "OutOfcpu", false);
