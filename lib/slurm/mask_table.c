@@ -206,17 +206,20 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 		bit_set_all(cores);
 		return cores;
 	}
-	for (uint32_t k = 0; k < mask->core_count; k++)
-		if (mask->cores[k] < node_ptr->tot_cores)
-			bit_set(cores, mask->cores[k]);
-	if (!more)
-		return cores;
 	used = bit_alloc(node_ptr->tot_cores);
+	sk8_add_used_cores(used, entry->node_inx);
+	for (uint32_t k = 0; k < mask->core_count; k++) {
+		if (mask->cores[k] >= node_ptr->tot_cores)
+			continue;
+		bit_set(cores, mask->cores[k]);
+		/* a job has it, too, as one that a killed slurmctld had forgotten the end of:
+		 * two are there, and another core less is free */
+		more += bit_test(used, mask->cores[k]);
+	}
 	/* a specialised core is nobody's: it cannot stand for a pod's */
 	if (node_ptr->node_spec_bitmap) {
 		bit_or_not(used, node_ptr->node_spec_bitmap);
 	}
-	sk8_add_used_cores(used, entry->node_inx);
 	/* overcommitted: hide cores in use too, so that none becomes free too early */
 	if ((left = hide_more(cores, used, more)))
 		(void) hide_more(cores, NULL, left);
@@ -226,12 +229,9 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 
 extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
 {
-	const struct sk8_mask *mask = entry->mask;
-	const bool moves = (mask->more_cores || mask->milli_cpu || mask->overhead_milli_cpu) &&
-		!mask->whole;
 	const uint64_t now = epoch(entry->node_inx);
 
-	if (moves && (entry->cores_epoch != now))
+	if (!entry->mask->whole && (entry->cores_epoch != now))
 		FREE_NULL_BITMAP(entry->cores);
 	if (!entry->cores) {
 		entry->cores = choose_cores(entry);

@@ -70,14 +70,17 @@ static std::uint64_t beyond(std::uint64_t overhead, std::uint64_t allocatable, s
 static std::vector<bool> hidden_cores(const core::NodeMask &mask, const std::vector<bool> &used)
 {
 	std::vector<bool> hidden(used.size(), mask.whole);
+	std::uint32_t doubly = 0; // named, and a job has it
 	for (auto c : mask.cores)
-		if (c < hidden.size())
+		if (c < hidden.size()) {
 			hidden[c] = true;
+			doubly += used[c];
+		}
 	const std::uint64_t milli = static_cast<std::uint64_t>(mask.milli_cpu) +
 				    beyond(static_cast<std::uint64_t>(mask.overhead_milli_cpu),
 					   static_cast<std::uint64_t>(mask.allocatable.milli_cpu), 1000 * used.size());
 	const auto of_foreign = static_cast<std::uint32_t>((milli + 999) / 1000);
-	if (const std::uint32_t left = hide_more(hidden, &used, mask.more_cores + of_foreign))
+	if (const std::uint32_t left = hide_more(hidden, &used, doubly + mask.more_cores + of_foreign))
 		hide_more(hidden, nullptr, left);
 	return hidden;
 }

@@ -60,6 +60,23 @@ def test_unpinned_pods_take_cores_that_no_job_holds(cluster):
 	assert not cores_of(cluster, first) & cores_of(cluster, second)
 
 
+def test_cores_that_a_pod_and_a_job_have_both_count_twice(cluster):
+	"""A killed slurmctld has forgotten the end of a job, whose cores a pod got then: both run."""
+	job = cluster.batch("-p", "one", "-n", "3")
+	cluster.becomes(job, "RUNNING")
+	cluster.tell("mask", "n1", "cores=0-3")
+	assert cluster.node("n1")["CPUAlloc"] == "7"
+	two = cluster.batch("-p", "one", "-n", "2")
+	stays_pending(cluster, two)
+	cluster.run("scancel", str(two))
+	one = cluster.batch("-p", "one", "-n", "1")
+	cluster.becomes(one, "RUNNING")
+	cluster.run("scancel", str(job))
+	three = cluster.batch("-p", "one", "-n", "3")
+	cluster.becomes(three, "RUNNING")
+	assert cores_of(cluster, one) | cores_of(cluster, three) == {4, 5, 6, 7}
+
+
 def test_cpus_of_foreign_pods_make_whole_cores_beside_those_of_leaving_pods(cluster):
 	cluster.tell("mask", "n1", "cores=7", "milli=2001")
 	assert cluster.node("n1")["CPUAlloc"] == "4"
