@@ -75,6 +75,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		n.uid = pod.meta.uid;
 		n.version.clear();
 		n.by_us = n.resizing = n.removing = false;
+		n.may_arrive_until = Millis(0);
 		n.found_deleting = pod.meta.deleting;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
@@ -194,6 +195,7 @@ void SharedReservations::lose(const std::string &node, Gone gone)
 	n.uid.clear();
 	n.version.clear();
 	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = n.removing = false;
+	n.may_arrive_until = Millis(0);
 	n.asked = n.held = n.covered = {};
 	n.resize = {};
 	for (auto &[id, m] : n.members)

@@ -82,7 +82,8 @@ private:
 	struct Node : ReservationState {
 		std::map<Id, Member> members;
 		bool busy = false, resizing = false;
-		bool removing = false; // we have asked to delete it, and it may yet come to that
+		bool removing = false; // we have asked to delete it, and it may yet come to that, ...
+		Millis may_arrive_until{0}; // ... at the latest then, of those that were not answered
 		bool resizes = true; // in place
 		std::string version, jobs; // of the object, as the next ones
 		bool relisted = false;     // all pods are listed anew, and it has not been told since

@@ -16,6 +16,8 @@ static constexpr Millis reads_again{500};
 static constexpr Millis lingers_for{10'000};
 // Its annotation is for people: not more often.
 static constexpr Millis lists_every{2'000};
+// A request without an answer comes to nothing after that: kube-apiserver's --request-timeout.
+static constexpr Millis arrives_within{60'000};
 // What a kubelet has not looked at after that is changed once more all the same.
 static constexpr Millis patience{2'000};
 
@@ -208,7 +210,9 @@ void SharedReservations::remove(const std::string &node, Node &n)
 		if (now.uid == uid && r.ok()) {
 			now.deleting = true;
 		} else if (now.uid == uid) {
-			now.removing = !r.not_sent && (r.status == 0 || r.status >= 500); // it may arrive yet
+			if (!r.not_sent && (r.status == 0 || r.status >= 500))
+				now.may_arrive_until = ports_.timer.now() + arrives_within;
+			now.removing = ports_.timer.now() < now.may_arrive_until;
 			now.by_us &= now.removing;
 			failed(node, now, r.error);
 		}

@@ -175,6 +175,8 @@ void Judge::job_started(const SlurmJob &job)
 	if (PodTruth *t = truth_of(job.mark); t && !another_stands(job)) {
 		t->devices = job.devices;
 		t->node_of_devices = job.node;
+	} else if (t && t->bound == 0) {
+		t->devices_lost = true; // one of the two
 	}
 	check_use(job.node, key ? key->uid : "", job.has_process() ? nullptr : &job);
 	check_foreign(job);

@@ -72,7 +72,7 @@ void Judge::again_after_crash(const core::Ledger &on_disk)
 // Where nothing came in between that leaves it open.
 bool Judge::should_be_made_again(const std::string &uid, const PodTruth &t) const
 {
-	if (t.made_again || !t.bare || !t.taken || !t.deleted_by_us || t.restored || t.phase_set ||
+	if (t.made_again || !t.bare || !t.taken || t.evicted || !t.deleted_by_us || t.restored || t.phase_set ||
 	    t.ended_by_itself || t.released || t.deleted_by_people >= 0 || t.bound == 0 || !t.protected_ || config_changed_ || state_lost_)
 		return false;
 	if (crashes_ && !t.kept)

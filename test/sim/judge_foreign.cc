@@ -65,7 +65,7 @@ bool Judge::foreign_uses(const std::string &uid, const PodTruth &t, const std::s
 	if (const Container *c = kubelet_->find(node, uid))
 		return c->state != State::ended;
 	kube::PodPtr pod = api_.pod(t.name);
-	return is_there(pod, uid) && pod->node_name == node && !pod->meta.deleting && pod->phase == "Pending";
+	return !t.released && is_there(pod, uid) && pod->node_name == node && !pod->meta.deleting && pod->phase == "Pending";
 }
 
 void Judge::check_foreign(const SlurmJob &job)

@@ -184,17 +184,22 @@ void Judge::native_arrived(const SlurmJob &job)
 
 void Judge::native_launched(const SlurmJob &job)
 {
-	check_use(job.node, "", nullptr);
+	// With a broken file and no engine the gate stands open, also for one whose end a killed slurmctld forgot.
+	if (!config_.broken || crashes_ == 0)
+		check_use(job.node, "", nullptr);
 	NativeTruth &n = natives_.at(ref(job));
 	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
 	// Nobody has told the engine yet that the pod that jobs share is another now.
 	n.loose |= time_.now() - restored_at_ < 60 * second && n.small && !shared_covers(job.node);
-	// ... or that somebody has taken it.
-	n.evicted |= n.small && std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
-		const Container &c = at.second;
+	// ... or that somebody has taken it, or its kubelet has ended it.
+	for (const auto &[at, c] : kubelet_->containers()) {
 		const PodTruth &t = pods_.at(c.uid);
-		return t.shared && t.evicted && c.node == job.node && (c.state != State::ended || time_.now() - c.ended_at < 60 * second);
-	});
+		const bool ended = c.state == State::ended;
+		if (!n.small || !t.shared || c.node != job.node || (ended && time_.now() - c.ended_at >= 60 * second))
+			continue;
+		n.evicted |= t.evicted;
+		n.loose |= ended;
+	}
 	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});
@@ -272,6 +277,7 @@ void Judge::container_preempted(const Container &c)
 	if (is_reservation(c.uid))
 		reservation_taken(c.uid, true, false);
 	pods_.at(c.uid).innocent = false;
+	pods_.at(c.uid).evicted = true;
 }
 
 void Judge::container_resized(const Container &c)

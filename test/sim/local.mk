@@ -132,6 +132,7 @@ EXTRA_DIST += \
 	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
 	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
+	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/second-job-ends.case \

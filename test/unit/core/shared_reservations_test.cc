@@ -487,6 +487,8 @@ TEST_CASE("shared reservation: a DELETE that may yet arrive is made again before
 	w.arrive(2);
 	w.run(Millis(100));
 	CHECK(w.fate(2) == (created == 1 ? "launched" : "waits"));
+	if (GENERATE(false, true))
+		w.fail_delete = 403; // that says nothing of the first one
 	w.run(Millis(10'000));
 	CHECK(w.fate(2) == "launched");
 	CHECK(w.created == created);
