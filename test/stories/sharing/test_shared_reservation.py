@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
 from command import tool
-from mixed import names, reservations, shared_pod, wait_requests, wait_reservation
+from mixed import PODS, names, reservations, shared_pod, wait_requests, wait_reservation
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked
 
