@@ -206,6 +206,8 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 		bit_set_all(cores);
 		return cores;
 	}
+	if (!more && !mask->core_count)
+		return cores;
 	used = bit_alloc(node_ptr->tot_cores);
 	sk8_add_used_cores(used, entry->node_inx);
 	for (uint32_t k = 0; k < mask->core_count; k++) {
@@ -229,9 +231,12 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 
 extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
 {
+	const struct sk8_mask *mask = entry->mask;
+	const bool moves = !mask->whole &&
+		(mask->core_count || mask->more_cores || mask->milli_cpu || mask->overhead_milli_cpu);
 	const uint64_t now = epoch(entry->node_inx);
 
-	if (!entry->mask->whole && (entry->cores_epoch != now))
+	if (moves && (entry->cores_epoch != now))
 		FREE_NULL_BITMAP(entry->cores);
 	if (!entry->cores) {
 		entry->cores = choose_cores(entry);

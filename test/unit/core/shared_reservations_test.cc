@@ -30,6 +30,14 @@ struct SharedWorld : ReservationWorld {
 		controller->arrived(j);
 		return j;
 	}
+	// A job's pod is there, slurmctld has started anew, and jobs_replaced() will say that it has ended meanwhile.
+	void leave_to_nobody()
+	{
+		arrive(1);
+		run(Millis(100));
+		restart();
+		run(Millis(10'000)); // nobody lingers any more
+	}
 	void end(const NativeJobPtr &j)
 	{
 		controller->ended(j->ref);
@@ -456,10 +464,7 @@ TEST_CASE("shared reservation: it holds nothing after its last job, serves the n
 TEST_CASE("shared reservation: who comes while the pod is being deleted waits for another one")
 {
 	SharedWorld w;
-	w.arrive(1);
-	w.run(Millis(100));
-	w.restart();
-	w.run(Millis(10'000));
+	w.leave_to_nobody();
 	w.delete_takes = Millis(5'000);
 	w.controller->jobs_replaced({}); // it has ended meanwhile
 	w.run(Millis(100));
@@ -475,10 +480,7 @@ TEST_CASE("shared reservation: who comes while the pod is being deleted waits fo
 TEST_CASE("shared reservation: a DELETE that may yet arrive is made again before anybody is let in, one that was refused is not")
 {
 	SharedWorld w;
-	w.arrive(1);
-	w.run(Millis(100));
-	w.restart();
-	w.run(Millis(10'000));
+	w.leave_to_nobody();
 	const auto [status, created] = GENERATE(std::pair{500, 2}, std::pair{504, 2}, std::pair{403, 1}, std::pair{429, 1});
 	w.fail_delete = status;
 	w.controller->jobs_replaced({});
