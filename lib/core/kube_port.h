@@ -35,6 +35,8 @@ struct KubeReply {
 	kube::PodPtr pod; // of get_pod and create_pod
 
 	bool ok() const { return status >= 200 && status < 300; }
+	// Nobody knows whether the request had its effect, or will have it yet.
+	bool unsure() const { return (status == 0 && !not_sent) || status >= 500; }
 };
 
 struct PodCondition {

@@ -221,7 +221,7 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	}
 	// No answer may mean that it happened, unless no byte of it left us; 409 also
 	// answers our own earlier Binding; 404 may be another pod by now. The pod's object tells.
-	if ((r.status == 0 && !r.not_sent) || r.status >= 500)
+	if (r.unsure())
 		e.binding_unsure = true;
 	if (e.binding_unsure || r.status == 404 || r.status == 409)
 		doubt(e);

@@ -146,7 +146,7 @@ void PodsController::deleted(Entry &e, const KubeReply &r)
 		return succeeded(e);
 	}
 	e.delete_sent = false;
-	e.delete_arrived |= (r.status == 0 && !r.not_sent) || r.status >= 500;
+	e.delete_arrived |= r.unsure();
 	forget_refused_wish(e);
 	see_deletion(e);
 	if (r.status == 404 || r.status == 409)

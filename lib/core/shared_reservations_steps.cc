@@ -210,7 +210,7 @@ void SharedReservations::remove(const std::string &node, Node &n)
 		if (now.uid == uid && r.ok()) {
 			now.deleting = true;
 		} else if (now.uid == uid) {
-			if (!r.not_sent && (r.status == 0 || r.status >= 500))
+			if (r.unsure())
 				now.may_arrive_until = ports_.timer.now() + arrives_within;
 			now.removing = ports_.timer.now() < now.may_arrive_until;
 			now.by_us &= now.removing;
