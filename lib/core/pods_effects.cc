@@ -45,6 +45,7 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())
 			lose_node(e);
 		vanished_.erase(e.key.uid);
+		e.proved_over &= kubelet_reports_over(*r.pod); // only such a backup makes that untrue
 		set_pod(e, r.pod);
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name

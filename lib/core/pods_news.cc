@@ -46,10 +46,11 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 	for (const auto &pod : pods) {
 		listed.insert(pod->meta.uid);
 		Entry &e = entry(key_of(settings_.name, pod->meta));
+		const bool runs_again = older_than_known(e, *pod);
 		set_pod(e, pod);
 		e.watched = true;
-		if (pod->node_name.empty() && !e.bound_node.empty())
-			doubt(e); // the list is older than its Binding, or etcd is: sync() looks
+		if (runs_again || (pod->node_name.empty() && !e.bound_node.empty()))
+			doubt(e); // the list is older than its end or its Binding, or etcd is: sync() looks
 		e.delete_sent &= pod->meta.deleting; // or older than our DELETE, which may come twice
 	}
 	for (auto &[uid, e] : entries_)
@@ -63,11 +64,11 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 	sync_all();
 }
 
-// The watch may be behind what a GET has told: that nothing of it runs any more stays true.
+// The watch may be behind what a GET has told, even from before the Binding: that nothing of it runs any
+// more stays true. What a backup of etcd brings back comes in a list first.
 bool PodsController::older_than_known(const Entry &e, const kube::Pod &news)
 {
-	return e.proved_over && e.pod && e.pod->node_name == news.node_name && kubelet_reports_over(*e.pod) &&
-	       !kubelet_reports_over(news);
+	return e.proved_over && e.pod && kubelet_reports_over(*e.pod) && !kubelet_reports_over(news);
 }
 
 void PodsController::pod_changed(const kube::PodPtr &pod)

@@ -214,6 +214,7 @@ private:
 		Micros deleted_by_people = -1, delete_sent = -1; // the first times; sent: by us
 		bool deleted_by_us = false; // nobody had before
 		bool delete_unsure = false; // one of ours had no answer
+		bool sent_ahead = false;    // one of ours was sent while slurmctld's clock was ahead
 		bool two_jobs = false;      // either may have been the one that was taken
 		bool kept = false;          // slurmctld died when the saved ledger had all that is needed
 		int made_again = 0;

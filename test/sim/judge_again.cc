@@ -16,6 +16,7 @@ void Judge::delete_sent_by_us(const core::PodKey &key, std::int64_t grace)
 		reservation_deleted_by_us(key, t);
 	if (t.delete_sent < 0)
 		t.delete_sent = time_.now();
+	t.sent_ahead |= slurm_->clock_step > 0;
 }
 
 void Judge::made_again_by_us(const std::string &from, const kube::Pod &pod)
@@ -76,6 +77,9 @@ bool Judge::should_be_made_again(const std::string &uid, const PodTruth &t) cons
 	    t.ended_by_itself || t.released || t.deleted_by_people >= 0 || t.bound == 0 || !t.protected_ || config_changed_ || state_lost_)
 		return false;
 	if (crashes_ && !t.kept)
+		return false;
+	// Its owner was first by the API server's clock: a limit that doc/reliability.md states.
+	if (t.delete_unsure && t.sent_ahead)
 		return false;
 	return std::ranges::none_of(pods_, [&](const auto &other) { return other.first != uid && other.second.name == t.name; });
 }

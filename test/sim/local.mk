@@ -125,6 +125,8 @@ EXTRA_DIST += \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-hold.case \
+	test/sim/regressions/news-from-before-the-binding.case \
+	test/sim/regressions/our-delete-by-a-clock-ahead.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \
 	test/sim/regressions/own-mask-after-crash.case \

@@ -1168,17 +1168,45 @@ TEST_CASE("late news of a pod whose end a GET has told masks nothing again")
 {
 	World w;
 	const std::string uid = w.create_running("p");
-	const auto ran = std::make_shared<kube::Pod>(w.pod("p"));
+	const auto late = std::make_shared<kube::Pod>(w.pod("p"));
 	w.watch_delivers = false; // it is behind
 	w.kubelet_ends("p", 3);
 	w.list_pods();
 	w.run(Millis(2'000));
 	REQUIRE(w.job_of("p")->ended());
 	REQUIRE_FALSE(w.journal.holds(uid));
-	w.controller->pod_changed(ran);
+	if (GENERATE(false, true))
+		late->node_name.clear(); // from before its Binding
+	if (GENERATE(false, true))
+		w.controller->pod_changed(late);
+	else
+		w.controller->pods_replaced("slurm", {late});
 	w.run(Millis(2'000));
 	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(uid));
 	CHECK(w.count("submit") == 1);
+}
+
+TEST_CASE("a pod that was over, that a backup of etcd brings back running and that is lost then is known as lost")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	const kube::Pod before = w.pod("p");
+	w.fail["unfinalizer"] = std::deque<int>(3, 500);
+	w.kubelet_ends("p", 0);
+	w.run(Millis(1'000));
+	REQUIRE_FALSE(w.journal.holds(uid));
+	w.pods.erase("p");
+	w.pods.emplace("p", before);
+	w.list_pods();
+	w.run(Millis(2'000));
+	REQUIRE(w.journal.holds(uid));
+	w.pods.erase("p"); // another backup, which does not know it
+	w.list_pods();
+	w.run(Millis(5'000));
+	CHECK(w.masked("n1"));
+	CHECK(w.controller->release_by_hand(uid, "root (uid 0)", true));
+	CHECK_FALSE(w.journal.holds(uid));
 }
 
 TEST_CASE("a GET that read a pod before it was removed does not bring it back")
