@@ -44,8 +44,9 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 		// there without a word: what it holds stays, and it can be bound there anew.
 		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())
 			lose_node(e);
+		else if (!r.pod->node_name.empty())
+			e.proved_over &= kubelet_reports_over(*r.pod); // only such a backup makes that untrue
 		vanished_.erase(e.key.uid);
-		e.proved_over &= kubelet_reports_over(*r.pod); // only such a backup makes that untrue
 		set_pod(e, r.pod);
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name

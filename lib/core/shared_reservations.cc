@@ -74,8 +74,8 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		node_of_[pod.meta.uid] = node;
 		n.uid = pod.meta.uid;
 		n.version.clear();
-		n.by_us = n.resizing = n.removing = false;
-		n.may_arrive_until = Millis(0);
+		n.by_us = false;
+		n.sent = {};
 		n.found_deleting = pod.meta.deleting;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
@@ -116,8 +116,8 @@ void SharedReservations::judge(const std::string &node, Node &n)
 {
 	using Pending = kube::Resize::Pending;
 	// Admitted once it stays so while the next change is under way: whatever is asked, it is a part of it.
-	const bool known = n.admitted && !n.resizing && n.resize.allocated;
-	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting && !n.removing;
+	const bool known = n.admitted && !n.sent.resizing && !may_be_resized_yet(n) && n.resize.allocated;
+	const bool there = ready_ && !n.uid.empty() && n.fits && !n.deleting && !n.sent.removing;
 	if (known || !there || !n.admitted)
 		for (auto &[id, m] : n.members)
 			m.admitted = false;
@@ -194,8 +194,8 @@ void SharedReservations::lose(const std::string &node, Gone gone)
 	const bool again_later = n.over;
 	n.uid.clear();
 	n.version.clear();
-	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = n.resizing = n.removing = false;
-	n.may_arrive_until = Millis(0);
+	n.fits = n.admitted = n.over = n.deleting = n.by_us = n.found_deleting = false;
+	n.sent = {};
 	n.asked = n.held = n.covered = {};
 	n.resize = {};
 	for (auto &[id, m] : n.members)

@@ -78,12 +78,18 @@ private:
 		int refusals = 0;
 		std::string trouble;
 	};
+	// What we have asked of the object, and may yet come to that.
+	struct Requests {
+		bool resizing = false;      // no answer yet
+		bool removing = false;      // a DELETE of ours was sent, ...
+		Millis delete_until{0};     // ... and arrives then at the latest, if it was not answered
+		std::string resize_version; // of the object that a resize without an answer changes
+	};
 	// The state is that of the object; was_admitted is each member's.
 	struct Node : ReservationState {
 		std::map<Id, Member> members;
-		bool busy = false, resizing = false;
-		bool removing = false; // we have asked to delete it, and it may yet come to that, ...
-		Millis may_arrive_until{0}; // ... at the latest then, of those that were not answered
+		bool busy = false;
+		Requests sent;
 		bool resizes = true; // in place
 		std::string version, jobs; // of the object, as the next ones
 		bool relisted = false;     // all pods are listed anew, and it has not been told since
@@ -107,6 +113,7 @@ private:
 	void lose(const std::string &node, Gone gone);
 	void count(Node &n);
 	bool settled(const Node &n) const;
+	static bool may_be_resized_yet(const Node &n);
 	SharedFacts facts(const Node &n) const;
 	void create(const std::string &node, Node &n);
 	void resize(const std::string &node, Node &n);

@@ -33,6 +33,13 @@ bool SharedReservations::settled(const Node &n) const
 	       ports_.timer.now() - n.asked_at >= patience;
 }
 
+// A resize had no answer. What the kubelet has set aside is known again when another version of the object
+// is told, which that request cannot change any more; whoever waits makes one, by the annotation at least.
+bool SharedReservations::may_be_resized_yet(const Node &n)
+{
+	return !n.version.empty() && n.version == n.sent.resize_version;
+}
+
 SharedFacts SharedReservations::facts(const Node &n) const
 {
 	SharedFacts f;
@@ -46,7 +53,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 	f.ours = n.fits;
 	f.over = n.over;
 	f.deleting = n.deleting;
-	f.removing = n.removing;
+	f.removing = n.sent.removing;
 	f.fits = n.asked == wanted(n) || (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
 	f.resizes = resizes_ && n.resizes;
 	f.listed = n.jobs == job_ids(n) || ports_.timer.now() - n.listed_at < lists_every;
@@ -152,7 +159,7 @@ void SharedReservations::create(const std::string &node, Node &n)
 
 void SharedReservations::resize(const std::string &node, Node &n)
 {
-	n.busy = n.resizing = true;
+	n.busy = n.sent.resizing = true;
 	n.asked_at = ports_.timer.now();
 	mark_asked(n.members);
 	count(n);
@@ -165,7 +172,9 @@ void SharedReservations::resized(const std::string &node, const std::string &ver
 				 ReservationPort::Resizes can, const ForeignPodPtr &pod)
 {
 	Node &n = nodes_.at(node);
-	n.busy = n.resizing = false;
+	n.busy = n.sent.resizing = false;
+	if (r.unsure())
+		n.sent.resize_version = version;
 	if (r.ok() && pod && pod->meta.uid == n.uid) {
 		see(node, n, *pod);
 	} else if (can == ReservationPort::Resizes::not_server) {
@@ -199,7 +208,7 @@ void SharedReservations::annotate(const std::string &node, Node &n)
 
 void SharedReservations::remove(const std::string &node, Node &n)
 {
-	n.busy = n.removing = true;
+	n.busy = n.sent.removing = true;
 	n.by_us = !n.over; // else somebody has taken it already
 	judge(node, n);
 	ports_.kube.delete_pod(key_of(node, n), grace_seconds, [this, node, uid = n.uid](const KubeReply &r) {
@@ -211,9 +220,9 @@ void SharedReservations::remove(const std::string &node, Node &n)
 			now.deleting = true;
 		} else if (now.uid == uid) {
 			if (r.unsure())
-				now.may_arrive_until = ports_.timer.now() + arrives_within;
-			now.removing = ports_.timer.now() < now.may_arrive_until;
-			now.by_us &= now.removing;
+				now.sent.delete_until = ports_.timer.now() + arrives_within;
+			now.sent.removing = ports_.timer.now() < now.sent.delete_until;
+			now.by_us &= now.sent.removing;
 			failed(node, now, r.error);
 		}
 		judge(node, now);

@@ -137,6 +137,7 @@ EXTRA_DIST += \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/released-of-former-scheduler.case \
+	test/sim/regressions/room-that-a-lost-answer-took-back.case \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \

@@ -116,6 +116,12 @@ public:
 		if (synced)
 			list();
 	}
+	void watch_catches_up()
+	{
+		watch_delivers = true;
+		for (const auto &[name, pod] : pods)
+			tell(name);
+	}
 	void list()
 	{
 		std::vector<kube::NodePtr> kube;
@@ -185,6 +191,7 @@ public:
 	int resized = 0;
 	std::map<std::string, Amount> allocated; // by name, of shared pods
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
+	bool watch_delivers = true; // else it is late: until watch_catches_up()
 	bool kubelets = true;  // they run
 	Millis kubelet_takes{0}; // from looking at a change to telling what it has made of it
 	int created = 0;
@@ -262,6 +269,8 @@ private:
 	void tell(const std::string &name)
 	{
 		pods.at(name).meta.resource_version = std::to_string(++versions_);
+		if (!watch_delivers)
+			return;
 		news_.push_back([this, name, pod = std::make_shared<ForeignPod>(pods.at(name))] {
 			told[name] = pod;
 			controller->changed(pod);

@@ -312,7 +312,7 @@ TEST_CASE("shared reservation: who waits has the room of a job that leaves while
 	const auto first = w.arrive(1), second = w.arrive(2);
 	w.run(Millis(5'000));
 	w.controller->ended(second->ref);
-	w.fail_resize = 500;
+	w.fail_resize = 429;
 	w.arrive(3);
 	w.run(Millis(100));
 	REQUIRE(w.fate(3) == "waits"); // it is tried again after half a second
@@ -600,6 +600,43 @@ TEST_CASE("shared reservation: a request that fails, collides or whose answer is
 	CHECK(w.fate(2) == "launched");
 	CHECK(w.requested() == 2);
 	CHECK(w.created == 1);
+}
+
+TEST_CASE("shared reservation: nobody is let out into room that a change without an answer may have taken back")
+{
+	SharedWorld w;
+	w.arrive(1);
+	const auto second = w.arrive(2);
+	w.run(Millis(3'000));
+	w.watch_delivers = false; // it is late
+	w.fail_resize = 1;
+	w.end(second);
+	w.run(Millis(100));
+	REQUIRE(w.requested() == 1);
+	w.arrive(3); // as much as was known to be requested before
+	w.fail_resize = GENERATE(0, 429, 500);
+	w.run(Millis(5'000));
+	CHECK(w.fate(3) == "waits");
+	w.watch_catches_up();
+	w.run(Millis(5'000));
+	CHECK(w.fate(3) == "launched");
+	CHECK(w.requested() == 2);
+}
+
+TEST_CASE("shared reservation: a change without an answer that never arrived holds nobody up")
+{
+	SharedWorld w;
+	w.arrive(1);
+	const auto second = w.arrive(2);
+	w.run(Millis(3'000));
+	w.fail_resize = 500;
+	w.end(second);
+	w.run(Millis(100));
+	REQUIRE(w.requested() == 2);
+	w.arrive(3);
+	CHECK(w.fate(3) == "waits");
+	w.run(Millis(3'000));
+	CHECK(w.fate(3) == "launched");
 }
 
 TEST_CASE("shared reservation: a change that collides with its kubelet's is made again after half a second")
