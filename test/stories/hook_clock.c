@@ -5,14 +5,17 @@
  *
  * Our symbols come before those of libsk8core, which Slurm's plugins load later.
  * Wall time alone would blame a hook for other processes on a busy machine, so the
- * thread's CPU time and its voluntary context switches (a lock, a read, a sleep)
- * are taken, too. Results are in a mapped file per process in the folder that
- * SK8_HOOK_CLOCK names: they outlive SIGKILL.
+ * thread's CPU time and its voluntary context switches (a read, a sleep) are taken,
+ * too, and what it waits in pthread_mutex_lock() is counted apart: there a hook waits
+ * for whom the kernel took the processor from while he held the lock. Results are in
+ * a mapped file per process in the folder that SK8_HOOK_CLOCK names: they outlive
+ * SIGKILL.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +30,11 @@ struct row {
 	char name[32];
 	uint64_t count;
 	uint64_t wall, cpu;	/* longest call, in ns */
-	uint64_t waited;	/* longest call that waited voluntarily, in ns */
+	uint64_t waited;	/* longest call that waited voluntarily, in ns, without what it waited for mutexes */
+	uint64_t locked;	/* longest wait of one call for mutexes, in ns */
 	uint64_t slow;		/* calls of more than SLOW ns of CPU time */
-	uint64_t late;		/* calls that waited voluntarily, of more than SLOW ns */
+	uint64_t late;		/* calls that waited voluntarily, of more than SLOW ns without mutexes */
+	uint64_t contended;	/* calls that waited for mutexes more than SLOW ns */
 };
 
 #define SLOW 1000000
@@ -87,6 +92,13 @@ struct reading {
 	long waits;
 };
 
+/* What the hook that this thread is in has waited for mutexes so far. */
+static __thread struct {
+	bool inside;
+	uint64_t wall;
+	long waits;
+} locks;
+
 static uint64_t ns(clockid_t clock)
 {
 	struct timespec t;
@@ -103,6 +115,34 @@ static struct reading now(void)
 	return (struct reading) { ns(CLOCK_MONOTONIC), ns(CLOCK_THREAD_CPUTIME_ID), usage.ru_nvcsw };
 }
 
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	static int (*lock)(pthread_mutex_t *);
+	struct reading from, to;
+	int rc;
+
+	if (!lock)
+		*(void **) &lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	if (!locks.inside)
+		return lock(mutex);
+	if (!pthread_mutex_trylock(mutex))
+		return 0;
+	from = now();
+	rc = lock(mutex);
+	to = now();
+	locks.wall += to.wall - from.wall;
+	locks.waits += to.waits - from.waits;
+	return rc;
+}
+
+static struct reading enter(void)
+{
+	locks.wall = 0;
+	locks.waits = 0;
+	locks.inside = true;
+	return now();
+}
+
 static void raise_to(uint64_t *at, uint64_t value)
 {
 	uint64_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -112,26 +152,35 @@ static void raise_to(uint64_t *at, uint64_t value)
 		;
 }
 
+static void count_if(uint64_t *at, bool is)
+{
+	__atomic_add_fetch(at, is, __ATOMIC_RELAXED);
+}
+
 static void note(int which, struct reading from)
 {
-	struct reading to = now();
+	const struct reading to = now();
+	const uint64_t wall = to.wall - from.wall, cpu = to.cpu - from.cpu;
+	const bool waited = to.waits - from.waits > locks.waits;
+	struct row *row = &rows[which];
 
-	__atomic_add_fetch(&rows[which].count, 1, __ATOMIC_RELAXED);
-	raise_to(&rows[which].wall, to.wall - from.wall);
-	raise_to(&rows[which].cpu, to.cpu - from.cpu);
-	if (to.cpu - from.cpu > SLOW)
-		__atomic_add_fetch(&rows[which].slow, 1, __ATOMIC_RELAXED);
-	if (to.waits == from.waits)
+	locks.inside = false;
+	count_if(&row->count, true);
+	raise_to(&row->wall, wall);
+	raise_to(&row->cpu, cpu);
+	raise_to(&row->locked, locks.wall);
+	count_if(&row->slow, cpu > SLOW);
+	count_if(&row->contended, locks.wall > SLOW);
+	if (!waited)
 		return;
-	raise_to(&rows[which].waited, to.wall - from.wall);
-	if (to.wall - from.wall > SLOW)
-		__atomic_add_fetch(&rows[which].late, 1, __ATOMIC_RELAXED);
+	raise_to(&row->waited, wall - locks.wall);
+	count_if(&row->late, wall - locks.wall > SLOW);
 }
 
 void sk8_on_job_start(const struct sk8_job *job)
 {
 	void (*f)(const struct sk8_job *) = real(ON_JOB_START);
-	struct reading from = now();
+	struct reading from = enter();
 
 	f(job);
 	note(ON_JOB_START, from);
@@ -140,7 +189,7 @@ void sk8_on_job_start(const struct sk8_job *job)
 void sk8_on_job_fini(const struct sk8_job *job)
 {
 	void (*f)(const struct sk8_job *) = real(ON_JOB_FINI);
-	struct reading from = now();
+	struct reading from = enter();
 
 	f(job);
 	note(ON_JOB_FINI, from);
@@ -149,7 +198,7 @@ void sk8_on_job_fini(const struct sk8_job *job)
 void sk8_on_reconfigure(void)
 {
 	void (*f)(void) = real(ON_RECONFIGURE);
-	struct reading from = now();
+	struct reading from = enter();
 
 	f();
 	note(ON_RECONFIGURE, from);
@@ -158,7 +207,7 @@ void sk8_on_reconfigure(void)
 const struct sk8_masks *sk8_masks_get(void)
 {
 	const struct sk8_masks *(*f)(void) = real(MASKS_GET);
-	struct reading from = now();
+	struct reading from = enter();
 	const struct sk8_masks *found = f();
 
 	note(MASKS_GET, from);
@@ -168,7 +217,7 @@ const struct sk8_masks *sk8_masks_get(void)
 void sk8_masks_put(const struct sk8_masks *m)
 {
 	void (*f)(const struct sk8_masks *) = real(MASKS_PUT);
-	struct reading from = now();
+	struct reading from = enter();
 
 	f(m);
 	note(MASKS_PUT, from);
@@ -177,7 +226,7 @@ void sk8_masks_put(const struct sk8_masks *m)
 bool sk8_is_mark(const char *admin_comment)
 {
 	bool (*f)(const char *) = real(IS_MARK);
-	struct reading from = now();
+	struct reading from = enter();
 	bool is = f(admin_comment);
 
 	note(IS_MARK, from);
