@@ -21,6 +21,17 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	return out;
 }
 
+std::string taken_text(const NativeShare &share, const TakenBy &taken_by)
+{
+	const auto who = taken_by ? taken_by(share) : std::nullopt;
+	return who ? "node " + share.node + ": pod " + who->ns + "/" + who->name + " holds its cores or devices" : "";
+}
+
+GateAnswer not_started(const std::string &why, Millis delay)
+{
+	return {.open = false, .delay = delay, .why = "slurm-k8s: the job was not started: " + why + "; submit it again later"};
+}
+
 bool Gate::arrive(const NativeJobPtr &job)
 {
 	std::lock_guard lock(mutex_);
@@ -50,7 +61,7 @@ bool Gate::used() const
 
 void Gate::set_clusters(std::set<std::string> clusters)
 {
-	std::vector<JobRef> free;
+	std::vector<NativeJobPtr> free;
 	{
 		std::lock_guard lock(mutex_);
 		for (auto it = jobs_.begin(); it != jobs_.end();) {
@@ -64,7 +75,7 @@ void Gate::set_clusters(std::set<std::string> clusters)
 				++it;
 				continue;
 			}
-			free.push_back(it->second.job->ref);
+			free.push_back(it->second.job);
 			it = jobs_.erase(it);
 		}
 		clusters_ = std::move(clusters);
@@ -72,10 +83,17 @@ void Gate::set_clusters(std::set<std::string> clusters)
 	let_out(free);
 }
 
-void Gate::let_out(const std::vector<JobRef> &jobs)
+// Nobody waits for a kubelet's word any more. What is masked is given to nobody, but a slurmctld that was
+// killed may have forgotten a job, and a pod got its cores meanwhile.
+void Gate::let_out(const std::vector<NativeJobPtr> &jobs)
 {
-	for (const JobRef &job : jobs)
-		tell_(job, {});
+	for (const auto &job : jobs) {
+		std::string why;
+		for (const NativeShare &share : job->shares)
+			if (why.empty())
+				why = taken_text(share, taken_by_);
+		tell_(job->ref, why.empty() ? GateAnswer{} : not_started(why, Millis(0)));
+	}
 }
 
 void Gate::forget()

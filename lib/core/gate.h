@@ -24,7 +24,8 @@ class Gate {
 public:
 	// tell: how the answer gets to Slurm; must return at once. Called without the mutex.
 	using Tell = std::function<void(JobRef, const GateAnswer &)>;
-	explicit Gate(Tell tell) : tell_(std::move(tell)) {}
+	// taken_by: asked of a job that changed settings let out. Called without the mutex.
+	explicit Gate(Tell tell, TakenBy taken_by = {}) : tell_(std::move(tell)), taken_by_(std::move(taken_by)) {}
 
 	// Hooks. True: it waits, and is answered.
 	bool arrive(const NativeJobPtr &job);
@@ -47,9 +48,10 @@ private:
 	};
 	using Jobs = std::map<std::uint32_t, Waiting>; // by id
 
-	void let_out(const std::vector<JobRef> &jobs);
+	void let_out(const std::vector<NativeJobPtr> &jobs);
 
 	const Tell tell_;
+	const TakenBy taken_by_;
 	mutable std::mutex mutex_;
 	std::optional<std::set<std::string>> clusters_; // nothing: not known yet
 	Jobs jobs_;

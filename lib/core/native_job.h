@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,6 +44,13 @@ struct GateAnswer {
 	Millis delay{0};  // not open: a batch job does not start again before
 	std::string why;  // not open: one sentence for people
 };
+
+// The pod that holds cores or devices of this share; nothing: none.
+using TakenBy = std::function<std::optional<PodKey>(const NativeShare &share)>;
+// That, as a part of a sentence; empty: none.
+std::string taken_text(const NativeShare &share, const TakenBy &taken_by);
+// The answer to a job that is not started; why: a part of a sentence.
+GateAnswer not_started(const std::string &why, Millis delay);
 
 // What the engine asks of Slurm about them; any thread, returns at once.
 class NativePort {

@@ -158,8 +158,8 @@ void PodsController::sync(const std::string &uid)
 
 	// The proof is what counts, whatever else is going on with this pod. Only its own
 	// job may still need the room: see end_where_it_ran().
-	if (pod == PodState::over) {
-		e.proved_over = true;
+	if (pod == PodState::over || pod == PodState::gone) {
+		e.proved_over |= pod == PodState::over;
 		if (job != JobState::queued || e.bound_node.empty())
 			free_hold(e);
 		use_changed_ |= use_.remove(uid);

@@ -10,6 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
+#include "lib/kube/resource_version.h"
 
 namespace sk8::core {
 
@@ -40,6 +41,8 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 	if (std::exchange(e.outdated, false) && r.ok())
 		return; // it was there when it was looked at
 	if (r.ok() && r.pod && r.pod->meta.uid == e.key.uid) {
+		if (e.pod && kube::is_older(r.pod->meta.resource_version, e.pod->meta.resource_version))
+			return; // the watch has told of a newer one meanwhile
 		// Only etcd restored from a backup takes a node from a pod. Its kubelet ends what runs
 		// there without a word: what it holds stays, and it can be bound there anew.
 		if (r.pod->node_name.empty() && !std::exchange(e.bound_node, "").empty())

@@ -31,6 +31,7 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	if (e.deleted_alive_at == 0 && deleted_alive(*pod))
 		e.deleted_alive_at = deletion_asked_at(*pod);
 	if (!pod->node_name.empty()) {
+		e.proved_over |= kubelet_reports_over(*pod); // also before the start, where sync() decides nothing
 		e.bound_node = pod->node_name;
 		e.binding.overdue = false;
 		e.lost_node = false;
@@ -237,8 +238,11 @@ void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 	} else {
 		e.job = job;
 	}
-	if (starts)
-		log_pod(info, e.key, job_id(e), "started on node %s", job->node.c_str());
+	if (!starts)
+		return;
+	log_pod(info, e.key, job_id(e), "started on node %s", job->node.c_str());
+	if (e.op == Op::none && std::exchange(e.adopting, false))
+		succeeded(e); // what adopt() was to try again has come about by itself
 }
 
 void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)

@@ -44,7 +44,7 @@ struct ReservationPorts {
 	std::function<std::string(std::uint32_t uid)> user;        // a name, or the uid; may ask NSS
 	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
 	// A pod whose mask has a core or device of that share. Null: none has.
-	std::function<std::optional<PodKey>(const NativeShare &share)> taken_by = {};
+	TakenBy taken_by = {};
 };
 
 class Reservations {

@@ -38,10 +38,10 @@ std::string Reservations::taken(const Entry &e) const
 {
 	for (const NativeShare &share : e.job->shares) {
 		auto it = e.pods.find(share.node);
-		if (!ports_.taken_by || (it != e.pods.end() && it->second.wanted))
+		if (it != e.pods.end() && it->second.wanted)
 			continue;
-		if (const auto who = ports_.taken_by(share))
-			return "node " + share.node + ": pod " + who->ns + "/" + who->name + " holds its cores or devices";
+		if (const std::string why = taken_text(share, ports_.taken_by); !why.empty())
+			return why;
 	}
 	return "";
 }
@@ -67,9 +67,7 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	e.ending = true;
 	not_wanted(e);
 	log_job(info, e.job->ref, "%s: %s", e.job->requeues ? "back into the queue" : "not started", why.c_str());
-	ports_.slurm.answer(e.job->ref, {.open = false,
-					 .delay = delay,
-					 .why = "slurm-k8s: the job was not started: " + why + "; submit it again later"});
+	ports_.slurm.answer(e.job->ref, not_started(why, delay));
 	for (auto &[node, p] : e.pods)
 		step(e, p);
 }

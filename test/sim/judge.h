@@ -146,12 +146,14 @@ public:
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
 	void foreign_told(const std::string &uid) override;
+	void node_told(const kube::Node &node) override;
 	void engine_starts(const core::Ledger &known) override;
 	void node_written(const std::string &name) override { nodes_[name].writes++; }
 	void node_changed_by_us(const std::string &name) override
 	{
-		nodes_[name].writes++;
-		nodes_[name].drained_since = true;
+		NodeTruth &t = nodes_[name];
+		t.writes++;
+		t.drained_since |= t.told > t.before_cordon;
 	}
 	void node_event(const kube::NodePtr &node) override;
 	void reservation_by_us(const kube::Pod &pod) override;
@@ -214,10 +216,11 @@ private:
 		Micros deleted_by_people = -1, delete_sent = -1; // the first times; sent: by us
 		bool deleted_by_us = false; // nobody had before
 		bool delete_unsure = false; // one of ours had no answer
-		bool sent_ahead = false;    // one of ours was sent while slurmctld's clock was ahead
+		bool sent_ahead = false, sent_behind = false; // one of ours was sent while slurmctld's clock was so
 		bool two_jobs = false;      // either may have been the one that was taken
 		bool kept = false;          // slurmctld died when the saved ledger had all that is needed
 		int made_again = 0;
+		bool age_given = false;     // to the first that took its place
 		std::string from;           // it was made again from this one
 		bool reservation = false;   // of the job below, ...
 		bool shared = false;        // ... or of the small jobs of its node
@@ -238,7 +241,10 @@ private:
 		bool cordoned = false;              // by people, and it stands
 		std::string drained;                // by people, for this reason
 		std::string uncordoned_despite;     // Slurm's reason, for which we had cordoned it
-		bool drained_since = false;         // by us, since that cordon
+		bool drained_since = false;         // by us, for that cordon
+		std::int64_t before_cordon = 0;     // version of the object that was cordoned last, by people
+		std::int64_t told = 0;              // ... that the engine knows
+		Micros drained_at = -second;        // by people, the last time that it was not drained before
 		bool resumed_despite_cordon = false;
 		bool ready = true;
 		int news = 0, writes = 0;           // of the node that others made; of ours

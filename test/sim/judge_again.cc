@@ -17,6 +17,7 @@ void Judge::delete_sent_by_us(const core::PodKey &key, std::int64_t grace)
 	if (t.delete_sent < 0)
 		t.delete_sent = time_.now();
 	t.sent_ahead |= slurm_->clock_step > 0;
+	t.sent_behind |= slurm_->clock_step < 0;
 }
 
 void Judge::made_again_by_us(const std::string &from, const kube::Pod &pod)
@@ -32,7 +33,9 @@ void Judge::made_again_by_us(const std::string &from, const kube::Pod &pod)
 	// in whole seconds: that is all the API server tells of it, if our DELETE's answer is lost with slurmctld
 	const bool unwanted = old.deleted_by_people >= 0 &&
 			      (old.delete_sent < 0 || old.deleted_by_people / second < old.delete_sent / second);
-	if (unwanted && !old.restored && !old.delete_unsure && !crashes_)
+	// If changed settings end the engine before the answer, the clocks decide as well.
+	const bool limit = old.delete_unsure || (config_changed_ && old.sent_behind);
+	if (unwanted && !old.restored && !limit && !crashes_)
 		violation(who + ", and its owner had deleted it");
 	if (kubelet_->runs_anywhere(from) && !old.restored && !old.unknown && !old.released)
 		violation(who + " while it runs");
@@ -42,7 +45,7 @@ void Judge::made_again_by_us(const std::string &from, const kube::Pod &pod)
 			violation(who + ", and had ended well before it was deleted");
 	const Program program = old.program;
 	created(pod, program);
-	if (old.made_again == 1) // else its age is settled
+	if (!std::exchange(old.age_given, true)) // else it is settled, also if slurmctld cannot know that
 		pods_.at(pod.meta.uid).from = from;
 	same_program(from, pod.meta.uid);
 }
@@ -53,6 +56,12 @@ void Judge::check_age(const SlurmJob &job)
 	if (!t || t->from.empty() || t->bound > 0 || t->restored || state_lost_ || config_changed_)
 		return;
 	const PodTruth &old = pods_.at(t->from);
+	// Somebody made a pod of that name, and it was given up: then a request arrives that had no answer.
+	const auto in_its_place = [&](const auto &other) {
+		return other.second.name == t->name && other.first != t->from && other.second.from.empty();
+	};
+	if (std::ranges::any_of(pods_, in_its_place))
+		return;
 	if (!old.accrue_times.contains(job.accrue_time) && !old.restored && !old.two_jobs && !t->two_jobs)
 		violation("I3: job " + std::to_string(job.id) + " of " + name_of("pod", t->name, t->from) +
 			  ", which was made again, has not the age of its former one");

@@ -336,7 +336,8 @@ void Judge::taken(Ref job, const PodTruth &t, bool evicts, bool known)
 std::string Judge::unfinished_natives() const
 {
 	for (const auto &[name, pod] : api_.pods())
-		if (is_reservation(pod->meta.uid) && !(excuses_ && needs_person(pod->meta.uid, "")))
+		// A crash and a clock that was set back: another job may have the id, and the second, of the one it was made for.
+		if (is_reservation(pod->meta.uid) && !(excuses_ && needs_person(pod->meta.uid, "")) && !(crashes_ && slurm_->clock_step < 0))
 			return name_of("reservation pod", name, pod->meta.uid) + " is left, " + pod->phase;
 	for (const auto &[id, job] : slurm_->jobs())
 		if (job.prologs > 0 || job.completing)

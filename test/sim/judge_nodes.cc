@@ -30,11 +30,14 @@ void Judge::node_cordoned_by_people(const std::string &name, bool on)
 		return; // kubectl does nothing then
 	const bool was_ours = core::annotation(node, core::names::drain_owner) == core::names::drain_owner_slurm;
 	t.drained_since = false;
+	if (on)
+		t.before_cordon = std::stoll(node.meta.resource_version);
 	t.cordoned = on && !was_ours; // with our mark still on it, it looks as if it had never been taken off
 	t.resumed_despite_cordon = false;
 	t.uncordoned_despite.clear();
 	const SelectNode &n = slurm_->select().nodes.at(name);
-	if (!on && was_ours && n.drain && !ours(n) && core::annotation(node, core::names::drain_reason) == n.reason)
+	// Who does that in the second of a new drain means our cordon for a former one.
+	if (!on && was_ours && n.drain && !ours(n) && time_.now() - t.drained_at > second && core::annotation(node, core::names::drain_reason) == n.reason)
 		t.uncordoned_despite = n.reason;
 }
 
@@ -43,6 +46,8 @@ void Judge::node_drained_by_people(const std::string &name, const std::string &r
 	NodeTruth &t = nodes_[name];
 	t.news++;
 	t.drained = reason;
+	if (!slurm_->select().nodes.at(name).drain)
+		t.drained_at = time_.now();
 	t.resumed_despite_cordon = false;
 	if (t.uncordoned_despite != reason || !slurm_->select().nodes.at(name).drain)
 		t.uncordoned_despite.clear(); // it is another one
@@ -62,6 +67,11 @@ void Judge::node_event(const kube::NodePtr &node)
 	NodeTruth &t = nodes_[node->meta.name];
 	t.news += t.ready != node->ready;
 	t.ready = node->ready;
+}
+
+void Judge::node_told(const kube::Node &node)
+{
+	nodes_[node.meta.name].told = std::stoll(node.meta.resource_version);
 }
 
 void Judge::nodes_after_crash()

@@ -37,6 +37,8 @@ public:
 	virtual void removal_told(const std::string &uid) = 0;
 	// It knows of this foreign pod, and where nodes stand on both sides.
 	virtual void foreign_told(const std::string &uid) = 0;
+	// ... and this version of a Node object.
+	virtual void node_told(const kube::Node &node) = 0;
 	// Another one: what its settings do not share it masks no more.
 	virtual void engine_starts(const core::Ledger &known) = 0;
 	// It makes a reservation pod, whose program is this.

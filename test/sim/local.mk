@@ -95,6 +95,7 @@ EXTRA_DIST += \
 	test/sim/traces/22.05.8/queue.trace \
 	test/sim/traces/22.05.8/start-and-end.trace \
 	test/slurm/record_traces \
+	test/sim/regressions/adopted-by-itself-and-preempted.case \
 	test/sim/regressions/adopted-elsewhere.case \
 	test/sim/regressions/aside-known-late.case \
 	test/sim/regressions/beside-what-is-set-aside.case \
@@ -113,6 +114,8 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-released-before-nodes.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/formerly-foreign.case \
+	test/sim/regressions/gate-that-is-not-needed-any-more.case \
+	test/sim/regressions/get-older-than-the-watch.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/killed-before-ledger.case \
@@ -129,6 +132,7 @@ EXTRA_DIST += \
 	test/sim/regressions/our-delete-by-a-clock-ahead.case \
 	test/sim/regressions/outdated-get.case \
 	test/sim/regressions/over-and-lost.case \
+	test/sim/regressions/over-in-a-list-before-the-start.case \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
 	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
@@ -144,6 +148,7 @@ EXTRA_DIST += \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \
 	test/sim/regressions/wake-behind-locks.case \
+	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case
 
 SOAK_SECONDS = 3600

@@ -270,8 +270,10 @@ void Process::watch_pods()
 	};
 	calls.nodes_replaced = [this, node_seen](const auto &nodes) {
 		std::vector<kube::NodePtr> seen;
-		for (const auto &node : nodes)
+		for (const auto &node : nodes) {
+			out_.requests.node_told(*node);
 			seen.push_back(node_seen(node));
+		}
 		turn([&] {
 			controller_->nodes_replaced(nodes);
 			foreign_->nodes_changed();
@@ -282,6 +284,7 @@ void Process::watch_pods()
 		});
 	};
 	calls.node_changed = [this, node_seen](const auto &node) {
+		out_.requests.node_told(*node);
 		turn([&] {
 			const bool placing = controller_->node_changed(node);
 			foreign_->node_changed(node->meta.name, placing);

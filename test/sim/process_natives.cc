@@ -13,7 +13,8 @@ using core::JobRef;
 
 Process::Process(const Outside &outside)
 	: out_(outside), settings_(outside.config.settings),
-	  gate_([this](JobRef job, const core::GateAnswer &answer) { answer_gate(job, answer); })
+	  gate_([this](JobRef job, const core::GateAnswer &answer) { answer_gate(job, answer); },
+		[this](const core::NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); })
 {
 }
 

@@ -1209,6 +1209,60 @@ TEST_CASE("a pod that was over, that a backup of etcd brings back running and th
 	CHECK_FALSE(w.journal.holds(uid));
 }
 
+TEST_CASE("a GET that read a pod before the watch told of its end does not bring it back")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	const kube::Pod before = w.pod("p");
+	w.kubelet_ends("p", 0);
+	w.run(Millis(1'000));
+	REQUIRE_FALSE(w.journal.holds(uid));
+	auto again = std::make_shared<kube::Pod>(w.pod("p"));
+	w.pod("p") = before; // etcd from a backup ...
+	w.list_pods();       // it looks
+	again->meta.resource_version = "1000";
+	w.controller->pod_changed(again); // ... and its kubelet tells, before that is answered
+	w.run(Millis(2'000));
+	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(uid));
+}
+
+TEST_CASE("what a list has told of a pod's end before the start counts when it is gone by then")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	w.watch_delivers = false;
+	w.fail["unfinalizer"] = std::deque<int>(3, 500);
+	w.kubelet_ends("p", 0);
+	const auto over = std::make_shared<kube::Pod>(w.pod("p"));
+	w.pods.erase("p");
+	w.nodes_last = true; // it starts when they are known, too
+	w.restart();
+	w.controller->pods_replaced("slurm", {over});
+	w.controller->pods_replaced("slurm", {});
+	w.run(Millis(5'000));
+	CHECK(w.controller->size() == 0);
+	CHECK_FALSE(w.masked("n1"));
+	CHECK_FALSE(w.journal.holds(uid));
+	CHECK_FALSE(contains(w.events_text(), "SlurmContainersUnproven"));
+}
+
+TEST_CASE("a pod whose job starts by itself after its adoption has failed is deleted at once when that is preempted")
+{
+	World w;
+	w.create_running("p");
+	w.slurm_forgets_start("p");
+	w.nodes_take_jobs = false;
+	w.restart();
+	w.run(Millis(20'000)); // the pauses grow
+	REQUIRE(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.slurm_starts("p");
+	w.run(Millis(100));
+	w.slurm_preempts("p", 40);
+	w.run(Millis(300));
+	CHECK(w.pod("p").meta.deleting);
+}
+
 TEST_CASE("a GET that read a pod before it was removed does not bring it back")
 {
 	World w;

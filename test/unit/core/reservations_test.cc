@@ -427,12 +427,15 @@ namespace {
 
 struct Told {
 	std::map<std::uint32_t, bool> open;
-	Gate gate{[this](JobRef job, const GateAnswer &answer) { open[job.id] = answer.open; }};
+	std::string taken; // a pod holds something of this node
+	Gate gate{[this](JobRef job, const GateAnswer &answer) { open[job.id] = answer.open; },
+		  [this](const NativeShare &s) { return s.node == taken ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; }};
 
 	bool arrive(std::uint32_t id, std::int64_t submitted = 1)
 	{
 		auto job = std::make_shared<NativeJob>();
 		job->ref = {id, submitted};
+		job->shares = {{.node = "n1"}, {.node = "n" + std::to_string(id)}};
 		return gate.arrive(job);
 	}
 };
@@ -447,6 +450,18 @@ TEST_CASE("gate: without mixed nodes nobody waits, and before that is known ever
 	t.gate.set_clusters({});
 	CHECK(t.open.at(1));
 	CHECK_FALSE(t.arrive(2));
+}
+
+TEST_CASE("gate: who waits no more, because no node is mixed any more, does not get what a pod holds")
+{
+	Told t;
+	t.gate.set_clusters({"a"});
+	CHECK(t.arrive(2));
+	CHECK(t.arrive(3));
+	t.taken = "n3";
+	t.gate.set_clusters({});
+	CHECK(t.open.at(2));
+	CHECK_FALSE(t.open.at(3));
 }
 
 TEST_CASE("gate: each cluster has a say, one refusal is enough, and nobody is asked twice")
