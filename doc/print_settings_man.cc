@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// Prints slurm-k8s.yaml(5) from the table of settings (lib/core/settings.cc), at
-// build time: the page and the program cannot disagree.
+// Prints slurm-k8s.yaml(5) from the table of settings (lib/core/settings.cc), and
+// slurm-k8s-node.yaml(5) from the agent's (lib/agent/settings.cc), at build time: the pages and the
+// programs cannot disagree.
 //
-//   print_settings_man           the page
-//   print_settings_man --paths   the path of each setting, one a line; for test/doc/check
+//   print_settings_man [--node]           the page
+//   print_settings_man [--node] --paths   the path of each setting, one a line; for test/doc/check
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "doc/roff.h"
+#include "lib/agent/settings.h"
 #include "lib/core/settings.h"
 
 using sk8::FieldDoc;
@@ -81,7 +83,48 @@ of the source.
 .BR slurm.conf (5)
 )";
 
-static void print(const FieldDoc &row)
+static const char *const node_head =
+	R"(.\" SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+.\" Printed by doc/print_settings_man.cc from lib/agent/settings.cc.
+.TH SLURM\-K8S\-NODE.YAML 5 "" "slurm\-k8s" "File formats"
+.SH NAME
+slurm\-k8s\-node.yaml \- configuration of slurm\-k8s on a compute node
+.SH SYNOPSIS
+.I /etc/slurm/slurm\-k8s\-node.yaml
+.SH DESCRIPTION
+Is read when
+.BR slurmd (8)
+starts whose
+.I plugstack.conf
+names
+.BR spank_k8s.so (8).
+Without this file no agent runs, and that is no error; with an empty one
+.RB ( {} )
+all settings have their defaults.
+.PP
+The file stands beside
+.IR slurm.conf ,
+or where the environment variable
+.B SLURM_K8S_NODE_CONF
+of slurmd says.
+Its owner must be root, and others must not be able to write it.
+A file with a mistake is not used; slurmd runs on without the agent, and its log has one line for each mistake:
+.IR "file:line: key: what is wrong, what would be right" .
+.SH SETTINGS
+)";
+
+static const char *const node_tail =
+	R"(.SH EXAMPLE
+.nf
+kubeconfig: /var/lib/kubelet/kubeconfig
+.fi
+.SH SEE ALSO
+.BR spank_k8s.so (8),
+.BR slurm\-k8s (7),
+.BR plugstack.conf (5)
+)";
+
+static void print(const FieldDoc &row, const char *daemon)
 {
 	std::printf(".TP\n.B %s\n", roff(row.path).c_str());
 	std::printf("(%s%s", roff(row.type).c_str(), row.required ? ", required" : "");
@@ -89,25 +132,26 @@ static void print(const FieldDoc &row)
 		std::printf("; default: %s", roff(row.default_text).c_str());
 	std::printf(")\n.br\n%s\n", roff(row.help).c_str());
 	if (!row.reloadable)
-		std::printf("A change takes effect when slurmctld is restarted.\n");
+		std::printf("A change takes effect when %s is restarted.\n", daemon);
 }
 
 int main(int argc, char **argv)
 {
-	const bool paths = argc == 2 && !std::strcmp(argv[1], "--paths");
-	if (argc > 1 && !paths) {
-		std::fprintf(stderr, "usage: print_settings_man [--paths]\n");
+	const auto has = [&](int at, const char *word) { return argc > at && !std::strcmp(argv[at], word); };
+	const bool node = has(1, "--node"), paths = has(node ? 2 : 1, "--paths");
+	if (argc > 1 + node + paths) {
+		std::fprintf(stderr, "usage: print_settings_man [--node] [--paths]\n");
 		return 2;
 	}
 	if (!paths)
-		std::fputs(head, stdout);
-	for (const FieldDoc &row : sk8::core::describe_settings()) {
+		std::fputs(node ? node_head : head, stdout);
+	for (const FieldDoc &row : node ? sk8::agent::describe_agent_settings() : sk8::core::describe_settings()) {
 		if (paths)
 			std::printf("%s\n", row.path.c_str());
 		else
-			print(row);
+			print(row, node ? "slurmd" : "slurmctld");
 	}
 	if (!paths)
-		std::fputs(tail, stdout);
+		std::fputs(node ? node_tail : tail, stdout);
 	return std::fflush(stdout) || std::ferror(stdout) ? 1 : 0;
 }

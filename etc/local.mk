@@ -7,6 +7,7 @@ dist_pkgdata_DATA = \
 	etc/kubernetes-token.yaml \
 	etc/slurm-k8s.alerts.yaml \
 	etc/slurm-k8s.dashboard.json \
+	etc/slurm-k8s-node.yaml \
 	etc/slurm-k8s.yaml \
 	script/common.sh
 dist_pkgdata_SCRIPTS = script/make-kubeconfig

@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_10
+#define SK8_BORDER sk8_border_11
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -341,6 +341,30 @@ SK8_API void sk8_masks_put(const struct sk8_masks *m);
 SK8_API bool sk8_submitting(void);
 /* Does this admin_comment (NULL allowed) claim to be one of ours? */
 SK8_API bool sk8_is_mark(const char *admin_comment);
+
+/* ---- the agent on compute nodes (slurmd only) ---- */
+
+/* A job as slurmctld knows it. Strings are valid during the call. */
+struct sk8_agent_job {
+	const char *mark;  /* its admin_comment; may be NULL */
+	bool running;      /* and not completing */
+	const char *cores; /* of this node, "0-3,8"; empty: it has none here */
+};
+/* What slurmd gives. Pointers must stay valid for ever. */
+struct sk8_agent_host {
+	void (*log)(enum sk8_log_level level, const char *text);
+	enum sk8_log_level (*log_level)(void);
+	const char *config_path; /* slurm-k8s-node.yaml */
+	const char *node;        /* its name in Slurm */
+	uint32_t uid;            /* who besides root may own the files we read */
+	/* Asks slurmctld, and waits for it. f is called if there is such a job. NULL, or why it did not
+	 * answer: a sentence that is valid for ever. */
+	const char *(*find_job)(uint32_t id, void (*f)(void *arg, const struct sk8_agent_job *job), void *arg);
+};
+/* Reads the configuration, starts threads. Without a configuration nothing: no error. */
+SK8_API void sk8_agent_start(const struct sk8_agent_host *host);
+/* Its threads end, within two seconds. True: it ran. */
+SK8_API bool sk8_agent_stop(void);
 
 #ifdef __cplusplus
 }

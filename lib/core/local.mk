@@ -133,11 +133,11 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/timer_port.h
 
 pkglib_LTLIBRARIES += lib/core/libsk8core.la
-lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/sk8_abi.h
-lib_core_libsk8core_la_LIBADD = lib/core/libcore.la
+lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/agent/abi.cc lib/sk8_abi.h
+lib_core_libsk8core_la_LIBADD = lib/agent/libagent.la
 # A version script, not libtool's -export-symbols: that leaves templates of libstdc++ visible.
 # -z now: nothing in it waits for slurmctld's symbols, so all of it can be read-only.
 lib_core_libsk8core_la_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,relro,-z,now -version-info 0:0:0 $(NO_UNDEFINED) \
 	-Wl,--version-script=$(srcdir)/lib/core/libsk8core.map
-lib_core_libsk8core_la_DEPENDENCIES = lib/core/libcore.la lib/core/libsk8core.map
+lib_core_libsk8core_la_DEPENDENCIES = lib/agent/libagent.la lib/core/libsk8core.map
 EXTRA_DIST += lib/core/libsk8core.map

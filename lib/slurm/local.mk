@@ -12,6 +12,8 @@ sk8_slurmctld_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/slurm/age.c \
 	lib/slurm/comment.c \
+	lib/slurm/daemon.c \
+	lib/slurm/daemon.h \
 	lib/slurm/end.c \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \

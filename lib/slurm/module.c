@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include "lib/slurm/daemon.h"
 #include "lib/slurm/hooks.h"
 #include "lib/slurm/mask_gres.h"
 #include "lib/slurm/slurmctld.h"
@@ -99,50 +100,6 @@ static const struct sk8_slurm_ops ops = {
 	.answer_gate = sk8_answer_gate,
 };
 
-static void write_log(enum sk8_log_level level, const char *text)
-{
-	switch (level) {
-	case SK8_LOG_ERROR:
-		error("slurm-k8s: %s", text);
-		break;
-	case SK8_LOG_WARNING:	/* 22.05 has no such level */
-		error("slurm-k8s: warning: %s", text);
-		break;
-	case SK8_LOG_INFO:
-		info("slurm-k8s: %s", text);
-		break;
-	case SK8_LOG_VERBOSE:
-		verbose("slurm-k8s: %s", text);
-		break;
-	case SK8_LOG_DEBUG:
-		debug("slurm-k8s: %s", text);
-		break;
-	}
-}
-
-/* "scontrol setdebug" and a reconfigure change it at any time */
-static enum sk8_log_level log_level(void)
-{
-	int level = get_log_level();
-
-	if (level >= LOG_LEVEL_DEBUG)
-		return SK8_LOG_DEBUG;
-	return (level >= LOG_LEVEL_VERBOSE) ? SK8_LOG_VERBOSE : SK8_LOG_INFO;
-}
-
-/* SLURM_K8S_CONF, or slurm-k8s.yaml beside slurm.conf */
-static char *config_path(void)
-{
-	const char *conf = getenv("SLURM_K8S_CONF"), *slash;
-
-	if (conf && conf[0])
-		return xstrdup(conf);
-	conf = slurm_conf.slurm_conf ? slurm_conf.slurm_conf : "/etc/slurm/slurm.conf";
-	slash = strrchr(conf, '/');
-	return xstrdup_printf("%.*sslurm-k8s.yaml",
-			      slash ? (int) (slash - conf) + 1 : 0, conf);
-}
-
 /* ---- hooks --------------------------------------------------------------------- */
 
 static bool start(void *stock)
@@ -159,9 +116,9 @@ static bool start(void *stock)
 	}
 	if (!host.ops) {
 		host = (struct sk8_host) {
-			.log = write_log,
-			.log_level = log_level,
-			.config_path = config_path(),
+			.log = sk8_write_log,
+			.log_level = sk8_log_level_now,
+			.config_path = sk8_config_path("SLURM_K8S_CONF", "slurm-k8s.yaml"),
 			.state_dir = xstrdup(slurm_conf.state_save_location),
 			.slurm_cluster = xstrdup(slurm_conf.cluster_name),
 			.slurm_version = SK8_SLURM_VERSION,

@@ -21,16 +21,18 @@ FILES = {
 	"lib/slurm-k8s/libsk8core.so", "lib/slurm-k8s/libsk8core.so.0", "lib/slurm-k8s/libsk8core.so.0.0.0",
 	"lib/slurm-k8s/sk8_slurmctld.so",
 	"lib/slurm-k8s/plugins/select_cons_tres.so", "lib/slurm-k8s/plugins/job_submit_k8s.so",
-	"lib/slurm-k8s/plugins/prep_k8s.so",
+	"lib/slurm-k8s/plugins/prep_k8s.so", "lib/slurm-k8s/plugins/spank_k8s.so", "lib/slurm-k8s/sk8_slurmd.so",
 	"share/man/man1/slurm-k8s.1", "share/man/man5/slurm-k8s.yaml.5", "share/man/man7/slurm-k8s.7",
-	"share/man/man7/slurm-k8s-metrics.7",
+	"share/man/man7/slurm-k8s-metrics.7", "share/man/man5/slurm-k8s-node.yaml.5", "share/man/man8/spank_k8s.so.8",
+	"share/slurm-k8s/slurm-k8s-node.yaml",
 	"share/bash-completion/completions/slurm-k8s",
 	"share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
 	"share/slurm-k8s/slurm-k8s.alerts.yaml", "share/slurm-k8s/slurm-k8s.dashboard.json",
 	"share/slurm-k8s/make-kubeconfig", "share/slurm-k8s/common.sh",
 }
 PROGRAMS = ("bin/slurm-k8s", "lib/slurm-k8s/libsk8core.so", "lib/slurm-k8s/sk8_slurmctld.so",
-	"lib/slurm-k8s/plugins/select_cons_tres.so", "lib/slurm-k8s/plugins/job_submit_k8s.so", "lib/slurm-k8s/plugins/prep_k8s.so")
+	"lib/slurm-k8s/plugins/select_cons_tres.so", "lib/slurm-k8s/plugins/job_submit_k8s.so", "lib/slurm-k8s/plugins/prep_k8s.so",
+	"lib/slurm-k8s/plugins/spank_k8s.so", "lib/slurm-k8s/sk8_slurmd.so")
 
 
 def files(folder):

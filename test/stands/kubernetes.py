@@ -158,6 +158,10 @@ class Kubernetes:
 			api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": amount, "allocatable": amount,
 				"conditions": [{"type": "Ready", "status": "True", "reason": "Fake", "message": "nothing runs here"}]}})
 
+	def agent(self, name):
+		"""What an agent on that node needs to know: the kubelet's credentials, and where its cgroups are."""
+		return f"{self.node_home(name)}/kubelet.kubeconfig", f"/{self.cgroup}/{name}"
+
 	def node(self, machine):
 		"""containerd and kubelet inside `machine`, whose folders node_setup() prepared. Returns when Ready."""
 		name, home, state = machine.name, self.node_home(machine.name), self.state

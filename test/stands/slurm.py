@@ -242,8 +242,23 @@ class Slurm:
 			wait_for("slurmctld to start again", lambda: daemon.check() and "Running as primary" in "".join(starts()[before:]), 30,
 				daemon.hint)
 
+	def agent_conf(self, name):
+		return os.path.join(self.etc, f"slurm-k8s-node-{name}.yaml")
+
+	def agent(self, name, kubeconfig, cgroup_root):
+		"""The next slurmd of this node has an agent."""
+		with open(os.path.join(self.etc, "plugstack.conf"), "w", encoding="utf-8") as file:
+			file.write(f"optional {self.folder}/inst/plugins/spank_k8s.so\n")
+		with open(self.agent_conf(name), "w", encoding="utf-8") as file:
+			file.write(f"kubeconfig: {kubeconfig}\ncgroupRoot: {cgroup_root}\n")
+
 	def slurmd(self, machine):
-		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], self.env, inside=machine)
+		env = dict(self.env)
+		if os.path.exists(self.agent_conf(machine.name)):
+			inst = os.path.join(self.folder, "inst")
+			env.update(SLURM_K8S_NODE_CONF=self.agent_conf(machine.name),
+				LD_LIBRARY_PATH=":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")])))
+		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], env, inside=machine)
 
 	def wait_nodes(self, names, seconds=60):
 		def idle():

@@ -77,6 +77,8 @@ def up(options):
 	"""Starts what test/cluster's options say. What was started stays for a look if something fails."""
 	folder = options.folder
 	slurm, release = Slurm(folder), slurm_version()
+	if options.agent and options.api == "sim":
+		raise StandError("--agent needs real kubelets: use --api real")
 	if options.slurm and not release.startswith(options.slurm):
 		raise StandError(f"Slurm {release} is installed, not {options.slurm}")
 	prepare_folder(folder)
@@ -106,6 +108,8 @@ def up(options):
 			text = file.read()
 	slurm.mapping(server.slurm, text)
 	slurm.controller(dict(pair.split("=", 1) for pair in options.slurmctld_env), shlex.split(options.slurmctld_under))
+	for name in real if options.agent else []:
+		slurm.agent(name, *server.agent(name))
 	for name in real + fake[:MOST_SLURMDS]:
 		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name))
 	slurm.wait_nodes(real + fake[:MOST_SLURMDS])

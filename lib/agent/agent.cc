@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/agent/agent.h"
+
+#include "lib/base/guard.h"
+#include "lib/base/log.h"
+#include "lib/base/log_limit.h"
+#include "lib/base/text.h"
+#include "lib/core/lifecycle.h"
+#include "lib/core/names.h"
+#include "lib/kube/kubeconfig.h"
+#include "lib/kube/url.h"
+
+namespace sk8::agent {
+
+static constexpr Millis longest_wait{1'000};
+static constexpr Millis connect_again{10'000};
+static constexpr Millis longest_pause{10'000};
+static constexpr Millis longest_stop{1'000};
+static constexpr auto cpu_folder = "/sys/devices/system/cpu";
+static constexpr auto cgroup_mount = "/sys/fs/cgroup";
+
+std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods)
+{
+	std::vector<PlacedPod> out;
+	for (const auto &[uid, pod] : pods) {
+		const auto job = pod->meta.annotations.find(std::string(core::names::job_id));
+		if (job == pod->meta.annotations.end() || core::kubelet_reports_over(*pod))
+			continue;
+		if (const auto id = parse_integer(job->second, 1, UINT32_MAX))
+			out.push_back({pod->meta.ns, pod->meta.name, uid, static_cast<std::uint32_t>(*id)});
+	}
+	return out;
+}
+
+Agent::Agent(AgentSettings settings, std::string node, SlurmJobs &jobs)
+	: settings_(std::move(settings)), node_(std::move(node)), jobs_(jobs), loop_(clock_), random_(std::random_device{}())
+{
+}
+
+Result<void> Agent::start()
+{
+	auto pins = Thread::start("sk8-pin", [self = shared_from_this()] { self->pin_pods(); });
+	if (!pins)
+		return pins.error();
+	pin_thread_ = std::move(*pins);
+	auto thread = Thread::start("sk8-agent", [self = shared_from_this()] { self->run(); });
+	if (!thread) {
+		stop();
+		return thread.error();
+	}
+	thread_ = std::move(*thread);
+	return {};
+}
+
+void Agent::stop()
+{
+	stop_.store(true, std::memory_order_release);
+	loop_.wake();
+	wake_pinning_.notify();
+	thread_.join_or_leave(longest_stop);
+	pin_thread_.join_or_leave(longest_stop);
+}
+
+// ---- thread sk8-agent ----
+
+void Agent::run()
+{
+	log_info("agent of node %s starts", node_.c_str());
+	connect();
+	while (!stop_.load(std::memory_order_acquire))
+		guard("agent", [this] {
+			loop_.run_once(longest_wait);
+			log_limiter().tell();
+		});
+	reflector_.reset();
+	client_.reset();
+}
+
+// Told when it changes.
+void Agent::trouble(const std::string &what)
+{
+	if (std::exchange(trouble_, what) == what)
+		return;
+	if (what.empty())
+		log_info("agent: the pods of this node are known, all is well");
+	else
+		log_warning("agent: %s; pods stay as they are", what.c_str());
+}
+
+// The kubelet may get its credentials later than slurmd starts.
+void Agent::connect()
+{
+	auto access = kube::load_kubeconfig(settings_.kubeconfig, settings_.context, 0);
+	if (access)
+		return watch(*access);
+	trouble(access.error().message);
+	loop_.after(connect_again, [this] { connect(); });
+}
+
+void Agent::watch(const kube::ClusterAccess &access)
+{
+	client_ = std::make_unique<kube::Client>(loop_, access);
+	kube::ReflectorOptions options;
+	options.name = "pods of this node";
+	options.path = resource_path(kube::pods_resource);
+	options.field_selector = "spec.nodeName=" + node_;
+	options.backoff.most = longest_pause;
+	kube::Reflector<kube::Pod>::Callbacks call;
+	call.on_replace = [this](std::vector<kube::PodPtr> pods) {
+		pods_.clear();
+		for (auto &pod : pods)
+			pods_[pod->meta.uid] = std::move(pod);
+		trouble("");
+		pods_changed();
+	};
+	call.on_upsert = [this](kube::PodPtr pod) {
+		pods_[pod->meta.uid] = pod;
+		pods_changed();
+	};
+	call.on_delete = [this](kube::PodPtr last) {
+		pods_.erase(last->meta.uid);
+		pods_changed();
+	};
+	call.on_lost = [this](std::string why) { trouble(why); };
+	call.on_regained = [this] { trouble(""); };
+	reflector_ = std::make_unique<kube::Reflector<kube::Pod>>(*client_, options, kube::decode_pod, call, [this] {
+		return std::uniform_real_distribution<double>(0, 1)(random_);
+	});
+	reflector_->start();
+}
+
+void Agent::pods_changed()
+{
+	{
+		const std::lock_guard lock(mutex_);
+		news_ = placed_pods(pods_);
+	}
+	wake_pinning_.notify();
+}
+
+// ---- thread sk8-pin ----
+
+void Agent::pin_pods()
+{
+	auto topology = read_cpu_topology(cpu_folder);
+	if (!topology) {
+		log_error("agent: no pod is pinned: %s", topology.error().message.c_str());
+		return;
+	}
+	Pinning pinning(clock_, jobs_, std::move(*topology), PodCgroups(cgroup_mount, settings_.cgroup_root),
+			settings_.kubelet_root_dir, settings_.pinning);
+	Millis wait{0};
+	while (!stop_.load(std::memory_order_acquire)) {
+		(void) wake_pinning_.wait(wait);
+		(void) wake_pinning_.drain();
+		guard("pinning", [&] {
+			std::optional<std::vector<PlacedPod>> news;
+			{
+				const std::lock_guard lock(mutex_);
+				news = std::exchange(news_, std::nullopt);
+			}
+			if (news)
+				pinning.set_pods(std::move(*news));
+			wait = pinning.round();
+		});
+	}
+}
+
+} // namespace sk8::agent

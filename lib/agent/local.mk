@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#
+# The agent on compute nodes. libagent is what tests link; it is a part of libsk8core.
+noinst_LTLIBRARIES += lib/agent/libagent.la
+lib_agent_libagent_la_LIBADD = lib/core/libcore.la
+lib_agent_libagent_la_SOURCES = \
+	lib/agent/agent.cc \
+	lib/agent/agent.h \
+	lib/agent/cpus.cc \
+	lib/agent/cpus.h \
+	lib/agent/pinning.cc \
+	lib/agent/pinning.h \
+	lib/agent/pod_cgroups.cc \
+	lib/agent/pod_cgroups.h \
+	lib/agent/settings.cc \
+	lib/agent/settings.h \
+	lib/agent/slurm_jobs.h

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Keeps the pods of this node that Slurm has placed on the cores that Slurm gave them.
+//
+//	Which pods: those that name a job which slurmctld says runs here, for this very pod. A pod that
+//	only claims to have one, or whose job is another's, is left as it is.
+//	When: as soon as the kubelet has made the pod's cgroup, and again whenever somebody else has
+//	changed it. Nothing is undone while slurmctld cannot be asked, or is, or is not, this agent:
+//	what a pod had stays its own.
+//
+// One thread, which may block: on files, and on slurmctld.
+#ifndef SK8_AGENT_PINNING_H
+#define SK8_AGENT_PINNING_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/agent/cpus.h"
+#include "lib/agent/pod_cgroups.h"
+#include "lib/agent/slurm_jobs.h"
+#include "lib/base/clock.h"
+
+namespace sk8::agent {
+
+// A pod of this node whose object names a job.
+struct PlacedPod {
+	std::string ns, name, uid;
+	std::uint32_t job_id = 0;
+
+	bool operator==(const PlacedPod &) const = default;
+};
+
+class Pinning {
+public:
+	// clock and jobs must outlive this. kubelet_root_dir: where the kubelet says which policy its CPU manager
+	// has. pin: false: what a former agent has pinned gets the CPUs of all pods back.
+	Pinning(const Clock &clock, SlurmJobs &jobs, CpuTopology topology, PodCgroups cgroups, std::string kubelet_root_dir,
+		bool pin);
+
+	// All that there are.
+	void set_pods(std::vector<PlacedPod> pods);
+	// Does what can be done now. Returns after how long it is to be called again if nothing changes.
+	Millis round();
+
+	// By uid: the CPUs on which a pod is kept.
+	std::map<std::string, CpuSet> pinned() const;
+
+private:
+	struct Entry {
+		PlacedPod pod;
+		CpuSet cpus;         // empty: not known
+		bool has_job = false; // slurmctld has said so
+		bool done = false;    // it is on them
+		Millis ask_at{0};
+		int failures = 0;
+		std::string trouble; // told
+	};
+	void ask(Entry &e);
+	void pin(Entry &e, const std::string &folder);
+	void tell(Entry &e, const std::string &trouble);
+	void again_later(Entry &e);
+	// True: no pod is pinned now.
+	bool in_trouble(const std::string &why);
+
+	const Clock &clock_;
+	SlurmJobs &jobs_;
+	const CpuTopology topology_;
+	const PodCgroups cgroups_;
+	const std::string kubelet_root_dir_;
+	const bool pin_;
+	std::map<std::string, Entry> entries_; // by uid
+	std::string trouble_;
+};
+
+// "none", "static"; empty: nothing tells. Of the file that the kubelet keeps
+// (pkg/kubelet/cm/cpumanager/state/checkpoint.go: policyName).
+std::string cpu_manager_policy(const std::string &kubelet_root_dir);
+
+} // namespace sk8::agent
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/agent/settings.h"
+
+#include "lib/base/text.h"
+
+namespace sk8::agent {
+
+static std::string not_absolute(const std::string &path)
+{
+	return path.starts_with('/') ? "" : "is no absolute path, use one that starts with \"/\"";
+}
+
+static const Schema<AgentSettings> &schema()
+{
+	static const auto *table = new Schema<AgentSettings>{
+		field("kubeconfig", &AgentSettings::kubeconfig,
+		      "Credentials for the API server: the kubelet's own, with which the agent may see the pods of its node "
+		      "and no more. Read again when it changes.")
+			.check(not_absolute),
+		field("context", &AgentSettings::context, "Context of the kubeconfig.").default_text("the file's current-context"),
+		field("pinning", &AgentSettings::pinning,
+		      "Keep pods that Slurm has placed on the cores that it gave them. With false those that an agent has put "
+		      "there get the CPUs of all pods back."),
+		field("cgroupRoot", &AgentSettings::cgroup_root,
+		      "The folder below /sys/fs/cgroup (with version 1: below that of its cpuset controller) in which the kubelet's kubepods or "
+		      "kubepods.slice is: its cgroupRoot.")
+			.check(not_absolute),
+		field("kubeletRootDir", &AgentSettings::kubelet_root_dir,
+		      "The kubelet's --root-dir. Where its CPU manager has the policy static, which pins pods itself, the agent pins none.")
+			.check(not_absolute),
+	};
+	return *table;
+}
+
+static Error all(const Problems &problems)
+{
+	return Error{join(problems.lines(), "\n")};
+}
+
+Result<AgentSettings> load_agent_settings(const std::string &path, std::uint32_t uid)
+{
+	Problems problems(path);
+	AgentSettings out;
+	if (!load_config(uid, schema(), out, problems))
+		return all(problems);
+	return out;
+}
+
+Result<AgentSettings> parse_agent_settings(const std::string &text, const std::string &file_name)
+{
+	Problems problems(file_name);
+	AgentSettings out;
+	if (!parse_config(text, schema(), out, problems))
+		return all(problems);
+	return out;
+}
+
+std::vector<FieldDoc> describe_agent_settings()
+{
+	return describe(schema());
+}
+
+} // namespace sk8::agent

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What slurmctld knows of a pod's job. What is written on the pod is its owner's word: he may change it.
+#ifndef SK8_AGENT_SLURM_JOBS_H
+#define SK8_AGENT_SLURM_JOBS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace sk8::agent {
+
+struct SlurmJob {
+	std::string mark; // its admin_comment, see core::PodKey
+	bool running = false;
+	std::vector<int> cores; // on this node, sorted; empty: it has none here
+};
+
+class SlurmJobs {
+public:
+	virtual ~SlurmJobs() = default;
+	// Nothing: there is no such job. Error: slurmctld did not answer. Blocks for as long as slurmctld does.
+	virtual Result<std::optional<SlurmJob>> find(std::uint32_t id) = 0;
+};
+
+} // namespace sk8::agent
+
+#endif

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_SLURM
+plugin_LTLIBRARIES += spank_k8s.la
+endif
+
+spank_k8s_la_SOURCES = \
+	lib/slurmd/agent.h \
+	plugins/spank/spank_k8s.c
+spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
+spank_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/plugins/spank/spank.map
+EXTRA_spank_k8s_la_DEPENDENCIES = plugins/spank/spank.map
+EXTRA_DIST += plugins/spank/spank.map

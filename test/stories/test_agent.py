@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""The agent in slurmd keeps pods on the cores that Slurm gave them; the kernel says where they may run."""
+import os
+import subprocess
+
+import pytest
+from conftest import lent
+from stands import cgroup
+from stands.process import Machine
+from stands.slurm import Slurm
+from stands.waiting import wait_for
+from world import IMAGE
+
+pytestmark = pytest.mark.apis("real")
+
+ALL = "0-1"  # the CPUs of the stand's machine: any has two at least
+
+
+@pytest.fixture
+def agents(request, session_stands):
+	if len(os.sched_getaffinity(0)) < 2:
+		pytest.skip("a machine with one CPU has no cores to choose from")
+	yield from lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1")
+
+
+def processes(pod):
+	"""Of all containers of the pod, as the host numbers them."""
+	found = []
+	for top, folders, _ in os.walk(os.path.join(cgroup.BASE, "" if cgroup.is_v2() else "cpuset")):
+		folders[:] = [name for name in folders if not name.startswith(".")]
+		if pod.uid in top or pod.uid.replace("-", "_") in top:
+			with open(os.path.join(top, "cgroup.procs"), encoding="utf-8") as file:
+				found += file.read().split()
+	return found
+
+
+def may_run_on(pod):
+	"""The CPUs of its processes, all of which have the same."""
+	lists = set()
+	for pid in processes(pod):
+		with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+			lists |= {line.split()[1] for line in file if line.startswith("Cpus_allowed_list:")}
+	assert len(lists) <= 1, lists
+	return next(iter(lists), None)
+
+
+def core_of(stand, pod):
+	"""What Slurm gave its job; cores and CPUs have the same numbers here."""
+	return stand.job(pod.job_id)["CPU_IDs"]
+
+
+def is_pinned(stand, pod, seconds=30):
+	wait_for(f"{pod.name} to be on its core", lambda: may_run_on(pod) == core_of(stand, pod), seconds,
+		lambda: f"on {may_run_on(pod)}\n{log(stand)}")
+
+
+def log(stand, node="n1"):
+	with open(os.path.join(stand.folder, "log", f"slurmd-{node}.log"), encoding="utf-8") as file:
+		return "".join(line for line in file if "slurm-k8s" in line)
+
+
+def told(stand, part):
+	wait_for(f"the agent to say: {part}", lambda: part in log(stand), 30, lambda: log(stand))
+
+
+def test_pods_run_on_the_cores_that_slurm_gave_them_from_their_first_instruction(agents):
+	one, other = (agents.pod(name, "grep Cpus_allowed_list /proc/self/status; sleep 600", cpu="1") for name in ("one", "other"))
+	for pod in (one, other):
+		pod.wait_running()
+		is_pinned(agents, pod)
+	assert {may_run_on(one), may_run_on(other)} == {"0", "1"}
+	for pod in (one, other):
+		assert agents.api.call("GET", pod.path + "/log", raw=True).split()[1] == may_run_on(pod)
+
+
+def test_pods_stay_on_their_cores_while_slurmd_is_dead_and_get_them_back_when_it_is_not(agents):
+	pod = agents.pod("stays", "sleep 600", cpu="1")
+	pod.wait_running()
+	is_pinned(agents, pod)
+	agents.cluster("stop", "slurmd-n1")
+	assert may_run_on(pod) == core_of(agents, pod)
+	later = agents.pod("later", "sleep 600", cpu="1")
+	later.wait_running()
+	assert may_run_on(later) == ALL
+	agents.cluster("start", "slurmd-n1")
+	for each in (pod, later):
+		is_pinned(agents, each)
+	agents.cluster("restart", "slurmd-n1", "--kill")
+	for each in (pod, later):
+		is_pinned(agents, each)
+
+
+def test_pod_that_claims_the_job_of_another_is_left_alone(agents):
+	victim = agents.pod("victim", "sleep 600", cpu="1")
+	victim.wait_running()
+	is_pinned(agents, victim)
+	thief = agents.api.post("/api/v1/namespaces/team-b/pods", {"apiVersion": "v1", "kind": "Pod",
+		"metadata": {"name": "thief", "annotations": {"slurm-k8s.io/job-id": str(victim.job_id), "slurm-k8s.io/cores": "0-1"}},
+		"spec": {"nodeName": "n1", "terminationGracePeriodSeconds": 1, "containers": [{"name": "main", "image": IMAGE,
+			"imagePullPolicy": "Never", "command": ["sleep", "600"]}]}})
+	told(agents, f"pod team-b/thief uid {thief['metadata']['uid']} job {victim.job_id}: is not pinned: Slurm has no such job for it")
+	assert may_run_on(victim) == core_of(agents, victim)
+	agents.api.delete("/api/v1/namespaces/team-b/pods/thief")
+
+
+def threads_of(pid):
+	names = []
+	for task in os.listdir(f"/proc/{pid}/task"):
+		with open(f"/proc/{pid}/task/{task}/comm", encoding="utf-8") as file:
+			names.append(file.read().strip())
+	return names
+
+
+def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
+	conf = Slurm(agents.folder).agent_conf("n1")
+	with open(conf, encoding="utf-8") as file:
+		good = file.read()
+	try:
+		for text, says in ((None, None), ("kubeconfig: /nowhere/kubelet.conf\n", "/nowhere/kubelet.conf"),
+				("pining: true\n", "is not used: no pod of this node is pinned")):
+			if os.path.exists(conf):
+				os.unlink(conf)
+			if text:
+				with open(conf, "w", encoding="utf-8") as file:
+					file.write(text)
+			agents.cluster("restart", "slurmd-n1")
+			if says:
+				told(agents, says)
+			assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+	finally:
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(good)
+		agents.cluster("restart", "slurmd-n1")
+
+
+def test_agent_runs_in_a_slurmd_that_has_daemonised(agents):
+	agents.spoiled = True  # that slurmd is none of the stand's daemons
+	agents.cluster("stop", "slurmd-n1")
+	slurm = Slurm(agents.folder)
+	record = slurm.daemon("slurmd-n1").record
+	subprocess.run(["nsenter", "-t", str(Machine(agents.folder, "n1").pid), "-m", "-p", "slurmd", "-N", "n1"],
+		env={**os.environ, **record["env"]}, check=True, timeout=60, stdin=subprocess.DEVNULL)
+	pod = agents.pod("one", "sleep 600", cpu="1")
+	pod.wait_running()
+	is_pinned(agents, pod)
+	assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+if HAVE_CATCH2
+check_PROGRAMS += test/unit/agent_test
+TESTS += test/unit/agent_test
+endif
+test_unit_agent_test_SOURCES = \
+	$(UNIT_MAIN) \
+	test/unit/agent/agent_settings_test.cc \
+	test/unit/agent/cpus_test.cc \
+	test/unit/agent/machine.h \
+	test/unit/agent/pinning_test.cc \
+	test/unit/agent/pod_cgroups_test.cc \
+	test/unit/kube/temp_folder.h \
+	test/unit/kube/virtual_clock.h
+test_unit_agent_test_LDADD = lib/agent/libagent.la $(CATCH_LIBS) -lpthread

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/agent/pinning.h"
+
+#include "lib/agent/agent.h"
+#include "lib/core/names.h"
+#include "test/unit/agent/machine.h"
+#include "test/unit/catch.h"
+#include "test/unit/kube/virtual_clock.h"
+
+using namespace sk8;
+using namespace sk8::agent;
+
+namespace {
+
+struct Jobs final : SlurmJobs {
+	std::map<std::uint32_t, SlurmJob> known;
+	bool answers = true;
+	int asked = 0;
+
+	Result<std::optional<SlurmJob>> find(std::uint32_t id) override
+	{
+		asked++;
+		if (!answers)
+			return Error{"slurmctld is away"};
+		auto it = known.find(id);
+		return it == known.end() ? std::nullopt : std::optional(it->second);
+	}
+};
+
+// A node with four cores, and pods of one container.
+struct Node {
+	Machine machine;
+	VirtualClock clock;
+	Jobs jobs;
+	CpuTopology topology{{{0}, {1}, {2}, {3}}};
+	Pinning pinning;
+
+	explicit Node(bool pin = true) : pinning(clock, jobs, topology, PodCgroups(machine.folder.path, "/"), machine.folder.path, pin)
+	{
+		machine.v1("kubepods", "0-3");
+	}
+	void kubelet_makes(const std::string &uid, const std::string &cpus = "0-3") const
+	{
+		machine.v1("kubepods/pod" + uid, cpus);
+		machine.v1("kubepods/pod" + uid + "/main", cpus);
+	}
+	void slurm_runs(std::uint32_t id, const std::string &name, const std::string &uid, std::vector<int> cores)
+	{
+		jobs.known[id] = {"k8s:c/team/" + name + "/" + uid, true, std::move(cores)};
+	}
+	static PlacedPod pod(const std::string &name, const std::string &uid, std::uint32_t job)
+	{
+		return {"team", name, uid, job};
+	}
+	std::string cpus(const std::string &uid) const
+	{
+		auto list = parse_cpu_list(machine.cpus_v1("kubepods/pod" + uid + "/main"));
+		return list ? cpu_list(*list) : "?";
+	}
+	Millis wait(Millis time)
+	{
+		clock.advance(time);
+		return pinning.round();
+	}
+};
+
+} // namespace
+
+TEST_CASE("pinning: a pod runs on the cores that Slurm gave its job, and nobody changes that for long")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {1, 2});
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	CHECK(n.wait(Millis(0)) < Millis(1'000)); // its kubelet has not made the cgroup yet
+	n.kubelet_makes("u1");
+	CHECK(n.wait(Millis(200)) > Millis(1'000));
+	CHECK(n.cpus("u1") == "1-2");
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {1, 2}}});
+	n.kubelet_makes("u1"); // a kubelet that has started again
+	n.wait(Millis(10'000));
+	CHECK(n.cpus("u1") == "1-2");
+	CHECK(n.jobs.asked == 1); // slurmctld is asked once
+}
+
+TEST_CASE("pinning: who writes another job's number onto his pod gets none of its cores")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {0});
+	n.slurm_runs(8, "other", "u2", {3});
+	n.jobs.known[9] = {"", true, {2}};             // a job of Slurm's own
+	n.jobs.known[10] = {"k8s:c/team/q/u3", false, {}}; // it has ended
+	for (const char *uid : {"u1", "u3"})
+		n.kubelet_makes(uid);
+	n.pinning.set_pods({Node::pod("p", "u1", 8), Node::pod("q", "u3", GENERATE(7u, 9u, 10u, 11u))});
+	n.wait(Millis(0));
+	n.wait(Millis(100'000));
+	CHECK(n.cpus("u1") == "0-3");
+	CHECK(n.cpus("u3") == "0-3");
+	CHECK(n.pinning.pinned().empty());
+}
+
+TEST_CASE("pinning: a slurmctld that does not answer is asked again, less and less often")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {0});
+	n.kubelet_makes("u1");
+	n.jobs.answers = false;
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	for (int i = 0; i < 600; i++)
+		n.wait(Millis(1'000));
+	CHECK(n.jobs.asked > 5);
+	CHECK(n.jobs.asked < 25);
+	n.jobs.answers = true;
+	n.wait(Millis(60'000));
+	CHECK(n.cpus("u1") == "0");
+}
+
+TEST_CASE("pinning: a pod that is pinned stays so while slurmctld is away, and whatever its owner writes")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {0});
+	n.slurm_runs(8, "other", "u2", {3});
+	n.kubelet_makes("u1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.wait(Millis(0));
+	REQUIRE(n.cpus("u1") == "0");
+	n.jobs.answers = GENERATE(false, true);
+	n.pinning.set_pods({Node::pod("p", "u1", 8)});
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "0");
+}
+
+TEST_CASE("pinning: where it is switched off a pod gets all CPUs back")
+{
+	Node n(false);
+	n.slurm_runs(7, "p", "u1", {0});
+	n.kubelet_makes("u1", "0");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "0-3");
+}
+
+TEST_CASE("pinning: where the kubelet pins pods itself the agent pins none")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {0});
+	n.kubelet_makes("u1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.machine.file("cpu_manager_state", R"({"policyName":"static","defaultCpuSet":"0-3","checksum":1})");
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "0-3");
+	n.machine.file("cpu_manager_state", R"({"policyName":"none","defaultCpuSet":"","checksum":1})");
+	n.wait(Millis(10'000));
+	CHECK(n.cpus("u1") == "0");
+	for (const char *text : {"", "{", "[]", R"({"policyName":1})"}) {
+		n.machine.file("cpu_manager_state", text);
+		CHECK(cpu_manager_policy(n.machine.folder.path).empty());
+	}
+}
+
+TEST_CASE("pinning: a core that the machine has not leaves the pod as it is")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {9});
+	n.kubelet_makes("u1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "0-3");
+}
+
+TEST_CASE("pinning: a pod that ends while it is pinned is no trouble")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {0});
+	n.kubelet_makes("u1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.wait(Millis(0));
+	std::filesystem::remove_all(n.machine.folder.path + "/cpuset/kubepods/podu1");
+	CHECK(n.wait(Millis(1'000)) > Millis(1'000)); // its cgroup does not come back
+	n.pinning.set_pods({});
+	n.wait(Millis(1'000));
+	CHECK(n.pinning.pinned().empty());
+}
+
+TEST_CASE("pinning: which pods name a job")
+{
+	std::unordered_map<std::string, kube::PodPtr> pods;
+	const auto add = [&](const std::string &name, const std::string &job, bool over) {
+		kube::Pod p;
+		p.meta.ns = "team";
+		p.meta.name = p.meta.uid = name;
+		if (!job.empty())
+			p.meta.annotations[std::string(core::names::job_id)] = job;
+		p.started_at = over;
+		p.phase = over ? "Succeeded" : "Running";
+		pods[name] = std::make_shared<kube::Pod>(p);
+	};
+	add("foreign", "", false);
+	add("ours", "12", false);
+	add("over", "13", true);
+	for (const char *text : {"0", "-1", "4294967296", "12 ", "x", "1e3"})
+		add(std::string("bad") + text, text, false);
+	const auto placed = placed_pods(pods);
+	REQUIRE(placed.size() == 1);
+	CHECK(placed[0] == PlacedPod{"team", "ours", "ours", 12});
+}
