@@ -363,7 +363,7 @@ struct sk8_agent_host {
 };
 /* Reads the configuration, starts threads. Without a configuration nothing: no error. */
 SK8_API void sk8_agent_start(const struct sk8_agent_host *host);
-/* Its threads end, within two seconds. True: it ran. */
+/* Its threads end, at once unless slurmctld does not answer: within 16 seconds. True: it ran. */
 SK8_API bool sk8_agent_stop(void);
 
 #ifdef __cplusplus

@@ -16,6 +16,9 @@ static constexpr Millis longest_wait{1'000};
 static constexpr Millis connect_again{10'000};
 static constexpr Millis longest_pause{10'000};
 static constexpr Millis longest_stop{1'000};
+// libslurm tries to reach slurmctld for MessageTimeout (10 s by default; slurm_protocol_api.c,
+// slurm_open_controller_conn()), cannot be interrupted, and uses what slurmd frees at its end.
+static constexpr Millis longest_rpc{15'000};
 static constexpr auto cpu_folder = "/sys/devices/system/cpu";
 static constexpr auto cgroup_mount = "/sys/fs/cgroup";
 
@@ -58,7 +61,7 @@ void Agent::stop()
 	loop_.wake();
 	wake_pinning_.notify();
 	thread_.join_or_leave(longest_stop);
-	pin_thread_.join_or_leave(longest_stop);
+	pin_thread_.join_or_leave(longest_rpc);
 }
 
 // ---- thread sk8-agent ----

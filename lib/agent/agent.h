@@ -33,7 +33,8 @@ public:
 
 	// Any thread. Error: no threads.
 	Result<void> start();
-	// Ends the threads; waits up to a second for each, then leaves it to itself.
+	// Ends the threads; waits up to a second for sk8-agent, and for sk8-pin until slurmctld has answered or
+	// libslurm has given up, at most 15 s. What still runs then is left to itself.
 	void stop();
 
 private:
