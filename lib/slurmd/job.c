@@ -4,7 +4,7 @@
 #include "lib/slurm/release.h"
 #include "lib/slurmd/job.h"
 
-enum { LONGEST_CORES = 65536, LONGEST_COMMAND = 65536 };
+enum { LONGEST_COMMAND = 65536 };
 
 static const char *node;
 
@@ -13,16 +13,40 @@ extern void sk8_find_jobs_on(const char *name)
 	node = name;
 }
 
+/* -1: the job is not there */
+static int index_of_node(const char *nodes)
+{
+	__auto_type list = hostlist_create(nodes);	/* of another type in each release */
+	const int found = list ? hostlist_find(list, node) : -1;
+
+	if (list)
+		hostlist_destroy(list);
+	return found;
+}
+
+/* "0,3": Slurm's cores of the node that the job has. To be freed by xfree(). */
+static char *cores_of(job_resources_t *of, const char *nodes)
+{
+	char *text = xstrdup("");
+	uint16_t sockets, cores;
+	int inx, first;
+
+	if (!of || !of->core_bitmap || ((inx = index_of_node(nodes)) < 0) || ((uint32_t) inx >= of->nhosts) ||
+	    get_job_resources_cnt(of, inx, &sockets, &cores) ||
+	    ((first = get_job_resources_offset(of, inx, 0, 0)) < 0))
+		return text;
+	for (int core = 0; core < sockets * cores; core++)
+		if ((first + core < bit_size(of->core_bitmap)) && bit_test(of->core_bitmap, first + core))
+			xstrfmtcat(text, "%s%d", text[0] ? "," : "", core);
+	return text;
+}
+
 static void tell(const slurm_job_info_t *job, void (*f)(void *, const struct sk8_agent_job *), void *arg)
 {
 	const bool running = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING &&
 		!(job->job_state & JOB_COMPLETING);
-	char *cores = xmalloc(LONGEST_CORES);
+	char *cores = running ? cores_of(job->job_resrcs, job->nodes) : xstrdup("");
 
-	/* In slurmd libslurm has no table of nodes, and takes each core for one CPU: that is what we want. */
-	if (running && job->job_resrcs &&
-	    slurm_job_cpus_allocated_str_on_node(cores, LONGEST_CORES, job->job_resrcs, node))
-		cores[0] = '\0';
 	f(arg, &(struct sk8_agent_job) {
 		.mark = job->admin_comment,
 		.running = running,
