@@ -34,23 +34,17 @@ class HostJobs final : public SlurmJobs {
 public:
 	Result<std::optional<SlurmJob>> find(std::uint32_t id) override
 	{
-		SlurmJob job;
-		bool found = false;
-		struct Out {
-			SlurmJob *job;
-			bool *found;
-		} out{&job, &found};
+		std::optional<SlurmJob> found;
 		const auto take = [](void *arg, const sk8_agent_job *j) {
 			guard("job of a pod", [&] {
-				Out &to = *static_cast<Out *>(arg);
 				auto cores = parse_cpu_list(j->cores);
-				*to.job = {j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet()};
-				*to.found = true;
+				*static_cast<std::optional<SlurmJob> *>(arg) = SlurmJob{
+					j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet()};
 			});
 		};
-		if (const char *problem = host->find_job(id, take, &out))
+		if (const char *problem = host->find_job(id, take, &found))
 			return Error{problem};
-		return found ? std::optional(std::move(job)) : std::nullopt;
+		return found;
 	}
 };
 

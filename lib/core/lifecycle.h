@@ -66,7 +66,7 @@ struct PodFacts {
 	bool absent = false;      // a GET proved that there is no pod of this uid
 	std::string bound_node;   // our Binding was answered with success
 	bool lost_node = false;   // it was bound, and etcd from a backup does not know: see looked()
-	bool proved_over = false; // it has been over before: that cannot become untrue
+	bool proved_over = false; // it has been over before: only a backup of etcd makes that untrue
 	std::string held_node;    // where, by the ledger, it may have processes; empty: nowhere
 	bool refused = false;
 	bool declared_gone = false; // a person said that no process of it is left

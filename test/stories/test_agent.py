@@ -103,14 +103,6 @@ def test_pod_that_claims_the_job_of_another_is_left_alone(agents):
 	agents.api.delete("/api/v1/namespaces/team-b/pods/thief")
 
 
-def threads_of(pid):
-	names = []
-	for task in os.listdir(f"/proc/{pid}/task"):
-		with open(f"/proc/{pid}/task/{task}/comm", encoding="utf-8") as file:
-			names.append(file.read().strip())
-	return names
-
-
 def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 	conf = Slurm(agents.folder).agent_conf("n1")
 	with open(conf, encoding="utf-8") as file:
