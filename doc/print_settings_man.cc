@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "doc/roff.h"
 #include "lib/agent/settings.h"
@@ -124,6 +125,16 @@ kubeconfig: /var/lib/kubelet/kubeconfig
 .BR plugstack.conf (5)
 )";
 
+struct Page {
+	const char *option, *head, *tail, *daemon;
+	std::vector<FieldDoc> (*settings)();
+};
+
+static const Page pages[] = {
+	{"", head, tail, "slurmctld", sk8::core::describe_settings},
+	{"--node", node_head, node_tail, "slurmd", sk8::agent::describe_agent_settings},
+};
+
 static void print(const FieldDoc &row, const char *daemon)
 {
 	std::printf(".TP\n.B %s\n", roff(row.path).c_str());
@@ -138,20 +149,21 @@ static void print(const FieldDoc &row, const char *daemon)
 int main(int argc, char **argv)
 {
 	const auto has = [&](int at, const char *word) { return argc > at && !std::strcmp(argv[at], word); };
-	const bool node = has(1, "--node"), paths = has(node ? 2 : 1, "--paths");
+	const bool node = has(1, pages[1].option), paths = has(node ? 2 : 1, "--paths");
 	if (argc > 1 + node + paths) {
 		std::fprintf(stderr, "usage: print_settings_man [--node] [--paths]\n");
 		return 2;
 	}
+	const Page &page = pages[node];
 	if (!paths)
-		std::fputs(node ? node_head : head, stdout);
-	for (const FieldDoc &row : node ? sk8::agent::describe_agent_settings() : sk8::core::describe_settings()) {
+		std::fputs(page.head, stdout);
+	for (const FieldDoc &row : page.settings()) {
 		if (paths)
 			std::printf("%s\n", row.path.c_str());
 		else
-			print(row, node ? "slurmd" : "slurmctld");
+			print(row, page.daemon);
 	}
 	if (!paths)
-		std::fputs(node ? node_tail : tail, stdout);
+		std::fputs(page.tail, stdout);
 	return std::fflush(stdout) || std::ferror(stdout) ? 1 : 0;
 }

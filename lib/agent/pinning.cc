@@ -113,8 +113,11 @@ Millis Pinning::round()
 	if (entries_.empty())
 		return looks_again;
 	const auto folders = cgroups_.find();
-	const bool both = cpu_manager_policy(kubelet_root_dir_) == "static";
-	if (in_trouble(both ? "the kubelet's CPU manager has the policy static and pins pods itself; set its cpuManagerPolicy to "
+	if (const Millis now = clock_.monotonic(); now >= read_policy_at_) {
+		kubelet_pins_ = cpu_manager_policy(kubelet_root_dir_) == "static";
+		read_policy_at_ = now + looks_again;
+	}
+	if (in_trouble(kubelet_pins_ ? "the kubelet's CPU manager has the policy static and pins pods itself; set its cpuManagerPolicy to "
 			      "none, or pinning to false"
 			    : folders ? "" : folders.error().message))
 		return looks_again;

@@ -71,6 +71,8 @@ private:
 	const bool pin_;
 	std::map<std::string, Entry> entries_; // by uid
 	std::string trouble_;
+	bool kubelet_pins_ = false;
+	Millis read_policy_at_{0};
 };
 
 // "none", "static"; empty: nothing tells. Of the file that the kubelet keeps

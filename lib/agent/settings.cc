@@ -32,27 +32,14 @@ static const Schema<AgentSettings> &schema()
 	return *table;
 }
 
-static Error all(const Problems &problems)
-{
-	return Error{join(problems.lines(), "\n")};
-}
-
 Result<AgentSettings> load_agent_settings(const std::string &path, std::uint32_t uid)
 {
-	Problems problems(path);
-	AgentSettings out;
-	if (!load_config(uid, schema(), out, problems))
-		return all(problems);
-	return out;
+	return load_config(path, uid, schema());
 }
 
 Result<AgentSettings> parse_agent_settings(const std::string &text, const std::string &file_name)
 {
-	Problems problems(file_name);
-	AgentSettings out;
-	if (!parse_config(text, schema(), out, problems))
-		return all(problems);
-	return out;
+	return parse_config(text, file_name, schema());
 }
 
 std::vector<FieldDoc> describe_agent_settings()

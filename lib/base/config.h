@@ -45,6 +45,7 @@
 
 #include "lib/base/config_codec.h"
 #include "lib/base/config_place.h"
+#include "lib/base/result.h"
 
 namespace sk8 {
 
@@ -357,6 +358,26 @@ bool load_config(uid_t owner, const Schema<S> &schema, S &into, Problems &proble
 	const std::optional<std::string> text =
 		config_detail::load_text(problems.file(), owner, problems);
 	return text && parse_config(*text, schema, into, problems);
+}
+
+// The whole of a file or of its text, or all its problems, one a line.
+template <class S>
+Result<S> load_config(const std::string &path, uid_t owner, const Schema<S> &schema)
+{
+	Problems problems(path);
+	S out;
+	if (!load_config(owner, schema, out, problems))
+		return Error{problems.text()};
+	return out;
+}
+template <class S>
+Result<S> parse_config(std::string_view text, const std::string &file_name, const Schema<S> &schema)
+{
+	Problems problems(file_name);
+	S out;
+	if (!parse_config(text, schema, out, problems))
+		return Error{problems.text()};
+	return out;
 }
 
 // All rows in order, for the man page.

@@ -72,6 +72,11 @@ std::vector<std::string> Problems::lines() const
 	return texts;
 }
 
+std::string Problems::text() const
+{
+	return join(lines(), "\n");
+}
+
 void Place::error(std::string_view key, std::string_view what) const
 {
 	for (const YamlMember &m : node_->members)

@@ -27,6 +27,7 @@ public:
 	std::size_t size() const { return found_.size() + dropped_; }
 	// "file:line: path: what", by line.
 	std::vector<std::string> lines() const;
+	std::string text() const;
 	const std::string &file() const { return file_; }
 
 private:

@@ -10,9 +10,8 @@ void ClusterEngine::reserve()
 {
 	reservation_kube_ = std::make_unique<ReservationLink>(*client_);
 	auto cover_changed = [this](const std::string &uid) { foreign_->cover_changed(uid); };
-	TakenBy taken_by = [this](const NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); };
 	reservations_ = std::make_unique<Reservations>(
-		settings_, ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed, taken_by}, pods_->nodes());
+		settings_, ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed, holds_.taken_by()}, pods_->nodes());
 	gate_changed();
 }
 

@@ -338,6 +338,11 @@ std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::s
 	return other ? std::optional(other->key) : std::nullopt;
 }
 
+TakenBy HoldTable::taken_by() const
+{
+	return [this](const NativeShare &share) { return masked_by_other({}, share.node, share.cores, share.gres); };
+}
+
 std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);

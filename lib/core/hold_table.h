@@ -36,6 +36,7 @@
 #include "lib/core/cluster_numbers.h"
 #include "lib/core/job.h"
 #include "lib/core/mask_index.h"
+#include "lib/core/native_job.h"
 #include "lib/core/pod_key.h"
 
 namespace sk8::core {
@@ -88,6 +89,8 @@ public:
 	// Another pod whose mask has one of these cores or devices of the node.
 	std::optional<PodKey> masked_by_other(const PodKey &key, const std::string &node,
 					      const std::vector<std::uint16_t> &cores, const GresList &gres) const;
+	// ... of a share of a job of Slurm's own. The table must outlive it.
+	TakenBy taken_by() const;
 
 	// ---- slurm-k8s (any thread) ----
 

@@ -15,7 +15,7 @@ static constexpr Millis longest_shutdown{1'000};
 
 Runtime::Runtime(const sk8_host &host)
 	: host_(host), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
-			    [this](const NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); })
+			    holds_.taken_by())
 {
 	kube::http_global_init(); // from a plugin's init(): before there are threads
 	metrics();

@@ -279,27 +279,14 @@ static const Schema<Settings> &schema()
 	return *table;
 }
 
-static Error all(const Problems &problems)
-{
-	return Error{join(problems.lines(), "\n")};
-}
-
 Result<Settings> load_settings(const std::string &path, std::uint32_t slurm_uid)
 {
-	Problems problems(path);
-	Settings out;
-	if (!load_config(slurm_uid, schema(), out, problems))
-		return all(problems);
-	return out;
+	return load_config(path, slurm_uid, schema());
 }
 
 Result<Settings> parse_settings(const std::string &text, const std::string &file_name)
 {
-	Problems problems(file_name);
-	Settings out;
-	if (!parse_config(text, schema(), out, problems))
-		return all(problems);
-	return out;
+	return parse_config(text, file_name, schema());
 }
 
 std::vector<FieldDoc> describe_settings()

@@ -14,7 +14,7 @@ using core::JobRef;
 Process::Process(const Outside &outside)
 	: out_(outside), settings_(outside.config.settings),
 	  gate_([this](JobRef job, const core::GateAnswer &answer) { answer_gate(job, answer); },
-		[this](const core::NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); })
+		holds_.taken_by())
 {
 }
 
@@ -107,7 +107,7 @@ void Process::start_reservations()
 		settings,
 		core::ReservationPorts{*native_gate_, *native_gate_, *this, [](std::uint32_t) { return "alice"; },
 				       [this](const std::string &uid) { foreign_->cover_changed(uid); },
-				       [this](const core::NativeShare &s) { return holds_.masked_by_other({}, s.node, s.cores, s.gres); }},
+				       holds_.taken_by()},
 		controller_->nodes());
 	gate_changed();
 }
