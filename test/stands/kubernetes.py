@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 from . import cgroup, image, pki, reserve
 from .api import Api, ApiError
@@ -42,6 +43,21 @@ NODE_FOLDERS = {
 	"pods": "/var/log/pods",
 	"containers": "/var/log/containers",
 }
+
+
+INOTIFY_INSTANCES = "/proc/sys/fs/inotify/max_user_instances"
+
+
+def _allow_inotify(most=1024):
+	"""The kernel gives a user 128 instances of inotify. A kubelet has six, its containerd one, a kube-apiserver two or
+	three: six stands with two kubelets have a hundred before anything runs on them."""
+	try:
+		with open(INOTIFY_INSTANCES, "r+", encoding="utf-8") as file:
+			if int(file.read()) < most:
+				file.seek(0)  # the kernel takes no number elsewhere
+				file.write(str(most))
+	except OSError as error:
+		print(f"test/cluster: stands side by side may lack inotify instances: {error}", file=sys.stderr)
 
 
 def binaries(want=("etcd", "kube-apiserver", "kubelet")):
@@ -164,6 +180,7 @@ class Kubernetes:
 
 	def node(self, machine):
 		"""containerd and kubelet inside `machine`, whose folders node_setup() prepared. Returns when Ready."""
+		_allow_inotify()
 		name, home, state = machine.name, self.node_home(machine.name), self.state
 		number, = reserve.hosts(self.folder, 1)
 		port, = reserve.ports(self.folder, 1)
