@@ -350,26 +350,7 @@ bool parse_config(std::string_view text, const Schema<S> &schema, S &into, Probl
 	return true;
 }
 
-// The same from the file problems.file(), which must belong to root or owner and be
-// writable by no one else. Blocks on the disk.
-template <class S>
-bool load_config(uid_t owner, const Schema<S> &schema, S &into, Problems &problems)
-{
-	const std::optional<std::string> text =
-		config_detail::load_text(problems.file(), owner, problems);
-	return text && parse_config(*text, schema, into, problems);
-}
-
-// The whole of a file or of its text, or all its problems, one a line.
-template <class S>
-Result<S> load_config(const std::string &path, uid_t owner, const Schema<S> &schema)
-{
-	Problems problems(path);
-	S out;
-	if (!load_config(owner, schema, out, problems))
-		return Error{problems.text()};
-	return out;
-}
+// The same, or all problems, one a line.
 template <class S>
 Result<S> parse_config(std::string_view text, const std::string &file_name, const Schema<S> &schema)
 {
@@ -378,6 +359,18 @@ Result<S> parse_config(std::string_view text, const std::string &file_name, cons
 	if (!parse_config(text, schema, out, problems))
 		return Error{problems.text()};
 	return out;
+}
+
+// The same from a file, which must belong to root or owner and be writable by no one
+// else. Blocks on the disk.
+template <class S>
+Result<S> load_config(const std::string &path, uid_t owner, const Schema<S> &schema)
+{
+	Problems problems(path);
+	const std::optional<std::string> text = config_detail::load_text(path, owner, problems);
+	if (!text)
+		return Error{problems.text()};
+	return parse_config(*text, path, schema);
 }
 
 // All rows in order, for the man page.

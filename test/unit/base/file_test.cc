@@ -266,14 +266,11 @@ TEST_CASE("config: a file that others may change is not believed")
 	const Folder folder;
 	const std::string path = folder.file("c.yaml");
 	REQUIRE(write_file_atomic(path, "a: x\n", 0644).ok());
-	S s;
-	Problems good(path);
-	CHECK(load_config(::geteuid(), schema, s, good));
-	CHECK(s.a == "x");
+	const auto good = load_config(path, ::geteuid(), schema);
+	REQUIRE(good);
+	CHECK(good->a == "x");
 	REQUIRE(::chmod(path.c_str(), 0666) == 0);
-	Problems bad(path);
-	CHECK_FALSE(load_config(::geteuid(), schema, s, bad));
-	CHECK(bad.lines() == std::vector<std::string>{
-				     path + ": " + path +
-				     " can be changed by others (mode 0666), run: chmod go-w " + path});
+	const auto bad = load_config(path, ::geteuid(), schema);
+	REQUIRE_FALSE(bad);
+	CHECK(bad.error().message == path + ": " + path + " can be changed by others (mode 0666), run: chmod go-w " + path);
 }
