@@ -126,14 +126,12 @@ kubeconfig: /var/lib/kubelet/kubeconfig
 )";
 
 struct Page {
-	const char *option, *head, *tail, *daemon;
+	const char *head, *tail, *daemon;
 	std::vector<FieldDoc> (*settings)();
 };
 
-static const Page pages[] = {
-	{"", head, tail, "slurmctld", sk8::core::describe_settings},
-	{"--node", node_head, node_tail, "slurmd", sk8::agent::describe_agent_settings},
-};
+static const Page settings_page{head, tail, "slurmctld", sk8::core::describe_settings};
+static const Page node_page{node_head, node_tail, "slurmd", sk8::agent::describe_agent_settings};
 
 static void print(const FieldDoc &row, const char *daemon)
 {
@@ -149,12 +147,12 @@ static void print(const FieldDoc &row, const char *daemon)
 int main(int argc, char **argv)
 {
 	const auto has = [&](int at, const char *word) { return argc > at && !std::strcmp(argv[at], word); };
-	const bool node = has(1, pages[1].option), paths = has(node ? 2 : 1, "--paths");
+	const bool node = has(1, "--node"), paths = has(node ? 2 : 1, "--paths");
 	if (argc > 1 + node + paths) {
 		std::fprintf(stderr, "usage: print_settings_man [--node] [--paths]\n");
 		return 2;
 	}
-	const Page &page = pages[node];
+	const Page &page = node ? node_page : settings_page;
 	if (!paths)
 		std::fputs(page.head, stdout);
 	for (const FieldDoc &row : page.settings()) {
