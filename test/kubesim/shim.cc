@@ -105,15 +105,28 @@ J start_error(const std::string &message)
 		       now_us());
 }
 
+// In the child: what it is told by is closed, or its shim is gone.
+bool wait_for_go(int go)
+{
+	char byte;
+	ssize_t got;
+	while ((got = read(go, &byte, 1)) < 0 && errno == EINTR)
+		;
+	return got == 1;
+}
+
 J run(const J &config)
 {
-	int report[2];
-	if (pipe2(report, O_CLOEXEC))
+	int report[2], go[2];
+	if (pipe2(report, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return start_error(strerror(errno));
 	isolate();
 	write_file("started", std::to_string(now_us()));
 	pid_t child = fork();
 	if (child == 0) {
+		close(go[1]);
+		if (!wait_for_go(go[0]))
+			_exit(127);
 		become(config);
 		int error = errno;
 		if (write(report[1], &error, sizeof error) < 0)
@@ -122,14 +135,17 @@ J run(const J &config)
 	}
 	close(report[1]);
 	main_pid = child;
+	// Main runs only once its number can be read: whoever has seen it run can signal it.
+	if (child > 0)
+		write_file("main.pid", std::to_string(child));
 	int error = 0;
-	if (child < 0 || read(report[0], &error, sizeof error) == sizeof error) {
+	if (child < 0 || write(go[1], "", 1) != 1 || read(report[0], &error, sizeof error) == sizeof error) {
+		unlink("main.pid");
 		if (child > 0)
 			waitpid(child, nullptr, 0);
 		return start_error("exec: \"" + config["argv"].item(0).str() +
 				   "\": " + strerror(child < 0 ? errno : error));
 	}
-	write_file("main.pid", std::to_string(child));
 	return wait_for_end(child);
 }
 
