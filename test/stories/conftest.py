@@ -6,6 +6,7 @@ SK8_KEEP=1 keeps the folders of stands, with their logs.
 """
 import os
 import re
+import shutil
 import sys
 
 import pytest
@@ -233,6 +234,14 @@ def last_words(folder):
 			yield from (f"{daemon.name} has ended: {line.strip()}" for line in lines)
 
 
+def errors_of_slurmds(folder):
+	"""The last ones of each."""
+	for daemon in daemons(folder):
+		if daemon.name.startswith("slurmd-"):
+			lines = [line for line in tail(daemon.log, 200).splitlines() if ("error" in line or "warning" in line) and "pmix" not in line]
+			yield from (f"{daemon.name}: {line}" for line in lines[-10:])
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
 	outcome = yield
@@ -246,8 +255,10 @@ def pytest_runtest_makereport(item, call):
 	log = found.log(found.log_began)
 	lines = [line for line in log.splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
 	report.sections.append((f"slurmctld of {found.folder}", "\n".join(lines[-80:])))
-	whole = os.path.join(build_folder(), "test", re.sub(r"[^\w-]", "_", item.name) + ".slurmctld.log")
-	with open(whole, "w", encoding="utf-8") as file:
+	whole = os.path.join(build_folder(), "test", re.sub(r"[^\w-]", "_", item.name))
+	with open(whole + ".slurmctld.log", "w", encoding="utf-8") as file:
 		file.write(log)
-	report.sections.append(("all of it", whole))
+	shutil.copytree(os.path.join(found.folder, "log"), whole + ".logs", dirs_exist_ok=True)
+	report.sections.append(("slurmd", "\n".join(errors_of_slurmds(found.folder))))
+	report.sections.append(("all of it", f"{whole}.slurmctld.log, of the others from the beginning: {whole}.logs"))
 	report.sections.append(("jobs", found.run("squeue", "-a", "-o", "%i %T %r %N %j %u %a %p", check=False).stdout))
