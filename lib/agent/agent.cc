@@ -22,15 +22,21 @@ static constexpr Millis longest_rpc{15'000};
 static constexpr auto cpu_folder = "/sys/devices/system/cpu";
 static constexpr auto cgroup_mount = "/sys/fs/cgroup";
 
+static std::string annotation(const kube::Pod &pod, std::string_view name)
+{
+	const auto it = pod.meta.annotations.find(std::string(name));
+	return it == pod.meta.annotations.end() ? "" : it->second;
+}
+
 std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods)
 {
 	std::vector<PlacedPod> out;
 	for (const auto &[uid, pod] : pods) {
-		const auto job = pod->meta.annotations.find(std::string(core::names::job_id));
-		if (job == pod->meta.annotations.end() || core::kubelet_reports_over(*pod))
+		const auto id = parse_integer(annotation(*pod, core::names::job_id), 1, UINT32_MAX);
+		if (!id || core::kubelet_reports_over(*pod))
 			continue;
-		if (const auto id = parse_integer(job->second, 1, UINT32_MAX))
-			out.push_back({pod->meta.ns, pod->meta.name, uid, static_cast<std::uint32_t>(*id)});
+		out.push_back({pod->meta.ns, pod->meta.name, uid, static_cast<std::uint32_t>(*id),
+			       annotation(*pod, core::names::job_submit_time) + " " + annotation(*pod, core::names::job_cores)});
 	}
 	return out;
 }

@@ -27,6 +27,9 @@ namespace sk8::agent {
 struct PlacedPod {
 	std::string ns, name, uid;
 	std::uint32_t job_id = 0;
+	// What else its object says of that job. It is slurmctld that is believed, but asked again when this
+	// changes: the job of an adopted pod may have other cores.
+	std::string job_run{};
 
 	bool operator==(const PlacedPod &) const = default;
 };

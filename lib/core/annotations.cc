@@ -6,6 +6,7 @@
 
 #include "lib/base/quantity.h"
 #include "lib/base/text.h"
+#include "lib/core/names.h"
 
 namespace sk8::core {
 
@@ -195,6 +196,19 @@ Result<Wishes> read_wishes(const kube::Pod &pod)
 		if (auto r = row.set(out, it->second); !r)
 			return Error{"annotation " + key + ": " + r.error().message};
 	}
+	return out;
+}
+
+std::map<std::string, std::string> job_annotations(const Job &job)
+{
+	std::map<std::string, std::string> out = {
+		{std::string(names::job_id), std::to_string(job.ref.id)},
+		{std::string(names::job_submit_time), std::to_string(job.ref.submit_time)},
+		{std::string(names::job_node), job.node},
+		{std::string(names::job_cores), index_list(job.cores)},
+	};
+	if (!job.gres.empty())
+		out.emplace(names::job_gres, gres_text(job.gres));
 	return out;
 }
 

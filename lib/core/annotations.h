@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What a pod says about its job in annotations: our own keys, and those of
-// slurm-bridge and SUNK, so that manifests written for them work unchanged. Pure.
+// What a pod says about its job in annotations: its owner's wishes, by our own keys and those of
+// slurm-bridge and SUNK, so that manifests written for them work unchanged; and what it got. Pure.
 #ifndef SK8_CORE_ANNOTATIONS_H
 #define SK8_CORE_ANNOTATIONS_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "lib/base/result.h"
+#include "lib/core/job.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
@@ -29,6 +31,12 @@ struct Wishes {
 // that nobody believes that it works; so is a value that cannot be read.
 // When a key is given in several vocabularies, ours wins, then slurm-bridge's.
 Result<Wishes> read_wishes(const kube::Pod &pod);
+
+// By name; no value: taken away. Others stay.
+using AnnotationChanges = std::map<std::string, std::optional<std::string>>;
+
+// What a pod's object says of its running job: names::of_binding, by name.
+std::map<std::string, std::string> job_annotations(const Job &job);
 
 } // namespace sk8::core
 

@@ -32,6 +32,14 @@ KubeReply kube_reply(const Reply &r)
 	return out;
 }
 
+Json annotations_patch(const AnnotationChanges &changes)
+{
+	Json out = Json::object();
+	for (const auto &[name, value] : changes)
+		out.set(name, value ? Json::string(*value) : Json::null());
+	return out;
+}
+
 static kube::Client::Done answer(KubePort::Done done)
 {
 	return [done = std::move(done)](Reply r) { done(kube_reply(r)); };
@@ -97,6 +105,13 @@ void KubeLink::bind(const PodKey &key, const std::string &node,
 	body.set("apiVersion", "v1").set("kind", "Binding").set("metadata", meta);
 	body.set("target", target);
 	client_.create(pod_path(key, "binding"), body, answer(std::move(done)), kube::Priority::urgent);
+}
+
+void KubeLink::annotate_pod(const PodKey &key, const AnnotationChanges &changes, Done done)
+{
+	Json patch = Json::object();
+	patch.set("metadata", Json::object().set("uid", key.uid).set("annotations", annotations_patch(changes)));
+	client_.patch(pod_path(key), kube::PatchType::merge, patch, answer(std::move(done)));
 }
 
 void KubeLink::delete_pod(const PodKey &key, const Deletion &how, Done done)

@@ -11,6 +11,8 @@ namespace sk8::core {
 
 // An answer as the engine reads it, but for its object.
 KubeReply kube_reply(const kube::Reply &r);
+// As a merge patch wants them.
+Json annotations_patch(const AnnotationChanges &changes);
 
 class KubeLink final : public KubePort {
 public:
@@ -20,6 +22,7 @@ public:
 	void set_finalizer(const PodKey &key, bool present, Done done) override;
 	void bind(const PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, Done done) override;
+	void annotate_pod(const PodKey &key, const AnnotationChanges &changes, Done done) override;
 	void delete_pod(const PodKey &key, const Deletion &how, Done done) override;
 	void set_condition(const PodKey &key, const std::string &resource_version,
 			   const PodCondition &condition, Done done) override;

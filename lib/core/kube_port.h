@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/core/annotations.h"
 #include "lib/core/pod_key.h"
 #include "lib/kube/objects.h"
 
@@ -67,6 +68,8 @@ public:
 	virtual void set_finalizer(const PodKey &key, bool present, Done done) = 0;
 	virtual void bind(const PodKey &key, const std::string &node,
 			  const std::map<std::string, std::string> &annotations, Done done) = 0;
+	// 409 if the uid is another.
+	virtual void annotate_pod(const PodKey &key, const AnnotationChanges &changes, Done done) = 0;
 	virtual void delete_pod(const PodKey &key, const Deletion &how, Done done) = 0;
 	// PodScheduled=False. Refused by the server (409) if resource_version is old.
 	virtual void set_condition(const PodKey &key, const std::string &resource_version,

@@ -49,7 +49,7 @@ enum class Effect {
 	submit,      // make the job
 	mirror,      // tell in the condition what the job waits for; keep its excluded nodes right
 	bind,        // hold on disk, then finalizer and Binding
-	protect,     // our finalizer, if it is not there yet
+	protect,     // our finalizer, and which job is its own, if they are not there yet
 	adopt,       // mask what it holds and make it a job on the node where it is
 	end_job,     // with the pod's own end as the job's
 	delete_pod,  // the job ended first, or is about to

@@ -5,6 +5,7 @@
 #ifndef SK8_CORE_NAMES_H
 #define SK8_CORE_NAMES_H
 
+#include <initializer_list>
 #include <string_view>
 
 namespace sk8::core::names {
@@ -20,6 +21,7 @@ inline constexpr std::string_view job_submit_time = "slurm-k8s.io/job-submit-tim
 inline constexpr std::string_view job_node = "slurm-k8s.io/node";
 inline constexpr std::string_view job_cores = "slurm-k8s.io/cores";
 inline constexpr std::string_view job_gres = "slurm-k8s.io/gres-devices"; // if it has any
+inline constexpr std::initializer_list<std::string_view> of_binding = {job_id, job_submit_time, job_node, job_cores, job_gres};
 // On a pod that was made again: uid of the one whose place it takes.
 inline constexpr std::string_view resubmitted_from = "slurm-k8s.io/resubmitted-from";
 

@@ -35,12 +35,8 @@ void NodeLink::send(const std::string &path, kube::PatchType type, const kube::M
 void NodeLink::patch_node(const kube::Meta &node, const NodePatch &patch, Done done)
 {
 	Json body = Json::object();
-	if (!patch.annotations.empty()) {
-		Json notes = Json::object();
-		for (const auto &[name, value] : patch.annotations)
-			notes.set(name, value ? Json::string(*value) : Json::null());
-		body.set("metadata", Json::object().set("annotations", notes));
-	}
+	if (!patch.annotations.empty())
+		body.set("metadata", Json::object().set("annotations", annotations_patch(patch.annotations)));
 	if (patch.unschedulable)
 		body.set("spec", Json::object().set("unschedulable", *patch.unschedulable ? Json::boolean(true) : Json::null()));
 	send(resource_path(kube::nodes_resource, {}, node.name), kube::PatchType::merge, node, body, std::move(done));

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/core/annotations.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_node.h"
 #include "lib/kube/objects.h"
@@ -58,7 +59,7 @@ struct NodeFacts {
 // What we write to the object; all in one request.
 struct NodePatch {
 	std::optional<bool> unschedulable;
-	std::map<std::string, std::optional<std::string>> annotations; // nothing: it goes
+	AnnotationChanges annotations;
 
 	bool empty() const { return !unschedulable && annotations.empty(); }
 	bool operator==(const NodePatch &) const = default;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "lib/core/annotations.h"
+#include "lib/core/names.h"
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
@@ -67,6 +69,72 @@ void PodsController::adopt(Entry &e)
 	request->required_node = node_of(e);
 	request->age = age_of(e);
 	send_submit(e, std::move(*request)); // starts the pending job, if it has one
+}
+
+static AnnotationChanges untrue_annotations(const kube::Pod &pod, const Job &job)
+{
+	const auto value = [](const std::map<std::string, std::string> &of, const std::string &name) {
+		const auto it = of.find(name);
+		return it == of.end() ? std::nullopt : std::optional(it->second);
+	};
+	const std::map<std::string, std::string> truth = job_annotations(job);
+	AnnotationChanges out;
+	for (const std::string_view known : names::of_binding) {
+		const std::string name(known);
+		if (auto wanted = value(truth, name); wanted != value(pod.meta.annotations, name))
+			out.emplace(name, std::move(wanted));
+	}
+	return out;
+}
+
+// What its Binding said is true no more when it was adopted, or was bound by somebody else: people
+// look for its job there, and so does the agent of its node for its cores. An annotation that
+// somebody goes on changing is put right more and more seldom.
+void PodsController::annotate(Entry &e)
+{
+	if (e.annotating.under_way || !e.pod || e.pod->node_name.empty() || e.pod->meta.deleting)
+		return;
+	const AnnotationChanges changes = untrue_annotations(*e.pod, *e.job);
+	if (changes.empty())
+		return;
+	e.annotating.under_way = true;
+	ports_.kube.annotate_pod(e.key, changes, [this, uid = e.key.uid, changes](const KubeReply &r) {
+		annotated(uid, changes, r);
+	});
+}
+
+static kube::PodPtr with_annotations(const kube::Pod &pod, const AnnotationChanges &changes)
+{
+	auto out = std::make_shared<kube::Pod>(pod);
+	for (const auto &[name, value] : changes)
+		if (value)
+			out->meta.annotations[name] = *value;
+		else
+			out->meta.annotations.erase(name);
+	return out;
+}
+
+void PodsController::annotated(const std::string &uid, const AnnotationChanges &changes, const KubeReply &r)
+{
+	auto it = entries_.find(uid);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	if (r.ok()) {
+		forget_passing_denials(e);
+		if (e.pod)
+			e.pod = with_annotations(*e.pod, changes); // the watch will say so later
+	} else {
+		log_pod(verbose, e.key, job_id(e), "its annotations cannot be put right: %s", r.error.c_str());
+		tell_denied(e, r);
+	}
+	ports_.timer.after(std::max(retry_delay(e.annotating.times++), r.retry_after.value_or(Millis(0))), [this, uid] {
+		auto found = entries_.find(uid);
+		if (found == entries_.end())
+			return;
+		found->second.annotating.under_way = false;
+		sync(uid);
+	});
 }
 
 // A node that has just come back registers within seconds.

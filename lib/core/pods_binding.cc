@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "lib/base/log_limit.h"
+#include "lib/core/annotations.h"
 #include "lib/core/metrics.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
@@ -185,17 +186,9 @@ void PodsController::place_and_bind()
 
 void PodsController::send_binding(Entry &e, const Hold &hold)
 {
-	std::map<std::string, std::string> annotations = {
-		{std::string(names::job_id), std::to_string(e.job->ref.id)},
-		{std::string(names::job_submit_time), std::to_string(e.job->ref.submit_time)},
-		{std::string(names::job_node), hold.node},
-		{std::string(names::job_cores), index_list(hold.cores)},
-	};
-	if (!hold.gres.empty())
-		annotations.emplace(names::job_gres, gres_text(hold.gres));
 	if (e.failures == 0)
 		metrics().start_to_binding_ms.record(elapsed_ms(e.job_seen_at));
-	ports_.kube.bind(e.key, hold.node, annotations,
+	ports_.kube.bind(e.key, hold.node, job_annotations(*e.job),
 			 [this, uid = e.key.uid, node = hold.node](const KubeReply &r) {
 				 auto it = entries_.find(uid);
 				 if (it == entries_.end() || it->second.op != Op::binding)

@@ -208,6 +208,7 @@ void PodsController::perform(Effect effect, PodState state, Entry &e)
 		break;
 	case Effect::protect:
 		protect(e);
+		annotate(e);
 		break;
 	case Effect::adopt:
 		adopt(e);

@@ -142,6 +142,10 @@ private:
 		bool protect_hurries = false; // ... which hurry() may bring forward
 		int protect_failures = 0;
 		Millis protect_at{0};     // the end of that wait
+		struct {
+			bool under_way = false; // or waits before it may be written again
+			int times = 0;
+		} annotating;
 		struct { // for this job
 			Millis since{0};      // of the first try; 0: there was none
 			bool overdue = false; // refused after bindTimeout; a look must tell before the job ends
@@ -231,6 +235,8 @@ private:
 	void protect_later(Entry &e, Millis delay);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void assume_finalizer(Entry &e, bool present);
+	void annotate(Entry &e);
+	void annotated(const std::string &uid, const AnnotationChanges &changes, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
 	// Ends the job of a pod that could not be bound within bindTimeout. back_off() has told why.

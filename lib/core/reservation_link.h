@@ -40,11 +40,7 @@ public:
 	}
 	void annotate_pod(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done) override
 	{
-		Json meta = Json::object(), patch = Json::object();
-		meta.set("uid", key.uid).set("annotations", Json::object().set(name, value));
-		patch.set("metadata", meta);
-		client_.patch(resource_path(kube::pods_resource, key.ns, key.name), kube::PatchType::merge, patch,
-			      [done = std::move(done)](kube::Reply r) { done(kube_reply(r)); });
+		pods_.annotate_pod(key, {{std::string(name), value}}, std::move(done));
 	}
 	void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override
 	{

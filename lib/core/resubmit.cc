@@ -58,7 +58,7 @@ static Json without(const Json &object, Names left_out)
 // What the Binding has set is of the old job.
 static Json annotations(const Json &object, const PodKey &old)
 {
-	Json out = without(object, {names::job_id, names::job_submit_time, names::job_node, names::job_cores, names::job_gres});
+	Json out = without(object, names::of_binding);
 	return out.set(names::resubmitted_from, old.uid);
 }
 

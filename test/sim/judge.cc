@@ -354,6 +354,7 @@ void Judge::removal_told(const std::string &uid)
 void Judge::check()
 {
 	check_words();
+	check_annotations();
 	check_preemptions();
 	if (node_state)
 		check_nodes();

@@ -12,6 +12,7 @@
 //       a bare pod whose node Slurm took is made again, once, with the age of its job:
 //       judge_again.cc
 //       pods whose jobs Slurm preempts: judge_preempt.cc
+//       what a pod's annotations say of its job: judge_annotations.cc
 //   I5  what others did stands: their exclusions, priorities, holds, finalizers
 //
 // A person's word that nothing of a pod runs any more is a proof like the kubelet's: it
@@ -181,6 +182,7 @@ private:
 		bool phase_set = false;    // a garbage collector wrote its phase
 		std::vector<std::uint16_t> devices; // that its job got at last, ...
 		std::string node_of_devices;        // ... and where
+		Micros untrue_since = -1;  // its annotations, of its job
 		bool devices_lost = false;          // nobody knows any more which those are
 		bool restored = false;     // it was in another state in a backup
 		Micros deleted = -1;       // when that was first asked for
@@ -294,6 +296,7 @@ private:
 	static bool may_have_node(const PodTruth &t) { return t.bound > 0 || t.may_arrive > 0 || t.may_be_bound; }
 	static bool lost(const PodTruth &t); // its object vanished before anybody could tell how it ended
 	void check_words();
+	void check_annotations();
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
 	void check_foreign(const SlurmJob &job);
 	void foreign_event(const ApiEvent &event);

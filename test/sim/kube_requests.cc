@@ -172,6 +172,35 @@ void KubeRequests::bind(const PodKey &key, const std::string &node,
 	     });
 }
 
+KubeReply KubeRequests::change_pod(const PodKey &key, const std::string &version,
+					   const std::function<void(kube::Pod &)> &edit)
+{
+	KubeReply reply;
+	kube::PodPtr pod = api_.pod(key.name);
+	reply.status = !pod ? 404 : pod->meta.uid != key.uid || (!version.empty() && pod->meta.resource_version != version) ? 409 : 200;
+	reply.error = reply.ok() ? "" : "HTTP status " + std::to_string(reply.status);
+	if (!reply.ok())
+		return reply;
+	api_.change(key.name, key.uid, edit);
+	reply.pod = api_.pod(key.name);
+	return reply;
+}
+
+void KubeRequests::annotate_pod(const PodKey &key, const core::AnnotationChanges &changes, KubePort::Done done)
+{
+	send("annotate", key, true,
+	     [this, key, changes] {
+		     return change_pod(key, "", [&](kube::Pod &pod) {
+			     for (const auto &[name, value] : changes)
+				     if (value)
+					     pod.meta.annotations[name] = *value;
+				     else
+					     pod.meta.annotations.erase(name);
+		     });
+	     },
+	     std::move(done));
+}
+
 void KubeRequests::delete_pod(const PodKey &key, const core::Deletion &how, KubePort::Done done)
 {
 	watcher_.delete_sent_by_us(key, how.grace_seconds);

@@ -68,6 +68,7 @@ public:
 	void set_finalizer(const core::PodKey &key, bool present, KubePort::Done done) override;
 	void bind(const core::PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
+	void annotate_pod(const core::PodKey &key, const core::AnnotationChanges &changes, KubePort::Done done) override;
 	void delete_pod(const core::PodKey &key, const core::Deletion &how, KubePort::Done done) override;
 	void get_manifest(const core::PodKey &key, Manifest done) override;
 	void create_pod(const std::string &ns, const Json &object, KubePort::Done done) override;
@@ -82,7 +83,6 @@ public:
 				std::function<void(const core::KubeReply &, const std::string &uid)> done);
 	void resize_reservation(const core::PodKey &key, const std::string &version, const Json &requests,
 				std::function<void(const core::KubeReply &)> done); // with the pod
-	void annotate_reservation(const core::PodKey &key, std::string_view name, const std::string &value, KubePort::Done done);
 
 	void patch_node(const kube::Meta &node, const core::NodePatch &patch, NodeKubePort::Done done) override;
 	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override;
@@ -97,7 +97,7 @@ private:
 	void send(const std::string &what, const core::PodKey &key, bool write, Effect effect, KubePort::Done done);
 	core::KubeReply make_again(const Json &object);
 	core::KubeReply make_reservation(const std::string &ns, const Json &object);
-	core::KubeReply change_reservation(const core::PodKey &key, const std::string &version,
+	core::KubeReply change_pod(const core::PodKey &key, const std::string &version,
 					   const std::function<void(kube::Pod &)> &edit);
 	void arrive(const std::shared_ptr<Request> &r);
 	bool goes_wrong(const std::shared_ptr<Request> &r);

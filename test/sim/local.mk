@@ -19,6 +19,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.cc \
 	test/sim/judge.h \
 	test/sim/judge_again.cc \
+	test/sim/judge_annotations.cc \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_mixed.cc \
 	test/sim/judge_nodes.cc \

@@ -60,6 +60,7 @@ const std::vector<MutantInfo> &mutants()
 		{devices_not_masked, "devices-not-masked", "of the devices that pods hold only the number counts"},
 		{foreign_gres_not_masked, "foreign-gres-open", "foreign pods hide no GRES"},
 		{owner_not_asked, "owner-not-asked", "who deleted a pod before us is not asked"},
+		{old_job_stays_on_pod, "old-job-stays-on-pod", "an adopted pod goes on naming its former job"},
 		{never_made_again, "never-made-again", "a bare pod is believed to be made again and is not"},
 		{age_lost, "age-lost", "a pod that is made again queues as a new one"},
 		{resubmits_not_saved, "resubmits-not-saved", "what is to be made again does not come into the saved ledger"},
@@ -127,6 +128,12 @@ public:
 			return answer(key, 201, std::move(done));
 		}
 		inner_.bind(fix(key), node, annotations, std::move(done));
+	}
+	void annotate_pod(const PodKey &key, const core::AnnotationChanges &changes, Done done) override
+	{
+		if (m_ == Mutant::old_job_stays_on_pod)
+			return answer(key, 200, std::move(done));
+		inner_.annotate_pod(fix(key), changes, std::move(done));
 	}
 	void delete_pod(const PodKey &key, const core::Deletion &how, Done done) override
 	{

@@ -69,6 +69,7 @@ enum class Mutant {
 	devices_not_masked,
 	foreign_gres_not_masked,
 	owner_not_asked,
+	old_job_stays_on_pod,
 	never_made_again,
 	age_lost,
 	resubmits_not_saved,

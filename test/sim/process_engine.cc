@@ -35,6 +35,11 @@ public:
 			p_.violation = "I3: the Binding of " + key.name + " is sent before its hold is on disk";
 		inner_.bind(key, node, annotations, std::move(done));
 	}
+	void annotate_pod(const PodKey &key, const core::AnnotationChanges &changes, Done done) override
+	{
+		if (p_.effect("annotate"))
+			inner_.annotate_pod(key, changes, std::move(done));
+	}
 	void delete_pod(const PodKey &key, const core::Deletion &how, Done done) override
 	{
 		if (p_.effect("delete"))

@@ -77,7 +77,7 @@ public:
 	void annotate_pod(const core::PodKey &key, std::string_view name, const std::string &value, core::KubePort::Done done) override
 	{
 		if (p_.effect("annotate"))
-			p_.requests_->annotate_reservation(key, name, value, std::move(done));
+			p_.requests_->annotate_pod(key, {{std::string(name), value}}, std::move(done));
 	}
 	void delete_pod(const core::PodKey &key, std::int64_t grace_seconds, core::KubePort::Done done) override
 	{

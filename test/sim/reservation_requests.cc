@@ -52,20 +52,6 @@ void KubeRequests::create_reservation(const std::string &ns, const Json &object,
 	     [done = std::move(done)](const KubeReply &r) { done(r, r.ok() && r.pod ? r.pod->meta.uid : ""); });
 }
 
-KubeReply KubeRequests::change_reservation(const PodKey &key, const std::string &version,
-					   const std::function<void(kube::Pod &)> &edit)
-{
-	KubeReply reply;
-	kube::PodPtr pod = api_.pod(key.name);
-	reply.status = !pod ? 404 : pod->meta.uid != key.uid || (!version.empty() && pod->meta.resource_version != version) ? 409 : 200;
-	reply.error = reply.ok() ? "" : "HTTP status " + std::to_string(reply.status);
-	if (!reply.ok())
-		return reply;
-	api_.change(key.name, key.uid, edit);
-	reply.pod = api_.pod(key.name);
-	return reply;
-}
-
 void KubeRequests::resize_reservation(const PodKey &key, const std::string &version, const Json &requests,
 				      std::function<void(const KubeReply &)> done)
 {
@@ -73,22 +59,13 @@ void KubeRequests::resize_reservation(const PodKey &key, const std::string &vers
 	const kube::Resources asked = kube::decode_resources(requests, problem);
 	send("resize", key, true,
 	     [this, key, version, asked] {
-		     return change_reservation(key, version, [&asked](kube::Pod &pod) {
+		     return change_pod(key, version, [&asked](kube::Pod &pod) {
 			     Resizing r = resizing_of(pod);
 			     r.generation++;
 			     r.milli_cpu = asked.milli_cpu;
 			     r.memory_bytes = asked.memory_bytes;
 			     set_resizing(pod, r);
 		     });
-	     },
-	     std::move(done));
-}
-
-void KubeRequests::annotate_reservation(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done)
-{
-	send("annotate", key, true,
-	     [this, key, name = std::string(name), value] {
-		     return change_reservation(key, "", [&](kube::Pod &pod) { pod.meta.annotations[name] = value; });
 	     },
 	     std::move(done));
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """What stories of outages have in common: pods in every state before one, and what must have become of them."""
+import glob
 import os
+import shutil
 import time
 
 from stands.waiting import wait_for
@@ -33,6 +35,15 @@ def saved(stand, *options):
 	now = time.time()
 	file = os.path.join(stand.folder, "slurm", "state", "job_state")
 	wait_for("the saved state", lambda: os.path.getmtime(file) > now, 30)
+
+
+def restart_without(stand, what):
+	"""What Slurm has saved of its jobs, or "everything", is lost. After this its job ids begin at 1."""
+	stand.cluster("stop", "slurmctld")
+	state = os.path.join(stand.folder, "slurm", "state")
+	for path in glob.glob(state + ("/*" if what == "everything" else "/job_state*")):
+		shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+	stand.cluster("start", "slurmctld")
 
 
 def converge(stand, made, audit_may_lack=False, jobs_may_lack=False):

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from conftest import lent
+from outage import restart_without
 from stands import cgroup
 from stands.process import Machine
 from stands.slurm import Slurm
@@ -88,6 +89,21 @@ def test_pods_stay_on_their_cores_while_slurmd_is_dead_and_get_them_back_when_it
 	agents.cluster("restart", "slurmd-n1", "--kill")
 	for each in (pod, later):
 		is_pinned(agents, each)
+
+
+def test_adopted_pod_moves_to_the_core_of_its_new_job(agents):
+	first, second = (agents.pod(name, "sleep 600", cpu="1") for name in ("first", "second"))
+	for pod in (first, second):
+		is_pinned(agents, pod.wait_running())
+	by_core = {may_run_on(pod): pod for pod in (first, second)}
+	by_core["0"].delete()
+	by_core["0"].wait_gone()
+	stays = by_core["1"]
+	restart_without(agents, "jobs")
+	stays.wait_job("RUNNING")
+	assert core_of(agents, stays) == "0"  # the first that is free for a job that Slurm knows nothing of
+	is_pinned(agents, stays)
+	assert stays.annotation("slurm-k8s.io/cores") == "0"
 
 
 def test_pod_that_claims_the_job_of_another_is_left_alone(agents):

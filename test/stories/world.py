@@ -112,6 +112,9 @@ class Pod:
 		found = self.get()
 		return found and found["spec"].get("nodeName")
 
+	def annotation(self, name):
+		return (self.get() or {"metadata": {}})["metadata"].get("annotations", {}).get(name)
+
 	def condition(self, kind="PodScheduled"):
 		found = self.get() or {}
 		return next((c for c in found.get("status", {}).get("conditions", []) if c["type"] == kind), {})

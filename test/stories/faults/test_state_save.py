@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """What slurmctld and slurm-k8s keep in StateSaveLocation is lost, old, damaged, or cannot be written."""
 import contextlib
-import glob
 import os
 import re
 import shutil
 
 import pytest
-from outage import saved, stand_job
+from outage import restart_without, saved, stand_job
 from stands.process import run
 from stands.waiting import wait_for
 
@@ -75,14 +74,6 @@ def _text(path):
 		return ""
 
 
-def restart_without(stand, what):
-	"""After this Slurm's job ids begin at 1."""
-	stand.cluster("stop", "slurmctld")
-	for path in glob.glob(folder(stand) + ("/*" if what == "everything" else "/job_state*")):
-		shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-	stand.cluster("start", "slurmctld")
-
-
 @pytest.mark.parametrize("what", ["jobs", "everything"])
 def test_lost_state_of_slurm_adopts_what_runs_queues_what_waits_and_confuses_no_reused_id(stand, what):
 	restart_without(stand, "jobs")
@@ -96,6 +87,7 @@ def test_lost_state_of_slurm_adopts_what_runs_queues_what_waits_and_confuses_no_
 	for pod in runs:
 		pod.wait_job("RUNNING")
 		pod.wait_event("SlurmAdopted")
+		pod.wait("its new job's number on it", lambda: pod.annotation("slurm-k8s.io/job-id") == str(pod.job_id), 20)
 	for pod in waits:
 		pod.wait_job("PENDING")
 	new = {int(job["JobId"]): job.get("AdminComment", "").rsplit("/", 1)[-1] for job in stand.jobs()}

@@ -82,6 +82,30 @@ TEST_CASE("pinning: a pod runs on the cores that Slurm gave its job, and nobody 
 	CHECK(n.jobs.asked == 1); // slurmctld is asked once
 }
 
+TEST_CASE("pinning: a pod whose job has other cores now is moved there")
+{
+	Node n;
+	n.slurm_runs(7, "p", "u1", {1, 2});
+	n.kubelet_makes("u1");
+	n.pinning.set_pods({{"team", "p", "u1", 7, "1000 1-2"}});
+	n.wait(Millis(0));
+	REQUIRE(n.cpus("u1") == "1-2");
+	SECTION("of the same job, which slurmctld has started again")
+	{
+		n.slurm_runs(7, "p", "u1", {3});
+		n.pinning.set_pods({{"team", "p", "u1", 7, "1000 3"}});
+	}
+	SECTION("of another, since slurmctld has lost the first one")
+	{
+		n.jobs.known.clear();
+		n.slurm_runs(8, "p", "u1", {3});
+		n.pinning.set_pods({{"team", "p", "u1", 8, "1000 1-2"}});
+	}
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "3");
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {3}}});
+}
+
 TEST_CASE("pinning: who writes another job's number onto his pod gets none of its cores")
 {
 	Node n;
@@ -200,7 +224,16 @@ TEST_CASE("pinning: which pods name a job")
 	add("over", "13", true);
 	for (const char *text : {"0", "-1", "4294967296", "12 ", "x", "1e3"})
 		add(std::string("bad") + text, text, false);
-	const auto placed = placed_pods(pods);
+	auto placed = placed_pods(pods);
 	REQUIRE(placed.size() == 1);
-	CHECK(placed[0] == PlacedPod{"team", "ours", "ours", 12});
+	const PlacedPod ours = placed[0];
+	CHECK(ours == PlacedPod{"team", "ours", "ours", 12, " "});
+	for (const auto name : {core::names::job_cores, core::names::job_submit_time}) {
+		auto changed = std::make_shared<kube::Pod>(*pods.at("ours"));
+		changed->meta.annotations[std::string(name)] = "3";
+		pods["ours"] = changed;
+		placed = placed_pods(pods);
+		REQUIRE(placed.size() == 1);
+		CHECK_FALSE(placed[0] == ours);
+	}
 }

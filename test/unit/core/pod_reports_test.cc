@@ -62,6 +62,7 @@ struct Reports final : KubePort {
 	void get_pod(const PodKey &, Done) override {}
 	void set_finalizer(const PodKey &, bool, Done) override {}
 	void bind(const PodKey &, const std::string &, const std::map<std::string, std::string> &, Done) override {}
+	void annotate_pod(const PodKey &, const AnnotationChanges &, Done) override {}
 	void delete_pod(const PodKey &, const Deletion &, Done) override {}
 	void get_manifest(const PodKey &, Manifest) override {}
 	void create_pod(const std::string &, const Json &, Done) override {}

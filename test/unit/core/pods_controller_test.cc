@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The life of a pod as stories, against the models of world.h.
+#include "lib/core/names.h"
 #include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
@@ -1162,6 +1163,83 @@ TEST_CASE("what an adopted pod's job got is what the saved ledger says it holds"
 	const auto saved = w.journal.saved().holds;
 	REQUIRE(saved.size() == 1);
 	CHECK(saved[0].cores == std::vector<std::uint16_t>{5});
+}
+
+namespace {
+
+std::string note(World &w, const std::string &pod, std::string_view name)
+{
+	const auto &notes = w.pod(pod).meta.annotations;
+	const auto it = notes.find(std::string(name));
+	return it == notes.end() ? "" : it->second;
+}
+
+} // namespace
+
+TEST_CASE("an adopted pod names the job that is its own now")
+{
+	World w;
+	w.create_running("p"); // on core 0
+	REQUIRE(note(w, "p", names::job_id) == "100");
+	w.pod("p").meta.annotations[std::string(names::job_gres)] = "gpu:1(0)"; // of a former job
+	w.slurm_forgets("p");
+	w.restart();
+	w.run(Millis(2'000));
+	const Job &job = *w.job_of("p");
+	REQUIRE(job.cores == std::vector<std::uint16_t>{5});
+	CHECK(note(w, "p", names::job_id) == std::to_string(job.ref.id));
+	CHECK(note(w, "p", names::job_submit_time) == std::to_string(job.ref.submit_time));
+	CHECK(note(w, "p", names::job_node) == "n1");
+	CHECK(note(w, "p", names::job_cores) == "5");
+	CHECK(note(w, "p", names::job_gres) == "");
+	CHECK(w.count("annotate") == 1);
+	w.run(Millis(600'000));
+	CHECK(w.count("annotate") == 1);
+}
+
+TEST_CASE("a pod that was bound through Slurm is not annotated again")
+{
+	World w;
+	w.create_running("p");
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.count("annotate") == 0);
+}
+
+TEST_CASE("a pod's annotations are tried again if they cannot be put right, and put right more and more seldom")
+{
+	World w;
+	w.create_running("p");
+	w.slurm_forgets("p");
+	w.fail["annotate"] = {500, 0};
+	w.restart();
+	w.run(Millis(10'000));
+	REQUIRE(w.count("annotate") == 3);
+	CHECK(note(w, "p", names::job_id) == std::to_string(w.job_of("p")->ref.id));
+
+	const int before = w.count("annotate");
+	for (int second = 0; second < 120; second++) { // somebody does not give in
+		w.pod("p").meta.annotations[std::string(names::job_id)] = "7";
+		w.controller->pod_changed(std::make_shared<kube::Pod>(w.pod("p")));
+		w.run(Millis(1'000));
+	}
+	CHECK(w.count("annotate") > before);
+	CHECK(w.count("annotate") < before + 10);
+}
+
+TEST_CASE("that a pod's annotations may not be put right is told, and its life goes on")
+{
+	World w;
+	w.create_running("p");
+	w.slurm_forgets("p");
+	w.fail["annotate"] = std::deque<int>(100, 403);
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(contains(w.events_text(), "SlurmMissingRight"));
+	w.kubelet_ends("p", 3);
+	w.run(Millis(2'000));
+	CHECK(w.job_of("p")->ended());
+	CHECK_FALSE(w.masked("n1"));
 }
 
 TEST_CASE("late news of a pod whose end a GET has told masks nothing again")

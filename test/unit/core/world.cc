@@ -249,8 +249,26 @@ void World::bind(const PodKey &key, const std::string &node,
 		return answer(done, 409);
 	p->node_name = node;
 	binding_annotations = annotations;
+	for (const auto &[k, v] : annotations)
+		p->meta.annotations[k] = v;
 	changed(key.name);
 	answer(done, std::exchange(binding_arrives_without_answer, false) ? answer_of_that : 201);
+}
+
+void World::annotate_pod(const PodKey &key, const AnnotationChanges &changes, KubePort::Done done)
+{
+	if (fault("annotate", done))
+		return;
+	kube::Pod *p = find(key);
+	if (!p || p->meta.uid != key.uid)
+		return answer(done, p ? 409 : 404);
+	for (const auto &[k, v] : changes)
+		if (v)
+			p->meta.annotations[k] = *v;
+		else
+			p->meta.annotations.erase(k);
+	changed(key.name);
+	answer(done, 200);
 }
 
 void World::delete_pod(const PodKey &key, const Deletion &how, KubePort::Done done)

@@ -156,6 +156,7 @@ private:
 	void set_finalizer(const PodKey &key, bool present, KubePort::Done done) override;
 	void bind(const PodKey &key, const std::string &node,
 		  const std::map<std::string, std::string> &annotations, KubePort::Done done) override;
+	void annotate_pod(const PodKey &key, const AnnotationChanges &changes, KubePort::Done done) override;
 	void delete_pod(const PodKey &key, const Deletion &how, KubePort::Done done) override;
 	void set_condition(const PodKey &key, const std::string &rv, const PodCondition &c,
 			   KubePort::Done done) override;
