@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/slurm/daemon.h"
+#include "lib/slurm/sizes.h"
 #include "lib/slurmd/agent.h"
 #include "lib/slurmd/job.h"
 
@@ -64,6 +65,11 @@ static void start(void)
 {
 	if (host.node)
 		return;	/* a reconfigure */
+	if (!sk8_conf_fits()) {
+		error("slurm-k8s: no agent on this node: slurm_conf_t of this slurmd is not that of the Slurm %s which slurm-k8s was built with; build it with the source of the installed Slurm",
+		      SK8_SLURM_VERSION);
+		return;
+	}
 	if (!(host.node = node_name())) {
 		error("slurm-k8s: no agent on this node: slurm.conf does not name it");
 		return;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* job.c - see there */
 #include <stdio.h>
-#include "lib/slurm/release.h"
+#include "lib/slurm/sizes.h"
 #include "lib/slurmd/job.h"
 
 enum { LONGEST_COMMAND = 65536 };
+
+static const char *const other_headers =
+	"jobs of this slurmd's Slurm are not those of the Slurm " SK8_SLURM_VERSION
+	" which slurm-k8s was built with; build it with the source of the installed Slurm";
 
 static const char *node;
 
@@ -41,6 +45,21 @@ static char *cores_of(job_resources_t *of, const char *nodes)
 	return text;
 }
 
+/* Distributions patch, and micro releases change structs (lib/slurm/layout.c). */
+static bool is_of_our_headers(const job_info_msg_t *jobs)
+{
+	if (!sk8_is_sized(jobs, sizeof(*jobs)) || (jobs->record_count &&
+	    !sk8_is_sized(jobs->job_array, jobs->record_count * sizeof(jobs->job_array[0]))))
+		return false;
+	for (uint32_t i = 0; i < jobs->record_count; i++) {
+		const job_resources_t *of = jobs->job_array[i].job_resrcs;
+
+		if (of && !sk8_is_sized(of, sizeof(*of)))
+			return false;
+	}
+	return true;
+}
+
 static void tell(const slurm_job_info_t *job, void (*f)(void *, const struct sk8_agent_job *), void *arg)
 {
 	const bool running = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING &&
@@ -59,17 +78,20 @@ extern const char *sk8_find_job(uint32_t id, void (*f)(void *arg, const struct s
 				void *arg)
 {
 	job_info_msg_t *found = NULL;
+	const char *trouble = NULL;
 
 	if (slurm_load_job(&found, id, SHOW_ALL | SHOW_DETAIL)) {
 		if (errno == ESLURM_INVALID_JOB_ID)
 			return NULL;
 		return slurm_strerror(errno);
 	}
-	for (uint32_t i = 0; i < found->record_count; i++)
+	if (!is_of_our_headers(found))
+		trouble = other_headers;
+	for (uint32_t i = 0; !trouble && (i < found->record_count); i++)
 		if (found->job_array[i].job_id == id)
 			tell(&found->job_array[i], f, arg);
 	slurm_free_job_info_msg(found);
-	return NULL;
+	return trouble;
 }
 
 extern char *sk8_node_of_command_line(const char *path)

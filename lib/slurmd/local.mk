@@ -9,6 +9,8 @@ sk8_slurmd_la_SOURCES = \
 	lib/slurm/daemon.c \
 	lib/slurm/daemon.h \
 	lib/slurm/release.h \
+	lib/slurm/sizes.c \
+	lib/slurm/sizes.h \
 	lib/slurmd/agent.c \
 	lib/slurmd/agent.h \
 	lib/slurmd/job.c \

@@ -7,16 +7,17 @@ test_slurm_libsk8core_la_SOURCES = lib/sk8_abi.h test/slurm/scripted_core.c
 test_slurm_libsk8core_la_LDFLAGS = $(AM_LDFLAGS) -rpath /nonexistent -version-info 0:0:0
 test_slurm_libsk8core_la_LIBADD = -lpthread
 
-# What slurmctld loads of ours, as other headers of Slurm would make it: those in
+# What Slurm's daemons load of ours, as other headers of Slurm would make it: those in
 # SK8_HEADERS, a folder like Slurm's source tree, are taken first. Into SK8_OUT.
 sk8_other_compile = $(CC) -shared -fPIC -Wl,-z,lazy -I$(SK8_HEADERS) $(DEFS) $(AM_CPPFLAGS) $(SLURM_CPPFLAGS) \
 	$(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -O0
 other-plugins: lib/core/libsk8core.la
 	@$(MKDIR_P) $(SK8_OUT)/plugins
-	cd $(srcdir) && list= && for file in $(sk8_slurmctld_la_SOURCES); do \
-		case $$file in *.c) list="$$list $(abs_srcdir)/$$file" ;; esac; done; \
-	cd $(abs_builddir) && \
-	$(sk8_other_compile) -fvisibility=hidden -o $(SK8_OUT)/sk8_slurmctld.so $$list -Llib/core/.libs -lsk8core && \
+	set -e; for module in "sk8_slurmctld.so $(sk8_slurmctld_la_SOURCES)" "sk8_slurmd.so $(sk8_slurmd_la_SOURCES)"; do \
+		set -- $$module; name=$$1; shift; \
+		list= && for file; do case $$file in *.c) list="$$list $(abs_srcdir)/$$file" ;; esac; done; \
+		$(sk8_other_compile) -fvisibility=hidden -Wl,-rpath,'$$ORIGIN' -o $(SK8_OUT)/$$name $$list -Llib/core/.libs -lsk8core; \
+	done
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/job_submit_k8s.so $(srcdir)/plugins/job_submit/job_submit_k8s.c \
 		$(srcdir)/lib/slurm/sizes.c -Llib/core/.libs -lsk8core
 .PHONY: other-plugins

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The agent in slurmd keeps pods on the cores that Slurm gave them; the kernel says where they may run."""
 import os
+import shutil
 import subprocess
 
 import pytest
 from conftest import lent
 from outage import restart_without
 from stands import cgroup
+from stands.other_headers import build_with_field
 from stands.process import Machine
 from stands.slurm import Slurm
 from stands.waiting import wait_for
@@ -138,6 +140,22 @@ def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 	finally:
 		with open(conf, "w", encoding="utf-8") as file:
 			file.write(good)
+		agents.cluster("restart", "slurmd-n1")
+
+
+def test_agent_that_was_built_with_other_headers_reads_no_job_and_says_so(agents, tmp_path):
+	pod = agents.pod("one", "sleep 600", cpu="1")
+	is_pinned(agents, pod.wait_running())
+	module = os.path.join(agents.folder, "inst", "sk8_slurmd.so")
+	os.rename(module, module + ".good")
+	try:
+		shutil.copy(os.path.join(build_with_field("job_info", None, tmp_path), "sk8_slurmd.so"), module)
+		agents.cluster("restart", "slurmd-n1")
+		told(agents, "are not known yet: jobs of this slurmd's Slurm are not those of the Slurm")
+		assert may_run_on(pod) == core_of(agents, pod)
+		assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+	finally:
+		os.rename(module + ".good", module)
 		agents.cluster("restart", "slurmd-n1")
 
 
