@@ -4,8 +4,9 @@
  *
  * slurmd calls SPANK plugins before it daemonises (slurmd.c, main(), 22.05): twice it forks, and only its
  * main thread goes along. So the agent ends before a fork of the main thread,
- * and starts again in the child. Forks of other threads are those that launch steps: they
- * execute slurmstepd, and the agent has nothing to do with them.
+ * and starts again in the child. Forks of other threads are those that launch steps: they fork once more, as
+ * the only thread of their process, and execute slurmstepd. The agent has nothing to do with
+ * them, and must not: it waits for its threads, which are not there.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -22,7 +23,8 @@ static const char *const border __attribute__((used)) = SK8_BORDER;
 static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;
 
 static struct sk8_agent_host host;	/* the agent may look at it at any time */
-static bool stopped_for_fork;
+static pid_t slurmd;			/* where the agent runs */
+static __thread bool stopped_for_fork;	/* of the thread that forks, on both sides */
 
 /* slurmd -N NAME, or what slurm.conf calls this host. NULL: neither */
 static char *node_name(void)
@@ -39,26 +41,28 @@ static char *node_name(void)
 	return slurm_conf_get_nodename(hostname);
 }
 
-static bool is_main_thread(void)
+static bool is_main_thread_of_slurmd(void)
 {
-	return syscall(SYS_gettid) == getpid();
+	return (getpid() == slurmd) && (syscall(SYS_gettid) == slurmd);
 }
 
 static void before_fork(void)
 {
-	stopped_for_fork = is_main_thread() && sk8_agent_stop();
+	stopped_for_fork = is_main_thread_of_slurmd() && sk8_agent_stop();
 }
 
 static void after_fork_in_parent(void)
 {
-	if (is_main_thread() && stopped_for_fork)
+	if (stopped_for_fork)
 		sk8_agent_start(&host);
 }
 
 static void after_fork_in_child(void)
 {
-	if (stopped_for_fork)
-		sk8_agent_start(&host);
+	if (!stopped_for_fork)
+		return;
+	slurmd = getpid();
+	sk8_agent_start(&host);
 }
 
 static void start(void)
@@ -80,6 +84,7 @@ static void start(void)
 	host.uid = slurm_conf.slurmd_user_id;
 	host.find_job = sk8_find_job;
 	sk8_find_jobs_on(host.node);
+	slurmd = getpid();
 	(void) pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	sk8_agent_start(&host);
 }

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 from conftest import lent
@@ -121,6 +122,20 @@ def test_pod_that_claims_the_job_of_another_is_left_alone(agents):
 	agents.api.delete("/api/v1/namespaces/team-b/pods/thief")
 
 
+def runs_a_job(stand):
+	"""At once: what slurmd forks for a step has nothing to do with the agent."""
+	began = time.monotonic()
+	assert stand.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+	assert time.monotonic() - began < 8
+
+
+def test_steps_start_at_once_beside_the_agent(agents):
+	pod = agents.pod("one", "sleep 600", cpu="1")
+	is_pinned(agents, pod.wait_running())
+	for _ in range(3):
+		runs_a_job(agents)
+
+
 def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 	conf = Slurm(agents.folder).agent_conf("n1")
 	with open(conf, encoding="utf-8") as file:
@@ -136,7 +151,7 @@ def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 			agents.cluster("restart", "slurmd-n1")
 			if says:
 				told(agents, says)
-			assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+			runs_a_job(agents)
 	finally:
 		with open(conf, "w", encoding="utf-8") as file:
 			file.write(good)
@@ -153,7 +168,7 @@ def test_agent_that_was_built_with_other_headers_reads_no_job_and_says_so(agents
 		agents.cluster("restart", "slurmd-n1")
 		told(agents, "are not known yet: jobs of this slurmd's Slurm are not those of the Slurm")
 		assert may_run_on(pod) == core_of(agents, pod)
-		assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+		runs_a_job(agents)
 	finally:
 		os.rename(module + ".good", module)
 		agents.cluster("restart", "slurmd-n1")
@@ -169,4 +184,4 @@ def test_agent_runs_in_a_slurmd_that_has_daemonised(agents):
 	pod = agents.pod("one", "sleep 600", cpu="1")
 	pod.wait_running()
 	is_pinned(agents, pod)
-	assert agents.run("srun", "-n1", "--mem=10", "echo", "hello") == "hello"
+	runs_a_job(agents)
