@@ -49,6 +49,9 @@ struct ForeignPod {
 	// Belongs to the node, whatever is scheduled: a DaemonSet's or a static pod.
 	bool overhead = false;
 	std::shared_ptr<const SharedPod> shared; // most have none
+
+	// Nothing of it starts any more. Unlike over, processes of it may be left: the phase is anybody's word.
+	bool ended() const { return over || phase == "Failed" || phase == "Succeeded"; }
 };
 using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
 

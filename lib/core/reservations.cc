@@ -160,7 +160,7 @@ bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &se
 {
 	const bool all = fits_share(seen, p.share, settings_.resources) &&
 			 Amount{seen.milli_cpu, seen.memory_bytes} == amount_of(p.share);
-	const bool goes = seen.meta.deleting || seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
+	const bool goes = seen.meta.deleting || seen.ended();
 	return all && !goes && (e.in_gate || seen.admitted);
 }
 
@@ -196,7 +196,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
-	p.over = seen.over || seen.phase == "Failed" || seen.phase == "Succeeded";
+	p.over = seen.ended();
 	p.admitted = seen.admitted && p.fits && !seen.meta.deleting;
 	p.deleting = seen.meta.deleting;
 	p.was_admitted |= p.fits && seen.admitted;

@@ -88,7 +88,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		return false;
 	n.version = pod.meta.resource_version;
 	n.fits = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
-	n.over = pod.over || pod.phase == "Failed" || pod.phase == "Succeeded";
+	n.over = pod.ended();
 	n.deleting = pod.meta.deleting;
 	n.admitted = pod.admitted && n.fits && !n.deleting && !n.over;
 	n.reason = pod.reason;
