@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_11
+#define SK8_BORDER sk8_border_12
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -349,6 +349,7 @@ struct sk8_agent_job {
 	const char *mark;  /* its admin_comment; may be NULL */
 	bool running;      /* and not completing */
 	const char *cores; /* of this node, "0-3,8"; empty: it has none here */
+	bool exclusive;    /* nobody else gets its nodes (--exclusive, OverSubscribe=EXCLUSIVE) */
 };
 /* What slurmd gives. Pointers must stay valid for ever. */
 struct sk8_agent_host {
@@ -360,6 +361,8 @@ struct sk8_agent_host {
 	/* Asks slurmctld, and waits for it. f is called if there is such a job. NULL, or why it did not
 	 * answer: a sentence that is valid for ever. */
 	const char *(*find_job)(uint32_t id, void (*f)(void *arg, const struct sk8_agent_job *job), void *arg);
+	/* Calls f for each step on this node with the id of its job. Reads slurmd's spool folder, asks nobody. */
+	void (*steps_here)(void (*f)(void *arg, uint32_t job_id), void *arg);
 };
 /* Reads the configuration, starts threads. Without a configuration nothing: no error. */
 SK8_API void sk8_agent_start(const struct sk8_agent_host *host);

@@ -39,11 +39,21 @@ public:
 			guard("job of a pod", [&] {
 				auto cores = parse_cpu_list(j->cores);
 				*static_cast<std::optional<SlurmJob> *>(arg) = SlurmJob{
-					j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet()};
+					j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet(), j->exclusive};
 			});
 		};
 		if (const char *problem = host->find_job(id, take, &found))
 			return Error{problem};
+		return found;
+	}
+	std::set<std::uint32_t> here() override
+	{
+		std::set<std::uint32_t> found;
+		host->steps_here(
+			[](void *arg, std::uint32_t id) {
+				guard("steps of this node", [&] { static_cast<std::set<std::uint32_t> *>(arg)->insert(id); });
+			},
+			&found);
 		return found;
 	}
 };

@@ -21,6 +21,7 @@ static constexpr Millis longest_stop{1'000};
 static constexpr Millis longest_rpc{15'000};
 static constexpr auto cpu_folder = "/sys/devices/system/cpu";
 static constexpr auto cgroup_mount = "/sys/fs/cgroup";
+static const char *const state_folder = "/run/slurm-k8s/";
 
 static std::string annotation(const kube::Pod &pod, std::string_view name)
 {
@@ -151,13 +152,17 @@ void Agent::pods_changed()
 
 void Agent::pin_pods()
 {
-	auto topology = read_cpu_topology(cpu_folder);
+	const auto topology = read_cpu_topology(cpu_folder);
 	if (!topology) {
 		log_error("agent: no pod is pinned: %s", topology.error().message.c_str());
 		return;
 	}
-	Pinning pinning(clock_, jobs_, std::move(*topology), PodCgroups(cgroup_mount, settings_.cgroup_root),
-			settings_.kubelet_root_dir, settings_.pinning);
+	const PodCgroups cgroups(cgroup_mount, settings_.cgroup_root);
+	std::optional<ExclusiveCpus> exclusive;
+	if (settings_.confine_foreign_pods)
+		exclusive.emplace(clock_, jobs_, *topology);
+	Pinning pinning(clock_, jobs_, *topology, cgroups, settings_.kubelet_root_dir, settings_.pinning,
+			Confinement(std::move(exclusive), cgroups, std::string(state_folder) + node_ + ".confined"));
 	Millis wait{0};
 	while (!stop_.load(std::memory_order_acquire)) {
 		(void) wake_pinning_.wait(wait);

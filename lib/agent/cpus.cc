@@ -55,6 +55,13 @@ CpuSet united(const CpuSet &a, const CpuSet &b)
 	return out;
 }
 
+CpuSet without(const CpuSet &all, const CpuSet &some)
+{
+	CpuSet out;
+	std::ranges::set_difference(all, some, std::back_inserter(out));
+	return out;
+}
+
 bool covers(const CpuSet &all, const CpuSet &some)
 {
 	return std::ranges::includes(all, some);

@@ -24,6 +24,7 @@ std::string cpu_list(const CpuSet &cpus);
 
 CpuSet united(const CpuSet &a, const CpuSet &b);
 bool covers(const CpuSet &all, const CpuSet &some);
+CpuSet without(const CpuSet &all, const CpuSet &some);
 
 // The cores of this machine in the order in which Slurm counts them (its abstract order: by socket,
 // then by core; slurmd builds it with hwloc's logical indexes, src/slurmd/common/xcpuinfo.c), each with

@@ -6,8 +6,12 @@ lib_agent_libagent_la_LIBADD = lib/core/libcore.la
 lib_agent_libagent_la_SOURCES = \
 	lib/agent/agent.cc \
 	lib/agent/agent.h \
+	lib/agent/confinement.cc \
+	lib/agent/confinement.h \
 	lib/agent/cpus.cc \
 	lib/agent/cpus.h \
+	lib/agent/exclusive_cpus.cc \
+	lib/agent/exclusive_cpus.h \
 	lib/agent/pinning.cc \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \

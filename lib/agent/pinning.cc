@@ -18,9 +18,9 @@ static constexpr Millis looks_again{10'000};
 static constexpr Millis first_pause{1'000}, longest_pause{60'000};
 
 Pinning::Pinning(const Clock &clock, SlurmJobs &jobs, CpuTopology topology, PodCgroups cgroups, std::string kubelet_root_dir,
-		 bool pin)
+		 bool pin, Confinement confinement)
 	: clock_(clock), jobs_(jobs), topology_(std::move(topology)), cgroups_(std::move(cgroups)),
-	  kubelet_root_dir_(std::move(kubelet_root_dir)), pin_(pin)
+	  kubelet_root_dir_(std::move(kubelet_root_dir)), pin_(pin), confinement_(std::move(confinement))
 {
 }
 
@@ -110,7 +110,7 @@ bool Pinning::in_trouble(const std::string &why)
 
 Millis Pinning::round()
 {
-	if (entries_.empty())
+	if (entries_.empty() && confinement_.idle())
 		return looks_again;
 	const auto folders = cgroups_.find();
 	if (const Millis now = clock_.monotonic(); now >= read_policy_at_) {
@@ -136,7 +136,7 @@ Millis Pinning::round()
 		else if (!e.done)
 			wait = soon;
 	}
-	return wait;
+	return std::min(wait, confinement_.round(*folders, pinned()));
 }
 
 std::map<std::string, CpuSet> Pinning::pinned() const

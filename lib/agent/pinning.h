@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/agent/confinement.h"
 #include "lib/agent/cpus.h"
 #include "lib/agent/pod_cgroups.h"
 #include "lib/agent/slurm_jobs.h"
@@ -39,7 +40,7 @@ public:
 	// clock and jobs must outlive this. kubelet_root_dir: where the kubelet says which policy its CPU manager
 	// has. pin: false: what a former agent has pinned gets the CPUs of all pods back.
 	Pinning(const Clock &clock, SlurmJobs &jobs, CpuTopology topology, PodCgroups cgroups, std::string kubelet_root_dir,
-		bool pin);
+		bool pin, Confinement confinement);
 
 	// All that there are.
 	void set_pods(std::vector<PlacedPod> pods);
@@ -72,6 +73,7 @@ private:
 	const PodCgroups cgroups_;
 	const std::string kubelet_root_dir_;
 	const bool pin_;
+	Confinement confinement_;
 	std::map<std::string, Entry> entries_; // by uid
 	std::string trouble_;
 	bool kubelet_pins_ = false;

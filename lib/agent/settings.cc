@@ -21,6 +21,10 @@ static const Schema<AgentSettings> &schema()
 		field("pinning", &AgentSettings::pinning,
 		      "Keep pods that Slurm has placed on the cores that it gave them. With false those that an agent has put "
 		      "there get the CPUs of all pods back."),
+		field("confineForeignPods", &AgentSettings::confine_foreign_pods,
+		      "Keep pods that others have placed (kube-scheduler's, DaemonSets', static pods) off the cores of Slurm's jobs that "
+		      "have the node to themselves (--exclusive), as long as these have steps there. Something must be left for the pods: "
+		      "set CoreSpecCount on the node. With false those that an agent has confined get the CPUs of all pods back."),
 		field("cgroupRoot", &AgentSettings::cgroup_root,
 		      "The folder below /sys/fs/cgroup (with version 1: below that of its cpuset controller) in which the kubelet's kubepods or "
 		      "kubepods.slice is: its cgroupRoot.")

@@ -17,6 +17,7 @@ struct AgentSettings {
 	std::string kubeconfig = "/etc/kubernetes/kubelet.conf"; // the kubelet's own, as kubeadm names it
 	std::string context;                                     // empty: the file's current one
 	bool pinning = true;
+	bool confine_foreign_pods = false;
 	std::string cgroup_root = "/";
 	std::string kubelet_root_dir = "/var/lib/kubelet";
 };

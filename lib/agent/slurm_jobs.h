@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct SlurmJob {
 	std::string mark; // its admin_comment, see core::PodKey
 	bool running = false;
 	std::vector<int> cores; // on this node, sorted; empty: it has none here
+	bool exclusive = false; // nobody else gets its nodes
 };
 
 class SlurmJobs {
@@ -24,6 +26,8 @@ public:
 	virtual ~SlurmJobs() = default;
 	// Nothing: there is no such job. Error: slurmctld did not answer. Blocks for as long as slurmctld does.
 	virtual Result<std::optional<SlurmJob>> find(std::uint32_t id) = 0;
+	// Those that have steps on this node. Reads a folder.
+	virtual std::set<std::uint32_t> here() = 0;
 };
 
 } // namespace sk8::agent

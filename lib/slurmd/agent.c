@@ -83,6 +83,7 @@ static void start(void)
 	host.config_path = sk8_config_path("SLURM_K8S_NODE_CONF", "slurm-k8s-node.yaml");
 	host.uid = slurm_conf.slurmd_user_id;
 	host.find_job = sk8_find_job;
+	host.steps_here = sk8_steps_here;
 	sk8_find_jobs_on(host.node);
 	slurmd = getpid();
 	(void) pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -70,6 +70,7 @@ static void tell(const slurm_job_info_t *job, void (*f)(void *, const struct sk8
 		.mark = job->admin_comment,
 		.running = running,
 		.cores = cores,
+		.exclusive = job->shared == JOB_SHARED_NONE,
 	});
 	xfree(cores);
 }
@@ -92,6 +93,32 @@ extern const char *sk8_find_job(uint32_t id, void (*f)(void *arg, const struct s
 			tell(&found->job_array[i], f, arg);
 	slurm_free_job_info_msg(found);
 	return trouble;
+}
+
+struct steps {
+	void (*f)(void *arg, uint32_t job_id);
+	void *arg;
+};
+
+static int tell_step(void *x, void *arg)
+{
+	const step_loc_t *step = x;
+	const struct steps *to = arg;
+
+	if (sk8_is_sized(step, sizeof(*step)))
+		to->f(to->arg, step->step_id.job_id);
+	return 0;
+}
+
+extern void sk8_steps_here(void (*f)(void *arg, uint32_t job_id), void *arg)
+{
+	struct steps to = { .f = f, .arg = arg };
+	__auto_type steps = stepd_available(NULL, node);	/* of another type in each release */
+
+	if (!steps)
+		return;
+	(void) list_for_each(steps, tell_step, &to);
+	list_destroy(steps);
 }
 
 extern char *sk8_node_of_command_line(const char *path)

@@ -8,6 +8,8 @@
 /* sk8_agent_host.find_job: an RPC to slurmctld, by libslurm. */
 extern const char *sk8_find_job(uint32_t id, void (*f)(void *arg, const struct sk8_agent_job *job),
 				void *arg);
+/* sk8_agent_host.steps_here */
+extern void sk8_steps_here(void (*f)(void *arg, uint32_t job_id), void *arg);
 /* The node that is asked about. */
 extern void sk8_find_jobs_on(const char *node);
 

@@ -132,7 +132,7 @@ class Slurm:
 		if options.plugin and "job_submit_k8s.so" in os.listdir(plugin_dir.split(":", maxsplit=1)[0]):
 			settings["JobSubmitPlugins"] = "k8s"
 		lines = [f"NodeName=DEFAULT CPUs={options.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cpus} "
-			f"ThreadsPerCore=1 RealMemory={options.memory} State=UNKNOWN"]
+			f"ThreadsPerCore=1 RealMemory={options.memory} State=UNKNOWN {getattr(options, 'node_conf', '')}"]
 		if getattr(options, "gres", None):
 			of_node, settings["GresTypes"], conf = gres_lines(options.gres, os.path.join(self.home, "devices"))
 			lines[0] += " " + of_node

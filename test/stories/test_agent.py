@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The agent in slurmd keeps pods on the cores that Slurm gave them; the kernel says where they may run."""
+import contextlib
 import os
 import shutil
 import subprocess
 import time
+import uuid
 
 import pytest
 from conftest import lent
@@ -156,6 +158,68 @@ def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 		with open(conf, "w", encoding="utf-8") as file:
 			file.write(good)
 		agents.cluster("restart", "slurmd-n1")
+
+
+@pytest.fixture
+def confining(request, session_stands):
+	"""Core 1 is Slurm's specialised one, which is left for pods that Slurm has not placed."""
+	for found in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+			"--node-conf", "CoreSpecCount=1"):
+		with conf_of_agent(found, "confineForeignPods: true"):
+			yield found
+
+
+@contextlib.contextmanager
+def conf_of_agent(stand, line):
+	conf = Slurm(stand.folder).agent_conf("n1")
+	with open(conf, encoding="utf-8") as file:
+		good = file.read()
+	try:
+		with open(conf, "w", encoding="utf-8") as file:
+			file.writelines([*(old for old in good.splitlines(True) if old.split(":")[0] != line.split(":")[0]), line + "\n"])
+		stand.cluster("restart", "slurmd-n1")
+		yield
+	finally:
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(good)
+		stand.cluster("restart", "slurmd-n1")
+
+
+def of_daemon_set(stand, name):
+	"""Its requests are within what Slurm's specialised core leaves to pods."""
+	owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": str(uuid.uuid4()), "controller": True}
+	return stand.pod(name, "sleep 600", cpu="100m", schedulerName="default-scheduler", nodeName="n1", owners=[owner]).wait_running()
+
+
+def runs_on(pod, cpus):
+	wait_for(f"{pod.name} to run on {cpus}", lambda: may_run_on(pod) == cpus, 30, lambda: f"on {may_run_on(pod)}\n{log(pod.stand)}")
+
+
+def test_foreign_pod_is_off_the_cores_of_an_exclusive_job_until_that_has_ended(confining):
+	foreign = of_daemon_set(confining, "daemon")
+	runs_on(foreign, ALL)
+	job = confining.batch(options=["--exclusive"])
+	job.wait_started()
+	runs_on(foreign, "1")
+	later = of_daemon_set(confining, "later")
+	runs_on(later, "1")
+	confining.cluster("stop", "slurmd-n1", "--kill")
+	assert may_run_on(foreign) == "1"
+	confining.cluster("start", "slurmd-n1")
+	confining.run("scancel", str(job.id))
+	for pod in (foreign, later):
+		runs_on(pod, ALL)
+
+
+def test_agent_that_is_told_to_confine_no_more_undoes_what_it_did(confining):
+	foreign = of_daemon_set(confining, "daemon")
+	job = confining.batch(options=["--exclusive"])
+	job.wait_started()
+	runs_on(foreign, "1")
+	confining.cluster("stop", "slurmd-n1", "--kill")
+	with conf_of_agent(confining, "confineForeignPods: false"):
+		runs_on(foreign, ALL)
+		assert job.state == "RUNNING"
 
 
 def test_agent_that_was_built_with_other_headers_reads_no_job_and_says_so(agents, tmp_path):

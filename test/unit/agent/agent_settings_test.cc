@@ -12,6 +12,7 @@ TEST_CASE("agent settings: an empty file is good for a node that kubeadm has mad
 	REQUIRE(s);
 	CHECK(s->kubeconfig == "/etc/kubernetes/kubelet.conf");
 	CHECK(s->pinning);
+	CHECK_FALSE(s->confine_foreign_pods);
 	CHECK(s->cgroup_root == "/");
 }
 

@@ -6,7 +6,9 @@ endif
 test_unit_agent_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/agent/agent_settings_test.cc \
+	test/unit/agent/confinement_test.cc \
 	test/unit/agent/cpus_test.cc \
+	test/unit/agent/jobs.h \
 	test/unit/agent/machine.h \
 	test/unit/agent/pinning_test.cc \
 	test/unit/agent/pod_cgroups_test.cc \

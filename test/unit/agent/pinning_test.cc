@@ -3,6 +3,7 @@
 
 #include "lib/agent/agent.h"
 #include "lib/core/names.h"
+#include "test/unit/agent/jobs.h"
 #include "test/unit/agent/machine.h"
 #include "test/unit/catch.h"
 #include "test/unit/kube/virtual_clock.h"
@@ -12,21 +13,6 @@ using namespace sk8::agent;
 
 namespace {
 
-struct Jobs final : SlurmJobs {
-	std::map<std::uint32_t, SlurmJob> known;
-	bool answers = true;
-	int asked = 0;
-
-	Result<std::optional<SlurmJob>> find(std::uint32_t id) override
-	{
-		asked++;
-		if (!answers)
-			return Error{"slurmctld is away"};
-		auto it = known.find(id);
-		return it == known.end() ? std::nullopt : std::optional(it->second);
-	}
-};
-
 // A node with four cores, and pods of one container.
 struct Node {
 	Machine machine;
@@ -35,7 +21,8 @@ struct Node {
 	CpuTopology topology{{{0}, {1}, {2}, {3}}};
 	Pinning pinning;
 
-	explicit Node(bool pin = true) : pinning(clock, jobs, topology, PodCgroups(machine.folder.path, "/"), machine.folder.path, pin)
+	explicit Node(bool pin = true) : pinning(clock, jobs, topology, PodCgroups(machine.folder.path, "/"), machine.folder.path, pin,
+						  Confinement({}, PodCgroups(machine.folder.path, "/"), machine.folder.path + "/confined"))
 	{
 		machine.v1("kubepods", "0-3");
 	}
