@@ -11,10 +11,12 @@ static const char *const other_headers =
 	" which slurm-k8s was built with; build it with the source of the installed Slurm";
 
 static const char *node;
+static const char *spool;	/* SlurmdSpoolDir of that node; stepd_available() would leak what it finds itself */
 
 extern void sk8_find_jobs_on(const char *name)
 {
 	node = name;
+	spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir, name, NULL);
 }
 
 /* -1: the job is not there */
@@ -113,7 +115,7 @@ static int tell_step(void *x, void *arg)
 extern void sk8_steps_here(void (*f)(void *arg, uint32_t job_id), void *arg)
 {
 	struct steps to = { .f = f, .arg = arg };
-	__auto_type steps = stepd_available(NULL, node);	/* of another type in each release */
+	__auto_type steps = stepd_available(spool, node);	/* of another type in each release */
 
 	if (!steps)
 		return;
