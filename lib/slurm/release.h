@@ -466,6 +466,19 @@ static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_p
 # define SK8_VALIDATE_ALL_RESERVATIONS() validate_all_reservations(false)
 #endif
 
+/* RPC, of one job */
+static inline int sk8_load_job(job_info_msg_t **to, uint32_t id)
+{
+#ifdef SK8_SLURM_2605
+	slurm_step_id_t which = SLURM_STEP_ID_INITIALIZER;
+
+	which.job_id = id;
+	return slurm_load_job(to, which, SHOW_ALL | SHOW_DETAIL);
+#else
+	return slurm_load_job(to, id, SHOW_ALL | SHOW_DETAIL);
+#endif
+}
+
 /* ---- job_submit -------------------------------------------------------------------- */
 
 #ifdef SK8_SLURM_2205

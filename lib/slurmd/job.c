@@ -83,7 +83,7 @@ extern const char *sk8_find_job(uint32_t id, void (*f)(void *arg, const struct s
 	job_info_msg_t *found = NULL;
 	const char *trouble = NULL;
 
-	if (slurm_load_job(&found, id, SHOW_ALL | SHOW_DETAIL)) {
+	if (sk8_load_job(&found, id)) {
 		if (errno == ESLURM_INVALID_JOB_ID)
 			return NULL;
 		return slurm_strerror(errno);
