@@ -174,6 +174,24 @@ def test_shares_of_a_device_that_a_pod_holds_are_nobodys(shares):
 	all_free(shares, ("--gres=gpu:4",))
 
 
+def start_on_3(shares, gres):
+	"""Slurm takes the first GPU that is free."""
+	others = start(shares, "--gres=gpu:3")
+	assert of_job(shares, others) == {0, 1, 2}
+	start(shares, f"--gres={gres}")
+	shares.run("scancel", str(others))
+	shares.becomes(others, "CANCELLED")
+
+
+@pytest.mark.parametrize("job,pod", [("shard:1", "gpu::1"), ("gpu:1", "shard::2")])
+def test_pod_has_no_device_that_a_job_has_by_its_other_name(shares, job, pod):
+	start_on_3(shares, job)
+	shares.tell("mask", "n1", f"gres={pod}")
+	waits(shares, "--gres=gpu:3")
+	start(shares, "--gres=gpu:2")
+	all_free(shares, ("--gres=gpu:4",))
+
+
 def test_types_are_kept_apart(typed):
 	typed.tell("mask", "n1", "gres=gpu:h100:1+token:red:2")
 	waits(typed, "--gres=gpu:h100:2")
@@ -186,6 +204,7 @@ def test_types_are_kept_apart(typed):
 	typed.tell("mask", "n1", "gres=gpu:a100:3")  # more than there are: any device
 	job = start(typed, "--gres=gpu:1")
 	assert of_job(typed, job) == {2}
+	waits(typed, "--gres=gpu:1")  # a100 or not: 3 is hidden
 	waits(typed, "--gres=gpu:a100:1")
 	all_free(typed, ("--gres=gpu:4,token:red:3,token:blue:2",))
 
