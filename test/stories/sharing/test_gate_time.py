@@ -24,7 +24,7 @@ from world import seconds_of
 
 JOBS = int(os.environ.get("SK8_GATE_JOBS", "30"))
 SHARED_JOBS = JOBS // 5  # a kubelet takes more than a second for each
-GOAL = 0.1  # issue 6: the median
+GOAL = 0.1  # the median
 WORST = 0.5  # p99, of so few the longest: Slurm's thread for the prolog waits for locks that a scheduler's turn holds
 
 Times = namedtuple("Times", "start created admitted launched")
