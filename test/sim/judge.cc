@@ -172,7 +172,10 @@ void Judge::job_started(const SlurmJob &job)
 	check_devices(job, key ? key->uid : "");
 	if (auto it = preemptions_.find(key ? key->uid : ""); it != preemptions_.end() && it->second.job != job.ref())
 		preemptions_.erase(it); // what runs from now on is this job's
-	if (PodTruth *t = truth_of(job.mark); t && !another_stands(job)) {
+	PodTruth *t = truth_of(job.mark);
+	if (t)
+		t->untrue_since = -1; // of a former run, which Slurm has forgotten
+	if (t && !another_stands(job)) {
 		t->devices = job.devices;
 		t->node_of_devices = job.node;
 	} else if (t && t->bound == 0) {

@@ -148,6 +148,7 @@ EXTRA_DIST += \
 	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \
+	test/sim/regressions/untrue-in-a-former-run.case \
 	test/sim/regressions/wake-behind-locks.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case
