@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,7 @@ struct Tally {
 	std::uint64_t seeds = 0, steps = 0, broken_seed = 0;
 	double virtual_seconds = 0;
 	bool broken = false;
+	bool died = false; // the process, of broken_seed
 };
 
 double now()
@@ -86,8 +88,8 @@ Case case_of(const Options &o, std::uint64_t seed)
 	return make_case(seed, o.mixed || o.all_mutants || !o.mutant.empty());
 }
 
-// Seeds first, first + stride, ...
-Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
+// Seeds first, first + stride, ...; current: is told each, or null.
+Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride, std::uint64_t *current)
 {
 	Tally t;
 	const double start = now();
@@ -99,6 +101,8 @@ Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
 			break;
 		if (o.steps && t.steps * stride >= o.steps)
 			break;
+		if (current)
+			*current = seed;
 		Case c = case_of(o, seed);
 		c.mutant = o.mutant;
 		const Outcome out = World(c, o.trace, o.trace).run();
@@ -124,20 +128,41 @@ Tally run_seeds(const Options &o, std::uint64_t first, std::uint64_t stride)
 	return t;
 }
 
+// Where a process is, for when it dies.
+class SharedSeed {
+public:
+	SharedSeed()
+		: at_(static_cast<std::uint64_t *>(
+			  mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)))
+	{
+		if (at_ == MAP_FAILED)
+			std::abort();
+	}
+	SharedSeed(const SharedSeed &) = delete;
+	SharedSeed &operator=(const SharedSeed &) = delete;
+	~SharedSeed() { munmap(at_, sizeof(std::uint64_t)); }
+	std::uint64_t *get() { return at_; }
+
+private:
+	std::uint64_t *at_;
+};
+
 // The models serve one world per process: C has no context. So processes, not threads.
 Tally run_all(const Options &o)
 {
 	if (o.jobs <= 1)
-		return run_seeds(o, o.seed, 1);
+		return run_seeds(o, o.seed, 1, nullptr);
 	std::vector<int> pipes;
 	std::vector<pid_t> children;
+	std::vector<SharedSeed> current(static_cast<std::size_t>(o.jobs));
 	for (int i = 0; i < o.jobs; i++) {
 		int fd[2];
 		if (pipe(fd) != 0)
 			std::abort();
 		const pid_t child = fork();
 		if (child == 0) {
-			const Tally t = run_seeds(o, o.seed + static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(o.jobs));
+			const Tally t = run_seeds(o, o.seed + static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(o.jobs),
+						current[static_cast<std::size_t>(i)].get());
 			_exit(write(fd[1], &t, sizeof(t)) == sizeof(t) ? 0 : 1);
 		}
 		close(fd[1]);
@@ -146,16 +171,25 @@ Tally run_all(const Options &o)
 	}
 	Tally all;
 	for (int i = 0; i < o.jobs; i++) {
+		const auto at = static_cast<std::size_t>(i);
 		Tally t;
-		// a process that died without a word (a sanitizer, an assertion) is a violation
-		t.broken = read(pipes[static_cast<std::size_t>(i)], &t, sizeof(t)) != sizeof(t) || t.broken;
-		waitpid(children[static_cast<std::size_t>(i)], nullptr, 0);
+		const bool told = read(pipes[at], &t, sizeof(t)) == sizeof(t);
+		int status = 0;
+		waitpid(children[at], &status, 0);
+		if (!told) { // a sanitizer, an assertion, a signal: a violation
+			t.broken = t.died = true;
+			t.broken_seed = *current[at].get();
+			std::printf("seed %llu: the simulation dies of signal %d; --trace shows where\n",
+				    static_cast<unsigned long long>(t.broken_seed), WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+			std::fflush(stdout);
+		}
 		all.seeds += t.seeds;
 		all.steps += t.steps;
 		all.virtual_seconds += t.virtual_seconds;
 		if (t.broken && (!all.broken || t.broken_seed < all.broken_seed)) {
 			all.broken = true;
 			all.broken_seed = t.broken_seed;
+			all.died = t.died;
 		}
 	}
 	return all;
@@ -166,7 +200,7 @@ int search(const Options &o)
 	const double start = now();
 	const Tally t = run_all(o);
 	const double took = now() - start;
-	if (t.broken && !o.keep_going) {
+	if (t.broken && !t.died && !o.keep_going) {
 		Case c = case_of(o, t.broken_seed);
 		c.mutant = o.mutant;
 		explain(std::move(c), o);
@@ -187,7 +221,9 @@ int catch_mutants(Options o)
 		const Tally t = run_all(o);
 		caught += t.broken;
 		std::string how = "NOT CAUGHT";
-		if (t.broken) {
+		if (t.died) {
+			how = "seed " + std::to_string(t.broken_seed) + ": the simulation dies of it";
+		} else if (t.broken) {
 			Case c = case_of(o, t.broken_seed);
 			c.mutant = m.name;
 			how = "seed " + std::to_string(t.broken_seed) + ": " + World(c, false, false).run().violation;
