@@ -229,6 +229,11 @@ void PodsController::let_go(const Result<void> &saved)
 		if (it == entries_.end() || it->second.op != Op::releasing)
 			continue;
 		Entry &e = it->second;
+		if (!e.pod || e.absent) { // news of the same turn took it away since: sync() looks, or forgets it
+			e.op = Op::none;
+			sync(uid);
+			continue;
+		}
 		if (saved && is_to_go(e)) {
 			send_delete(e, 1, true);
 			continue;

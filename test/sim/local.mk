@@ -117,6 +117,7 @@ EXTRA_DIST += \
 	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
+	test/sim/regressions/gone-in-the-turn-of-its-release.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/killed-before-ledger.case \

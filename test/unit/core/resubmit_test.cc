@@ -303,6 +303,24 @@ TEST_CASE("resubmit: the finalizer stays until the manifest is on disk")
 	CHECK(w.made_again());
 }
 
+TEST_CASE("resubmit: a pod that is gone by a list before its finalizer was taken off is made again")
+{
+	BareWorld w;
+	w.preempt();
+	const std::function<void()> list_once_released = [&] {
+		if (w.count("manifest") == 0)
+			return w.post(list_once_released); // its answer stands in the queue by then
+		w.post([&] { // in the same turn
+			w.pods.erase("a");
+			w.controller->pods_replaced("slurm", {});
+		});
+	};
+	w.kubelet_ends("a", 143);
+	w.post(list_once_released);
+	w.run(Millis(60'000));
+	CHECK(w.made_again());
+}
+
 TEST_CASE("resubmit: a slurmctld that dies at any step goes on there")
 {
 	BareWorld w;
