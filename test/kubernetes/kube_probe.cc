@@ -69,7 +69,11 @@ struct Probe {
 		std::optional<Reply> got;
 		start([&](Reply r) { got = std::move(r); });
 		until([&] { return got.has_value(); }, 60);
-		Reply out = got ? std::move(*got) : Reply{0, {}, "no reply at all", {}};
+		Reply out;
+		if (got)
+			out = std::move(*got);
+		else
+			out.error = "no reply at all";
 		std::printf("%s: %d %s\n", what, out.status, out.error.c_str());
 		return out;
 	}
