@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/job_container.h"
 #include "lib/kube/objects.h"
 #include "lib/kube/resize.h"
 
@@ -49,6 +50,7 @@ struct ForeignPod {
 	// Belongs to the node, whatever is scheduled: a DaemonSet's or a static pod.
 	bool overhead = false;
 	std::shared_ptr<const SharedPod> shared; // most have none
+	std::shared_ptr<const JobContainerState> container; // of a job's; most have none
 
 	// Nothing of it starts any more. Unlike over, processes of it may be left: the phase is anybody's word.
 	bool ended() const { return over || phase == "Failed" || phase == "Succeeded"; }

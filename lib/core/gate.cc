@@ -11,7 +11,9 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	auto out = std::make_shared<NativeJob>();
 	out->ref = {j.job_id, j.submit_time};
 	out->user_id = j.user_id;
+	out->group_id = j.group_id;
 	out->account = j.account ? j.account : "";
+	out->image = j.image ? j.image : "";
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++) {

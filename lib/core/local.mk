@@ -36,6 +36,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/identity.cc \
 	lib/core/identity.h \
 	lib/core/job.cc \
+	lib/core/job_container.cc \
+	lib/core/job_container.h \
 	lib/core/job.h \
 	lib/core/job_request.cc \
 	lib/core/job_request.h \
@@ -133,7 +135,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/timer_port.h
 
 pkglib_LTLIBRARIES += lib/core/libsk8core.la
-lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/agent/abi.cc lib/sk8_abi.h
+lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/agent/abi.cc lib/sk8_abi.h lib/sk8_container.h
 lib_core_libsk8core_la_LIBADD = lib/agent/libagent.la
 # A version script, not libtool's -export-symbols: that leaves templates of libstdc++ visible.
 # -z now: nothing in it waits for slurmctld's symbols, so all of it can be read-only.

@@ -2,6 +2,8 @@
 #include "lib/core/reservation.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 
 #include "lib/base/text.h"
 #include "lib/core/job_request.h"
@@ -30,6 +32,20 @@ bool is_reservation_name(std::string_view name)
 	const auto time = name.substr(0, name.find('-'));
 	return !time.empty() && time.size() < name.size() &&
 	       std::ranges::all_of(time, [](unsigned char c) { return std::isxdigit(c); });
+}
+
+std::optional<JobRef> job_of_reservation(std::string_view name, const std::string &node)
+{
+	if (!is_reservation_name(name))
+		return std::nullopt;
+	const std::string text(name.substr(name_begin.size()));
+	char *end = nullptr;
+	errno = 0;
+	const unsigned long long id = std::strtoull(text.c_str(), &end, 10), time = std::strtoull(end + 1, nullptr, 16);
+	const JobRef job{static_cast<std::uint32_t>(id), static_cast<std::int64_t>(time)};
+	if (errno != 0 || id > UINT32_MAX || time > INT64_MAX || reservation_name(job, node) != name)
+		return std::nullopt;
+	return job;
 }
 
 std::string label_value(std::string_view text)
@@ -106,9 +122,13 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 	notes.set(names::job_submit_time, std::to_string(job.ref.submit_time));
 	meta.set("name", reservation_name(job.ref, share.node)).set("namespace", settings.ns);
 	meta.set("labels", labels).set("annotations", notes);
+	const Json resources = resources_of(share, devices);
+	Json spec = reservation_spec(share.node, resources, settings);
+	if (!job.image.empty())
+		add_job_container(spec, {job.image, settings.pause_path, job.user_id, job.group_id}, resources);
 	Json out = Json::object();
 	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
-	return out.set("spec", reservation_spec(share.node, resources_of(share, devices), settings));
+	return out.set("spec", spec);
 }
 
 bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources)

@@ -17,6 +17,8 @@ namespace sk8::core {
 
 // "slurm-12-692dcb50-n1": one run of one job on one node, for ever.
 std::string reservation_name(JobRef job, const std::string &node);
+// The job of which a pod of this name is on this node; nothing: of none.
+std::optional<JobRef> job_of_reservation(std::string_view name, const std::string &node);
 // Whether a pod of ours may have had this name once.
 bool is_reservation_name(std::string_view name);
 
@@ -42,6 +44,7 @@ struct ReservationState {
 	bool fits = false, admitted = false, over = false, deleting = false;
 	bool was_admitted = false, by_us = false; // by_us: we have asked for its deletion
 	bool found_deleting = false; // when we first heard of it
+	JobContainerState container;
 	std::string reason;
 	kube::Disruption disruption = kube::Disruption::none;
 	std::string trouble; // why there is none; empty: nothing has gone wrong

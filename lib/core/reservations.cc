@@ -202,6 +202,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	p.was_admitted |= p.fits && seen.admitted;
 	p.reason = seen.reason;
 	p.disruption = seen.disruption;
+	p.container = seen.container && p.fits ? *seen.container : JobContainerState();
 	if (p.admitted)
 		p.failures = 0;
 	if (p.over && !p.deleting)
@@ -223,6 +224,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 	uncover(p.uid);
 	p.uid.clear();
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = false;
+	p.container = {};
 }
 
 void Reservations::cover(Entry &e, Pod &p)
@@ -285,7 +287,7 @@ void Reservations::choose_nodes(Entry &e)
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
-			it->second.shared = shared_.takes(share);
+			it->second.shared = e.job->image.empty() && shared_.takes(share);
 			it->second.name = reservation_name(e.job->ref, share.node);
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}

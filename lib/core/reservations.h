@@ -83,6 +83,7 @@ private:
 	struct Entry {
 		NativeJobPtr job;
 		bool in_gate = false, ending = false;
+		bool waits_for_image = false; // longer than gateTimeout
 		Asked asked = Asked::no;
 		std::map<std::string, Pod> pods; // by node
 	};
@@ -110,8 +111,11 @@ private:
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
 	std::string taken(const Entry &e) const;
+	std::string container_trouble(const Entry &e) const;
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
+	void end(Entry &e, const std::string &why);
+	bool may_start(const Entry &e, const Pod &p) const;
 	void timeout(Id id);
 	void not_wanted(Entry &e);
 	void failed(const Entry &e, Pod &p, const std::string &why);

@@ -25,11 +25,48 @@ void Reservations::judge(Entry &e)
 	}
 	if (const std::string why = taken(e); !why.empty())
 		return refuse(e, why);
+	if (const std::string why = container_trouble(e); !why.empty())
+		return end(e, why);
 	for (const auto &[node, p] : e.pods)
 		if (p.wanted && p.over && p.fits && e.job->requeues)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
-	if (std::ranges::all_of(e.pods, [](const auto &at) { return !at.second.wanted || at.second.admitted; }))
+	if (std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
 		open(e);
+}
+
+bool Reservations::may_start(const Entry &e, const Pod &p) const
+{
+	return !p.wanted || (p.admitted && (e.job->image.empty() || p.container.runs));
+}
+
+// Why the container that its user wants will never run, wherever it is queued again.
+std::string Reservations::container_trouble(const Entry &e) const
+{
+	if (e.job->image.empty())
+		return "";
+	if (const std::string why = bad_image(e.job->image); !why.empty())
+		return "--k8s-image " + why;
+	for (const auto &[node, p] : e.pods)
+		if (p.wanted && !p.container.trouble.empty())
+			return "image " + e.job->image + " on node " + node + ": " + p.container.trouble;
+	return "";
+}
+
+// It is cancelled, and leaves the gate as any job that is cancelled there.
+void Reservations::end(Entry &e, const std::string &why)
+{
+	if (e.asked != Asked::no)
+		return;
+	e.asked = Asked::waits;
+	log_job(info, e.job->ref, "cancelled: %s", why.c_str());
+	ports_.slurm.end(e.job->ref, false, why, [this, id = Id{e.job->ref.id, e.job->ref.submit_time}, why](const SlurmReply &r) {
+		auto it = entries_.find(id);
+		if (r.ok || it == entries_.end() || !it->second.in_gate)
+			return;
+		it->second.asked = Asked::refused; // never launched without its container
+		refuse(it->second, why);
+		sync(id);
+	});
 }
 
 // Slurm gives nobody what is masked. But a slurmctld that was killed may have forgotten that this
@@ -85,11 +122,21 @@ void Reservations::timeout(Id id)
 	auto it = entries_.find(id);
 	if (it == entries_.end() || !it->second.in_gate)
 		return;
+	Entry &e = it->second;
 	std::string why = "Kubernetes has not told which nodes and pods there are";
-	for (const auto &[node, p] : it->second.pods)
+	bool room = ready();
+	for (const auto &[node, p] : e.pods) {
+		room &= !p.wanted || p.admitted;
 		if (p.wanted && !p.admitted)
 			why = p.trouble.empty() ? "the kubelet of node " + node + " has not said that there is room" : p.trouble;
-	refuse(it->second, why);
+		else if (!may_start(e, p))
+			why = "image " + e.job->image + " on node " + node + ": its container does not run yet";
+	}
+	if (room && !e.job->image.empty() && !std::exchange(e.waits_for_image, true)) {
+		ports_.timer.after(settings_.reservations.image_timeout, [this, id] { timeout(id); });
+		return;
+	}
+	refuse(e, why);
 	sync(id);
 }
 

@@ -100,6 +100,11 @@ static const Schema<SharedReservationSettings> &shared_reservation_schema()
 	return *schema;
 }
 
+static std::string not_absolute(const std::string &path)
+{
+	return path.starts_with('/') ? "" : "is no absolute path, use one that starts with \"/\"";
+}
+
 static const Schema<ReservationSettings> &reservation_schema()
 {
 	using R = ReservationSettings;
@@ -108,6 +113,10 @@ static const Schema<ReservationSettings> &reservation_schema()
 			.not_empty().check(bad_namespace),
 		field("image", &R::image, "Their image: it does nothing until it is ended, as Kubernetes' own pause does.").not_empty(),
 		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),
+		field("imageTimeout", &R::image_timeout, "How long a job with --k8s-image waits until its image is there and its container runs. A batch job goes back into the queue then.")
+			.range(std::chrono::seconds(1), std::chrono::hours(24)),
+		field("pausePath", &R::pause_path, "On the nodes, the program that keeps the containers of jobs (--k8s-image) alive: that of package slurm-k8s-spank.")
+			.check(not_absolute),
 		one_of("eviction", &R::eviction, {{"ignore", R::OnEviction::ignore}, {"requeue", R::OnEviction::requeue}, {"cancel", R::OnEviction::cancel}},
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),

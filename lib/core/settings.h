@@ -72,6 +72,8 @@ struct ReservationSettings {
 	std::string ns = "slurm-k8s-jobs";
 	std::string image = "registry.k8s.io/pause:3.10";
 	std::string priority_class; // empty: none
+	Millis image_timeout{600'000};
+	std::string pause_path = "/usr/lib/slurm-k8s/pause";
 	OnEviction eviction = OnEviction::ignore;
 	SharedReservationSettings shared;
 

@@ -291,11 +291,23 @@ bool is_gang_member(const Json &spec, const Meta &meta)
 
 // --- what the kubelet says ----------------------------------------------------
 
+// "containerd://0123abc": what a cgroup is named by, so it must not lead anywhere else.
+std::string runtime_id(std::string_view text)
+{
+	static constexpr std::string_view scheme_ends = "://";
+	static constexpr std::size_t longest = 128;
+	const auto at = text.find(scheme_ends);
+	const auto id = at == text.npos ? text : text.substr(at + scheme_ends.size());
+	const auto good = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
+	return id.size() <= longest && std::all_of(id.begin(), id.end(), good) ? std::string(id) : "";
+}
+
 ContainerStatus decode_container(const Json &from, bool init, std::string &problem)
 {
 	ContainerStatus out;
 	out.name = word(from["name"], max_name, "a container's name", problem);
 	out.init = init;
+	out.id = runtime_id(from["containerID"].str());
 	out.started_ever = !from["containerID"].str().empty() ||
 			   from["restartCount"].integer_or(0) > 0 ||
 			   from["lastState"]["terminated"].is_object();
@@ -303,6 +315,7 @@ ContainerStatus decode_container(const Json &from, bool init, std::string &probl
 	if (Json ended = state["terminated"]; ended.is_object()) {
 		out.state = ContainerStatus::State::terminated;
 		out.reason = shown(ended["reason"]);
+		out.message = shown(ended["message"]);
 		out.exit_code = small(ended["exitCode"]);
 		out.signal = small(ended["signal"]);
 		out.finished_at = seconds(ended["finishedAt"]);
@@ -312,6 +325,7 @@ ContainerStatus decode_container(const Json &from, bool init, std::string &probl
 		out.started_ever = true;
 	} else {
 		out.reason = shown(state["waiting"]["reason"]);
+		out.message = shown(state["waiting"]["message"]);
 	}
 	return out;
 }

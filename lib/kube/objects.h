@@ -79,7 +79,8 @@ struct Resources {
 struct ContainerStatus {
 	std::string name;
 	enum class State { waiting, running, terminated } state = State::waiting;
-	std::string reason;          // of the waiting or terminated state
+	std::string id;              // by its runtime, without its scheme; empty: it has none, or an odd one
+	std::string reason, message; // of the waiting or terminated state
 	std::int32_t exit_code = 0;  // terminated
 	std::int32_t signal = 0;     // terminated, if the runtime said so
 	std::int64_t finished_at = 0; // seconds since 1970

@@ -8,6 +8,7 @@
  * requeued job does not start again before.
  */
 #include "lib/slurm/gres.h"
+#include "lib/sk8_container.h"
 #include "lib/slurm/hooks.h"
 
 static void (*prolog_done)(int rc, uint32_t job_id, bool timed_out);
@@ -89,6 +90,17 @@ static bool is_native(const job_record_t *job_ptr)
 		!sk8_is_ours(job_ptr);
 }
 
+/* What spank_k8s.so has put into the job's SPANK environment; whoever submits may put anything there. */
+static const char *image_of(const job_record_t *job_ptr)
+{
+	static const char name[] = SK8_SPANK_IMAGE "=";
+
+	for (uint32_t i = 0; i < job_ptr->spank_job_env_size; i++)
+		if (!xstrncmp(job_ptr->spank_job_env[i], name, sizeof(name) - 1))
+			return job_ptr->spank_job_env[i] + sizeof(name) - 1;
+	return "";
+}
+
 static void fill(struct native_view *view, job_record_t *job_ptr)
 {
 	const job_details_t *details = job_ptr->details;
@@ -97,7 +109,9 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 		.job_id = job_ptr->job_id,
 		.submit_time = details ? details->submit_time : SK8_NO_TIME,
 		.user_id = job_ptr->user_id,
+		.group_id = job_ptr->group_id,
 		.account = job_ptr->account ? job_ptr->account : "",
+		.image = image_of(job_ptr),
 		.requeues = job_ptr->batch_flag && details && details->requeue,
 		.ending = IS_JOB_COMPLETING(job_ptr),
 	} };

@@ -58,9 +58,9 @@ const char *const full = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"
 	"startTime":"2026-08-01T10:00:05Z","conditions":[{"type":"PodScheduled","status":"False",
 	"reason":"SlurmPending","message":"waits"},{"type":"PodReadyToStartContainers","status":"False"}],
 	"initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}],
-	"containerStatuses":[{"name":"a","containerID":"containerd://1","state":{"terminated":
+	"containerStatuses":[{"name":"a","containerID":"containerd://0a1b","state":{"terminated":
 	{"exitCode":137,"signal":9,"reason":"OOMKilled","finishedAt":"2026-08-01T10:00:30Z"}}}],
-	"ephemeralContainerStatuses":[{"name":"d","state":{"waiting":{"reason":"ContainerCreating"}}}]}})";
+	"ephemeralContainerStatuses":[{"name":"d","state":{"waiting":{"reason":"ContainerCreating","message":"soon"}}}]}})";
 
 } // namespace
 
@@ -132,8 +132,10 @@ TEST_CASE("every field of a pod that we use is decoded")
 	CHECK(p.containers[1].reason == "OOMKilled");
 	CHECK(p.containers[1].finished_at == 1785578430);
 	CHECK(p.containers[1].started_ever);
+	CHECK(p.containers[1].id == "0a1b");
 	CHECK(p.containers[2].state == ContainerStatus::State::waiting);
 	CHECK(p.containers[2].reason == "ContainerCreating");
+	CHECK(p.containers[2].message == "soon");
 }
 
 TEST_CASE("a pod that says nothing gets Kubernetes' defaults")
@@ -264,4 +266,20 @@ TEST_CASE("members of the wrong type read as absent and crash nothing")
 			Pod p = pod("\"" + m + "\":" + value, "\"" + m + "\":" + value);
 			CHECK(p.meta.uid == "u-1");
 		}
+}
+
+TEST_CASE("a container's id leads to no other cgroup than its own")
+{
+	const struct {
+		const char *given, *id;
+	} rows[] = {{"containerd://0a_b-C", "0a_b-C"}, {"0a", "0a"}, {"", ""}, {"containerd://../x", ""}, {"containerd://a/b", ""},
+		    {"containerd://a b", ""}, {"containerd://", ""}};
+	for (const auto &row : rows) {
+		INFO(row.given);
+		const auto pod = decode(std::string(R"({"kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c"},"spec":{},
+			"status":{"containerStatuses":[{"name":"a","containerID":")") + row.given + "\"}]}}");
+		REQUIRE(pod);
+		REQUIRE((*pod)->containers.size() == 1);
+		CHECK((*pod)->containers[0].id == row.id);
+	}
 }

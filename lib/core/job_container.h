@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The container that a job of Slurm's own wants by --k8s-image: its kubelet makes it in the job's reservation
+// pod. Nothing runs in it by itself: spank_k8s.so lets the tasks of the job's steps into its mount namespace. Pure.
+#ifndef SK8_CORE_JOB_CONTAINER_H
+#define SK8_CORE_JOB_CONTAINER_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/json.h"
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+// Its name in the pod.
+inline constexpr std::string_view job_container = "job";
+
+// What is wrong with the reference of an image, as a part of a sentence; empty: nothing that one sees.
+std::string bad_image(std::string_view image);
+
+struct JobContainerWish {
+	std::string image;
+	std::string pause;           // on the node: the program that keeps it alive
+	std::uint32_t uid = 0, gid = 0; // its job's
+};
+// Makes the spec of a reservation pod one with such a container, which requests these resources.
+void add_job_container(Json &spec, const JobContainerWish &wish, const Json &resources);
+
+// Its state, as its kubelet tells it.
+struct JobContainerState {
+	bool runs = false;
+	std::string trouble; // why it never will, as a part of a sentence; empty: nothing tells
+};
+// Of all containers of a pod.
+JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers);
+
+} // namespace sk8::core
+
+#endif

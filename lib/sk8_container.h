@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * sk8_container.h - what spank_k8s.so shares with slurmctld (which image a job wants) and with the agent in slurmd
+ * (in which cgroup the container of a job is).
+ */
+#ifndef SK8_CONTAINER_H
+#define SK8_CONTAINER_H
+
+/* Name in the job's SPANK environment (spank_job_control_setenv(); job_record_t.spank_job_env has "NAME=value"). */
+#define SK8_SPANK_IMAGE "K8S_IMAGE"
+
+/*
+ * The agent's folder, root's alone: for each job that has a container here a file with its id as name, of one line:
+ * the path of the container's cgroup.procs. It is there before the job is launched and goes with the pod.
+ * printf(): the node's name in Slurm.
+ */
+#define SK8_CONTAINER_FOLDER "/run/slurm-k8s/%s.containers"
+
+#endif

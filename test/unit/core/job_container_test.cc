@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/job_container.h"
+
+#include "lib/core/reservation.h"
+#include "test/unit/catch.h"
+#include "test/unit/core/reservation_world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+TEST_CASE("job container: the name of an image is one, or the reason says how one looks")
+{
+	for (const char *good : {"busybox", "busybox:1.36", "registry.example.com:5000/team/app@sha256:0123", "a/b_c/d-e.f:g"}) {
+		INFO(good);
+		CHECK(bad_image(good).empty());
+	}
+	for (const char *bad : {"", "-v", "/etc", "a b", "a\nb", "a\"b", "$(id)", "a;b", "a'b", "\xff"}) {
+		INFO(bad);
+		CHECK_FALSE(bad_image(bad).empty());
+	}
+	CHECK(bad_image(std::string(512, 'a')).empty());
+	CHECK(bad_image(std::string(513, 'a')) == "is longer than 512 characters");
+}
+
+TEST_CASE("job container: the pod requests what the job has there, and runs as its user without any right")
+{
+	NativeJob job;
+	job.ref = {7, 1000};
+	job.user_id = 1001;
+	job.group_id = 100;
+	job.image = "registry.example.com/app:1";
+	ReservationSettings settings;
+	settings.pause_path = "/opt/pause";
+	const Json spec = reservation_object(job, {"n1", 3, 200, {}}, "alice", settings)["spec"];
+	REQUIRE(spec["containers"].size() == 1);
+	const Json c = spec["containers"].at(0);
+	CHECK(c["name"].str() == "job");
+	CHECK(c["image"].str() == "registry.example.com/app:1");
+	CHECK(c["command"].dump() == R"(["/.slurm-k8s/pause"])");
+	CHECK(c["resources"].dump() == R"({"requests":{"cpu":"3","memory":"200Mi"}})");
+	CHECK(c["securityContext"].dump() == R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})");
+	CHECK(spec["securityContext"]["runAsUser"].integer_or(-1) == 1001);
+	CHECK(spec["securityContext"]["runAsGroup"].integer_or(-1) == 100);
+	CHECK(spec["volumes"].dump() == R"([{"name":"pause","hostPath":{"path":"/opt/pause","type":"File"}}])");
+	CHECK(c["volumeMounts"].dump() == R"([{"name":"pause","mountPath":"/.slurm-k8s/pause","readOnly":true}])");
+	CHECK(spec["automountServiceAccountToken"].dump() == "false");
+	CHECK(spec["nodeName"].str() == "n1");
+}
+
+using State = kube::ContainerStatus::State;
+
+static kube::ContainerStatus container(State state, const std::string &reason = "", const std::string &message = "")
+{
+	kube::ContainerStatus c;
+	c.name = "job";
+	c.state = state;
+	c.reason = reason;
+	c.message = message;
+	return c;
+}
+
+TEST_CASE("job container: a kubelet's reasons end the wait, or do not")
+{
+	const struct {
+		State state;
+		const char *reason, *message, *trouble;
+	} rows[] = {
+		{State::waiting, "", "", ""},
+		{State::waiting, "ContainerCreating", "", ""},
+		{State::waiting, "ErrImagePull", "registry is away", ""},
+		{State::waiting, "ImagePullBackOff", "no such image", "its container does not start: ImagePullBackOff: no such image"},
+		{State::waiting, "InvalidImageName", "", "its container does not start: InvalidImageName"},
+		{State::waiting, "CreateContainerConfigError", "x", "its container does not start: CreateContainerConfigError: x"},
+		{State::terminated, "StartError", "exec format error", "its container does not start: StartError: exec format error"},
+		{State::terminated, "", "", "its container does not start: it has ended"},
+	};
+	for (const auto &row : rows) {
+		INFO(row.reason);
+		const JobContainerState s = state_of_job_container({container(row.state, row.reason, row.message)});
+		CHECK(s.trouble == row.trouble);
+		CHECK_FALSE(s.runs);
+	}
+	CHECK(state_of_job_container({container(State::running)}).runs);
+	kube::ContainerStatus other = container(State::running);
+	other.name = "sidecar";
+	CHECK_FALSE(state_of_job_container({other}).runs);
+}
+
+// ---- in the gate ----
+
+namespace {
+
+struct ContainerWorld : ReservationWorld {
+	explicit ContainerWorld(const std::string &image = "app:1", bool requeues = true)
+		: ReservationWorld([](ClusterSettings &s) { s.reservations.shared.max_cpus = 4; })
+	{
+		auto j = std::make_shared<NativeJob>(*job(7, 2, {"n1", "n2"}, requeues));
+		j->image = image;
+		controller->arrived(j);
+		run();
+	}
+	void container_is(const std::string &node, const JobContainerState &state)
+	{
+		change_pod("slurm-7-3ef-" + node, [&](ForeignPod &p) { p.container = std::make_shared<JobContainerState>(state); });
+		run();
+	}
+};
+
+} // namespace
+
+TEST_CASE("job container: the job is launched when its containers run on all of its nodes, and shares no pod")
+{
+	ContainerWorld w;
+	REQUIRE(w.pods.size() == 2);
+	CHECK(w.fate(7) == "waits");
+	w.container_is("n1", {.runs = true});
+	CHECK(w.fate(7) == "waits");
+	w.container_is("n2", {.runs = true});
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("job container: a job whose image cannot be had is cancelled, and its user reads why")
+{
+	ContainerWorld w("app:1", GENERATE(false, true));
+	w.container_is("n1", {.runs = true});
+	w.container_is("n2", {.trouble = "its container does not start: ImagePullBackOff: no such image"});
+	REQUIRE(w.ended.size() == 1);
+	CHECK(w.ended[0] == "7 cancel: image app:1 on node n2: its container does not start: ImagePullBackOff: no such image");
+	w.run(Millis(5'000));
+	CHECK(w.ended.size() == 1);
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("job container: a job that Slurm does not cancel is not launched without its container either")
+{
+	ContainerWorld w;
+	w.end_reply = {.ok = false, .text = "busy"};
+	w.container_is("n1", {.trouble = "bad"});
+	CHECK(w.fate(7) == "back after 0 s");
+	w.run(Millis(5'000));
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("job container: what is no image's name gets no pod")
+{
+	ContainerWorld w("$(reboot)");
+	CHECK(w.pods.empty());
+	REQUIRE(w.ended.size() == 1);
+	CHECK(w.ended[0].starts_with("7 cancel: --k8s-image is no image's name"));
+}
+
+TEST_CASE("job container: an image that takes longer than gateTimeout has imageTimeout, if there is room")
+{
+	ContainerWorld w("app:1", false);
+	w.run(w.settings.nodes.gate_timeout + Millis(1'000));
+	CHECK(w.fate(7) == "waits");
+	w.run(w.settings.reservations.image_timeout);
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("image app:1 on node n2: its container does not run yet") != std::string::npos);
+}
+
+TEST_CASE("job container: a pod's name says whose it is")
+{
+	const JobRef job{4294967295U, 1'800'000'000};
+	const auto found = job_of_reservation(reservation_name(job, "n-1"), "n-1");
+	REQUIRE(found);
+	CHECK(found->id == job.id);
+	CHECK(found->submit_time == job.submit_time);
+	for (const char *other : {"slurm-7-3ef-n2", "slurm-07-3ef-n1", "slurm-7-03ef-n1", "slurm-7-3EF-n1", "slurm-4294967296-1-n1", "slurm-7-fffffffffffffffff-n1", "x"}) {
+		INFO(other);
+		CHECK_FALSE(job_of_reservation(other, "n1"));
+	}
+}
