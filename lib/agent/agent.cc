@@ -9,6 +9,7 @@
 #include "lib/core/names.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/url.h"
+#include "lib/sk8_container.h"
 
 namespace sk8::agent {
 
@@ -143,7 +144,7 @@ void Agent::pods_changed()
 {
 	{
 		const std::lock_guard lock(mutex_);
-		news_ = placed_pods(pods_);
+		news_ = News{placed_pods(pods_), job_containers(pods_, settings_.reservations_ns, node_)};
 	}
 	wake_pinning_.notify();
 }
@@ -163,19 +164,22 @@ void Agent::pin_pods()
 		exclusive.emplace(clock_, jobs_, *topology);
 	Pinning pinning(clock_, jobs_, *topology, cgroups, settings_.kubelet_root_dir, settings_.pinning,
 			Confinement(std::move(exclusive), cgroups, std::string(state_folder) + node_ + ".confined"));
+	JobContainers containers(cgroups, strprintf(SK8_CONTAINER_FOLDER, node_.c_str()));
 	Millis wait{0};
 	while (!stop_.load(std::memory_order_acquire)) {
 		(void) wake_pinning_.wait(wait);
 		(void) wake_pinning_.drain();
 		guard("pinning", [&] {
-			std::optional<std::vector<PlacedPod>> news;
+			std::optional<News> news;
 			{
 				const std::lock_guard lock(mutex_);
 				news = std::exchange(news_, std::nullopt);
 			}
-			if (news)
-				pinning.set_pods(std::move(*news));
-			wait = pinning.round();
+			if (news) {
+				containers.set(std::move(news->containers));
+				pinning.set_pods(std::move(news->placed));
+			}
+			wait = std::min(containers.round(), pinning.round());
 		});
 	}
 }

@@ -9,6 +9,7 @@
 #define SK8_AGENT_AGENT_H
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "lib/agent/job_containers.h"
 #include "lib/agent/pinning.h"
 #include "lib/agent/settings.h"
 #include "lib/base/thread.h"
@@ -52,7 +54,11 @@ private:
 	std::atomic<bool> stop_{false};
 	Wakeup wake_pinning_;
 	std::mutex mutex_; // guards news_
-	std::optional<std::vector<PlacedPod>> news_;
+	struct News {
+		std::vector<PlacedPod> placed;
+		std::map<std::uint32_t, JobContainer> containers;
+	};
+	std::optional<News> news_;
 	Thread thread_, pin_thread_;
 
 	// Thread sk8-agent only.

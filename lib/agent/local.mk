@@ -12,6 +12,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/cpus.h \
 	lib/agent/exclusive_cpus.cc \
 	lib/agent/exclusive_cpus.h \
+	lib/agent/job_containers.cc \
+	lib/agent/job_containers.h \
 	lib/agent/pinning.cc \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \

@@ -90,6 +90,14 @@ Result<std::map<std::string, std::string>> PodCgroups::find() const
 	return found;
 }
 
+std::string PodCgroups::folder_of_container(const std::string &pod_folder, const std::string &id) const
+{
+	for (const auto &name : folders_in(pod_folder))
+		if (name == id || name.ends_with("-" + id + ".scope"))
+			return pod_folder + '/' + name;
+	return "";
+}
+
 Result<CpuSet> PodCgroups::cpus(const std::string &folder) const
 {
 	const auto text = read_file(folder + (is_v2() ? "/cpuset.cpus.effective" : "/cpuset.cpus"), max_text);

@@ -6,6 +6,8 @@
 //	kubepods/pod<uid>, kubepods/burstable/pod<uid>, kubepods/besteffort/pod<uid>
 // and with the systemd driver (cgroup_manager_linux.go; '-' of a uid becomes '_')
 //	kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
+// and below them a runtime one for each container, <id> or <runtime>-<id>.scope (containerd, internal/cri/server/
+// helpers.go; cri-o, internal/config/cgmgr).
 // In version 1 of cgroups a folder's CPUs are always some of its parent's, and each folder names its own; in
 // version 2 a folder that names none has its parent's, and what it names is cut to those
 // (Documentation/admin-guide/cgroup-v1/cpusets.rst, cgroup-v2.rst).
@@ -29,6 +31,8 @@ public:
 
 	// By uid. Error: there is no cpuset controller.
 	Result<std::map<std::string, std::string>> find() const;
+	// Of a container by its id in its runtime, below the pod's; empty: it is not there (yet).
+	std::string folder_of_container(const std::string &pod_folder, const std::string &id) const;
 	// All of the pod runs on these CPUs from now on, also containers that come later.
 	// True: something was changed.
 	Result<bool> set_cpus(const std::string &folder, const CpuSet &cpus) const;

@@ -25,6 +25,9 @@ static const Schema<AgentSettings> &schema()
 		      "Keep pods that others have placed (kube-scheduler's, DaemonSets', static pods) off the cores of Slurm's jobs that "
 		      "have the node to themselves (--exclusive), as long as these have steps there. Something must be left for the pods: "
 		      "set CoreSpecCount on the node. With false those that an agent has confined get the CPUs of all pods back."),
+		field("reservationsNamespace", &AgentSettings::reservations_ns,
+		      "Namespace of the pods of Slurm's jobs: reservations.namespace of slurm-k8s.yaml(5) on the controller. Steps are let "
+		      "into containers there (--k8s-image)."),
 		field("cgroupRoot", &AgentSettings::cgroup_root,
 		      "The folder below /sys/fs/cgroup (with version 1: below that of its cpuset controller) in which the kubelet's kubepods or "
 		      "kubepods.slice is: its cgroupRoot.")

@@ -18,6 +18,7 @@ struct AgentSettings {
 	std::string context;                                     // empty: the file's current one
 	bool pinning = true;
 	bool confine_foreign_pods = false;
+	std::string reservations_ns = "slurm-k8s-jobs";
 	std::string cgroup_root = "/";
 	std::string kubelet_root_dir = "/var/lib/kubelet";
 };

@@ -8,6 +8,7 @@ test_unit_agent_test_SOURCES = \
 	test/unit/agent/agent_settings_test.cc \
 	test/unit/agent/confinement_test.cc \
 	test/unit/agent/cpus_test.cc \
+	test/unit/agent/job_containers_test.cc \
 	test/unit/agent/jobs.h \
 	test/unit/agent/machine.h \
 	test/unit/agent/pinning_test.cc \

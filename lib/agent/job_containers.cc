@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/agent/job_containers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unistd.h>
+
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/core/job_container.h"
+#include "lib/core/reservation.h"
+
+namespace sk8::agent {
+
+// Until the runtime has made the container's cgroup.
+static constexpr Millis soon{100};
+static constexpr Millis looks_again{10'000};
+
+std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<std::string, kube::PodPtr> &pods,
+						     const std::string &ns, const std::string &node)
+{
+	std::map<std::uint32_t, JobContainer> out;
+	for (const auto &[uid, pod] : pods) {
+		if (pod->meta.ns != ns)
+			continue;
+		const auto job = core::job_of_reservation(pod->meta.name, node);
+		const auto c = std::ranges::find(pod->containers, core::job_container, &kube::ContainerStatus::name);
+		if (!job || c == pod->containers.end() || c->state != kube::ContainerStatus::State::running || c->id.empty())
+			continue;
+		JobContainer &known = out[job->id];
+		if (known.id.empty() || known.submit_time < job->submit_time)
+			known = {uid, c->id, job->submit_time};
+	}
+	return out;
+}
+
+static std::string emptied(std::string folder)
+{
+	std::error_code failed; // what cannot be removed is replaced when its job comes again
+	std::filesystem::remove_all(folder, failed);
+	return folder;
+}
+
+JobContainers::JobContainers(PodCgroups cgroups, std::string folder)
+	: cgroups_(std::move(cgroups)), folder_(emptied(std::move(folder)))
+{
+}
+
+void JobContainers::set(std::map<std::uint32_t, JobContainer> containers)
+{
+	for (const auto &[job, e] : entries_)
+		if (e.told && !containers.contains(job))
+			(void) unlink(file_of(job).c_str());
+	std::map<std::uint32_t, Entry> now;
+	for (auto &[job, container] : containers) {
+		const auto known = entries_.find(job);
+		const bool same = known != entries_.end() && known->second.container == container;
+		now[job] = {std::move(container), same && known->second.told};
+	}
+	entries_ = std::move(now);
+}
+
+bool JobContainers::tell(std::uint32_t job, const JobContainer &container, const std::map<std::string, std::string> &pods) const
+{
+	const auto pod = pods.find(container.pod_uid);
+	const std::string at = pod == pods.end() ? "" : cgroups_.folder_of_container(pod->second, container.id);
+	if (at.empty())
+		return false;
+	std::error_code failed; // write_file_atomic() tells
+	std::filesystem::create_directories(folder_, failed);
+	std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, failed);
+	if (const auto written = write_file_atomic(file_of(job), at + "/cgroup.procs\n"); !written) {
+		log_error("job %u: its steps cannot be let into its container: %s", job, written.error().message.c_str());
+		return false;
+	}
+	log_verbose("job %u: its container is in %s", job, at.c_str());
+	return true;
+}
+
+Millis JobContainers::round()
+{
+	if (std::ranges::all_of(entries_, [](const auto &at) { return at.second.told; }))
+		return looks_again;
+	const auto pods = cgroups_.find();
+	Millis wait = looks_again;
+	for (auto &[job, e] : entries_) {
+		e.told = e.told || (pods && tell(job, e.container, *pods));
+		if (!e.told)
+			wait = soon;
+	}
+	return wait;
+}
+
+} // namespace sk8::agent
