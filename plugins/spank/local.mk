@@ -1,10 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 if HAVE_SLURM
 plugin_LTLIBRARIES += spank_k8s.la
+node_PROGRAMS = plugins/spank/pause
 endif
 
+# Runs in any image
+nodedir = $(pkglibdir)
+plugins_spank_pause_SOURCES = plugins/spank/pause.c
+plugins_spank_pause_LDFLAGS = -all-static
+
 spank_k8s_la_SOURCES = \
+	lib/sk8_container.h \
 	lib/slurmd/agent.h \
+	plugins/spank/container.c \
+	plugins/spank/container.h \
 	plugins/spank/spank_k8s.c
 spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 spank_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \

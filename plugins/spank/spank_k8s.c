@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
- * spank_k8s.c - in slurmd: opens sk8_slurmd.so, in which the agent is. Anywhere else: nothing.
+ * spank_k8s.c - in slurmd: opens sk8_slurmd.so, in which the agent is. In srun, sbatch, salloc and slurmstepd: the
+ * options of container.h.
  *
  * plugstack.conf: "optional /usr/lib/.../spank_k8s.so". It links nothing but libc, and SPANK's interface is
  * all that it knows of Slurm.
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include <slurm/spank.h>
 #include "lib/slurmd/agent.h"
+#include "plugins/spank/container.h"
 
 SPANK_PLUGIN(k8s, 1);
 
@@ -55,16 +57,30 @@ extern int slurm_spank_init(spank_t spank, int ac, char *argv[])
 {
 	void *module;
 
-	(void) spank;
 	(void) ac;
 	(void) argv;
 	if (spank_context() != S_CTX_SLURMD)
-		return ESPANK_SUCCESS;
+		return sk8_register_options(spank);
 	if (!hooks && (module = open_module()) && !(hooks = dlsym(module, SK8_SLURMD_HOOKS)))
 		slurm_error("slurm-k8s: sk8_slurmd.so is of another build than spank_k8s.so; no agent runs on this node");
 	if (hooks)
 		hooks->start();
 	return ESPANK_SUCCESS;	/* never slurmd's trouble */
+}
+
+extern int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
+{
+	(void) ac;
+	(void) argv;
+	return sk8_options_known(spank);
+}
+
+extern int slurm_spank_task_init_privileged(spank_t spank, int ac, char *argv[])
+{
+	(void) ac;
+	(void) argv;
+	sk8_enter_container(spank);
+	return ESPANK_SUCCESS;
 }
 
 extern int slurm_spank_slurmd_exit(spank_t spank, int ac, char *argv[])

@@ -42,6 +42,7 @@ NODE_FOLDERS = {
 	"cni": "/var/lib/cni",
 	"pods": "/var/log/pods",
 	"containers": "/var/log/containers",
+	"slurm-k8s": "/run/slurm-k8s",
 }
 
 

@@ -9,7 +9,7 @@ from world import TEST
 
 NAMESPACE = "slurm-k8s-jobs"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-MANIFEST = os.path.join(os.path.dirname(TEST), "etc", "kubernetes-reservations.yaml")
+ETC = os.path.join(os.path.dirname(TEST), "etc")
 IMAGE = "localhost/pause:test"
 PATHS = {"Namespace": "/api/v1/namespaces", "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
 	"RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"}
@@ -17,13 +17,19 @@ PATHS = {"Namespace": "/api/v1/namespaces", "Role": "/apis/rbac.authorization.k8
 
 def apply(stand):
 	"""kubectl apply -f etc/kubernetes-reservations.yaml"""
-	with open(MANIFEST, encoding="utf-8") as file:
+	with open(os.path.join(ETC, "kubernetes-reservations.yaml"), encoding="utf-8") as file:
 		for item in yaml.safe_load_all(file):
 			try:
 				stand.api.post(PATHS[item["kind"]].format(NAMESPACE), item)
 			except ApiError as error:
 				if error.status != 409:
 					raise
+
+
+def allow_containers(stand):
+	"""kubectl apply -f etc/kubernetes-containers.yaml"""
+	with open(os.path.join(ETC, "kubernetes-containers.yaml"), encoding="utf-8") as file:
+		stand.api.patch(f"/api/v1/namespaces/{NAMESPACE}", yaml.safe_load(file))
 
 
 def share(stand, reservations=None, **nodes):
@@ -51,10 +57,10 @@ def restore(stand, text):
 	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
 
 
-def mixing(stand):
-	"""The stand while its nodes are mixed, for a fixture."""
+def mixing(stand, **settings):
+	"""The stand while its nodes are mixed, for a fixture. settings: more of those of reservations."""
 	apply(stand)
-	before = share(stand, {"image": IMAGE}, sharing="mixed")
+	before = share(stand, {"image": IMAGE, **settings}, sharing="mixed")
 	yield stand
 	stand.run("scancel", "--quiet", "-u", "root", check=False)
 	wait_for("no reservation", lambda: not reservations(stand), 60, lambda: str(list(reservations(stand))))

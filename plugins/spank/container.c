@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* container.c - see there. Links nothing but libc; SPANK's interface is all that it knows of Slurm. */
+#ifndef _GNU_SOURCE
+# define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <slurm/slurm.h>
+#include "lib/sk8_container.h"
+#include "plugins/spank/container.h"
+
+enum { LONGEST_IMAGE = 512, LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
+
+/* In place of the option, and how sbatch and salloc hand it on to the srun of their jobs */
+static const char from_env[] = "SLURM_K8S_IMAGE";
+
+static char image[LONGEST_IMAGE + 1];
+
+static int set_image(int val, const char *text, int remote)
+{
+	(void) val;
+	(void) remote;
+	if (!text || !text[0] || (strlen(text) > LONGEST_IMAGE)) {
+		slurm_error("--k8s-image (or SLURM_K8S_IMAGE): name an image, for example --k8s-image=registry.example.com/team/app:1.2");
+		return -1;
+	}
+	strcpy(image, text);
+	return 0;
+}
+
+static struct spank_option options[] = {
+	{ "k8s-image", "IMAGE", "run the tasks of steps in a container of this image, which Kubernetes makes for the job", 1, 0,
+	  set_image },
+	SPANK_OPTIONS_TABLE_END
+};
+
+extern int sk8_register_options(spank_t spank)
+{
+	for (struct spank_option *o = options; o->name; o++)
+		if (spank_option_register(spank, o) != ESPANK_SUCCESS)
+			return ESPANK_ERROR;
+	return ESPANK_SUCCESS;
+}
+
+/* ---- where the container is ------------------------------------------------------- */
+
+/* false: this is none that slurmd has started */
+static bool container_file(spank_t spank, char *folder, char *file, size_t size)
+{
+	const char *node = getenv("SLURMD_NODENAME");	/* slurmstepd's own, not the job's */
+	uint32_t job_id;
+
+	if (!node || strchr(node, '/') || (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS))
+		return false;
+	return (snprintf(folder, size, SK8_CONTAINER_FOLDER, node) < (int) size) &&
+		(snprintf(file, size, SK8_CONTAINER_FOLDER "/%u", node, job_id) < (int) size);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until something comes into the folder, which an agent that starts makes anew. */
+static void wait_for_news(const char *folder, const char *file, int longest)
+{
+	struct pollfd news = { .fd = inotify_init1(IN_CLOEXEC), .events = POLLIN };
+
+	if (news.fd < 0)
+		return;
+	/* what came before the watch shows now */
+	if ((inotify_add_watch(news.fd, folder, IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF) >= 0) && access(file, F_OK))
+		(void) poll(&news, 1, longest < LOOKS_AGAIN_MS ? longest : LOOKS_AGAIN_MS);
+	close(news.fd);
+}
+
+/* A batch script and salloc's shell stay on the node. */
+static bool is_for_container(spank_t spank)
+{
+	uint32_t step_id;
+
+	return image[0] && (spank_get_item(spank, S_JOB_STEPID, &step_id) == ESPANK_SUCCESS) &&
+		(step_id != SLURM_BATCH_SCRIPT) && (step_id != SLURM_INTERACTIVE_STEP);
+}
+
+/* srun, sbatch, salloc */
+static int tell_slurmctld(spank_t spank)
+{
+	const char *given = getenv(from_env);
+
+	if (!image[0] && given && given[0] && set_image(0, given, 0))
+		return ESPANK_ERROR;
+	if (!image[0])
+		return ESPANK_SUCCESS;
+	if (!setenv(from_env, image, 1) &&
+	    (spank_job_control_setenv(spank, SK8_SPANK_IMAGE, image, 1) == ESPANK_SUCCESS))
+		return ESPANK_SUCCESS;
+	slurm_error("--k8s-image: cannot be told to slurmctld");
+	return ESPANK_ERROR;
+}
+
+extern int sk8_options_known(spank_t spank)
+{
+	const int64_t end = now_ms() + LONGEST_WAIT_MS;
+	char folder[PATH_MAX], file[PATH_MAX];
+	int64_t left;
+
+	if ((spank_context() == S_CTX_LOCAL) || (spank_context() == S_CTX_ALLOCATOR))
+		return tell_slurmctld(spank);
+	if (spank_context() != S_CTX_REMOTE)
+		return ESPANK_SUCCESS;
+	if (!image[0] && (spank_getenv(spank, from_env, image, sizeof(image)) != ESPANK_SUCCESS))
+		image[0] = '\0';
+	if (is_for_container(spank) && container_file(spank, folder, file, sizeof(file)))
+		while (access(file, F_OK) && !access(folder, F_OK) && ((left = end - now_ms()) > 0))
+			wait_for_news(folder, file, (int) left);
+	return ESPANK_SUCCESS;	/* what is missing is told by the tasks */
+}
+
+/* The first line of a file that only root may write, without its end. */
+static bool read_line(const char *path, char *line, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat status;
+	ssize_t got = -1;
+
+	if (fd < 0)
+		return false;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_uid && !(status.st_mode & 022))
+		got = read(fd, line, size - 1);
+	close(fd);
+	if (got <= 0)
+		return false;
+	line[got] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+/* One of the container's processes, as this pid namespace numbers them; wanted: that one, if it is there still. 0: none */
+static long process_of(const char *cgroup_procs, long wanted)
+{
+	FILE *file = fopen(cgroup_procs, "re");
+	long pid, found = 0;
+
+	if (!file)
+		return 0;
+	while (!found && (fscanf(file, "%ld", &pid) == 1))
+		if ((pid > 0) && (!wanted || (pid == wanted)))
+			found = pid;
+	fclose(file);
+	return found;
+}
+
+/* Its mount namespace; -1: it has no process, or that ended just now. */
+static int mounts_of(const char *cgroup_procs)
+{
+	const long pid = process_of(cgroup_procs, 0);
+	char path[64];
+	int fd;
+
+	if (!pid)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%ld/ns/mnt", pid);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return -1;
+	/* was it the container's when it was opened, and not another process with that number? */
+	if (process_of(cgroup_procs, pid) == pid)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* ---- inside ----------------------------------------------------------------------- */
+
+/* The folder in which Slurm lets the task begin; made in the image's own file system only, not in volumes. */
+static void make_folder(const char *path)
+{
+	char name[PATH_MAX];
+	struct stat top, here;
+	int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if ((at < 0) || fstat(at, &top))
+		return;
+	while (*(path += strspn(path, "/"))) {
+		const size_t length = strcspn(path, "/");
+		int next;
+
+		if (length >= sizeof(name))
+			break;
+		memcpy(name, path, length);
+		name[length] = '\0';
+		path += length;
+		next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if ((next < 0) && (errno == ENOENT) && !fstat(at, &here) && (here.st_dev == top.st_dev) &&
+		    !mkdirat(at, name, 0755))
+			next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			break;
+		close(at);
+		at = next;
+	}
+	close(at);
+}
+
+static bool enter(int mounts)
+{
+	/* The image is its user's choice: no setuid program in it may make him root of the node. Between here and the
+	 * exec as the user nothing may load a library or look up a name, which would be the image's. */
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !setns(mounts, CLONE_NEWNS) && !chdir("/"))
+		return true;
+	slurm_error("slurm-k8s: cannot enter the job's container: %s", strerror(errno));
+	return false;
+}
+
+static bool go_inside(spank_t spank)
+{
+	char folder[PATH_MAX], file[PATH_MAX], procs[PATH_MAX], cwd[PATH_MAX];
+	int mounts;
+
+	if (!container_file(spank, folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
+		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
+		return false;
+	}
+	if (!getcwd(cwd, sizeof(cwd)))
+		cwd[0] = '\0';
+	if ((mounts = mounts_of(procs)) < 0) {
+		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
+		return false;
+	}
+	if (!enter(mounts))
+		return false;
+	close(mounts);
+	make_folder(cwd);
+	return true;
+}
+
+extern void sk8_enter_container(spank_t spank)
+{
+	if (is_for_container(spank) && !go_inside(spank))
+		_exit(1);
+}

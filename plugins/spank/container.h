@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * container.h - --k8s-image: the tasks of a job's steps run in a container that a kubelet has made for the job.
+ *
+ * srun, sbatch and salloc tell slurmctld by the job's SPANK environment which image is wanted; its engine makes the
+ * container and launches the job when it runs; the agent in slurmd writes down where it is (lib/sk8_container.h); in
+ * slurmstepd each task enters its mount namespace before it becomes its user. Batch scripts and the shells of
+ * salloc stay on the node: they call srun. Stdio, signals, cgroups, environment and exit code stay Slurm's.
+ */
+#ifndef SK8_SPANK_CONTAINER_H
+#define SK8_SPANK_CONTAINER_H
+
+#include <slurm/spank.h>
+
+extern int sk8_register_options(spank_t spank);	/* any context that has options */
+extern int sk8_options_known(spank_t spank);	/* after them; slurmstepd: waits, 15 s at most, for the agent's word */
+/*
+ * In the task's process, as root; nothing without the option. A task that cannot have its container does not run: its
+ * process ends here, after an error that tells why. Slurm would let it run on the node, for it takes no errors from plugins that
+ * are "optional" (plugstack.c, _do_call_stack()).
+ */
+extern void sk8_enter_container(spank_t spank);
+
+#endif

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""--k8s-image: the steps of a job run in a container that a kubelet has made for it. Kubelet, containerd and slurmd are real."""
+import os
+import pwd
+
+import pytest
+from conftest import lent, with_conf
+from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
+from stands.waiting import wait_for
+from world import IMAGE as BUSYBOX
+
+pytestmark = pytest.mark.apis("real")
+
+USER = "daemon"
+# What the image has, and the machine under it has not.
+INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
+OPTIONS = ("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={BUSYBOX}")
+
+
+@pytest.fixture
+def containers(request, session_stands):
+	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
+	stand = next(stands)
+	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause")):
+		allow_containers(stand)
+		yield stand
+	yield from stands
+
+
+def srun(stand, *words, user=None, options=OPTIONS):
+	return stand.run("srun", *options, *words, user=user, check=False, seconds=90)
+
+
+def test_tasks_run_in_the_image_as_their_user_with_slurms_stdio_and_exit_code(containers):
+	done = srun(containers, "-n2", "sh", "-c", f"{INSIDE}; id -u; id -g; grep CapEff /proc/self/status; echo oops >&2; exit 7", user=USER)
+	about = pwd.getpwnam(USER)
+	mine = f"2\n{about.pw_uid}\n{about.pw_gid}\nCapEff:\t0000000000000000\n"
+	assert sorted(done.stdout.splitlines()) == sorted((mine * 2).splitlines()), done
+	assert done.stderr.count("oops\n") == 2 and done.returncode == 7
+	wait_for("no reservation", lambda: not reservations(containers), 30)
+
+
+def test_image_may_come_from_the_environment(containers, monkeypatch):
+	monkeypatch.setenv("SLURM_K8S_IMAGE", BUSYBOX)
+	done = containers.run("srun", "--mem=100", "-n1", "-D", "/tmp", "sh", "-c", INSIDE, check=False)
+	assert done.stdout == "2\n", done
+
+
+def test_setuid_program_of_an_image_makes_nobody_root(containers):
+	done = srun(containers, "sh", "-c", "grep NoNewPrivs /proc/self/status", user=USER)
+	assert done.stdout == "NoNewPrivs:\t1\n", done
+
+
+def test_steps_of_a_batch_job_share_its_container_and_the_script_stays_on_the_node(containers, tmp_path):
+	out = tmp_path / "out"
+	script = tmp_path / "job.sh"
+	script.write_text("#!/bin/sh\ntest -e /usr/lib && echo node\nsrun sh -c 'echo one > /tmp/mark'\nsrun cat /tmp/mark\n"
+		"srun sh -c 'sleep 1; exit 3'\necho $?\ntest -e /tmp/mark || echo clean\n")
+	job = containers.run("sbatch", "--parsable", "-o", str(out), *OPTIONS, str(script))
+	pod = wait_reservation(containers, int(job))
+	assert pod["spec"]["containers"][0]["image"] == BUSYBOX
+	wait_for("the end of the script", lambda: out.exists() and out.read_text().endswith("clean\n"), 60,
+		lambda: out.read_text() if out.exists() else "")
+	assert [line for line in out.read_text().splitlines() if "srun: error" not in line] == ["node", "one", "3", "clean"]
+	wait_no_reservation(containers, int(job))
+
+
+def test_task_begins_in_its_folder_though_the_image_has_none(containers):
+	done = srun(containers, "pwd", options=("--mem=100", "-n1", "-D", containers.folder, f"--k8s-image={BUSYBOX}"))
+	assert (done.stdout, done.stderr) == (containers.folder + "\n", "")
+
+
+@pytest.mark.parametrize("image, says", [
+	("localhost/nobody-has-this:1", "image localhost/nobody-has-this:1 on node n1: its container does not start: "),
+	("$(reboot)", "--k8s-image is no image's name"),
+])
+def test_image_that_cannot_be_had_ends_the_job_with_one_sentence(containers, image, says):
+	done = containers.run("srun", "--mem=100", "-n1", f"--k8s-image={image}", "true", check=False, seconds=90)
+	assert done.returncode and done.stderr.count(says) == 1, done
+	job = containers.jobs()[-1]
+	assert job["JobState"] == "CANCELLED" and says in job["SystemComment"], job
+	wait_no_reservation(containers, int(job["JobId"]))
+
+
+def test_step_whose_job_has_no_container_is_told_so(containers, tmp_path):
+	out = tmp_path / "out"
+	script = tmp_path / "job.sh"
+	script.write_text(f"#!/bin/sh\nsrun --k8s-image={BUSYBOX} true\necho end $?\n")
+	containers.run("sbatch", "--parsable", "-o", str(out), "--mem=100", "-n1", "-D", "/tmp", str(script))
+	wait_for("the end of the script", lambda: out.exists() and "end " in out.read_text(), 60)
+	assert out.read_text().count("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch") == 1
+	assert "end 0" not in out.read_text()
+
+
+def test_job_goes_on_in_its_container_after_slurmd_was_killed(containers, tmp_path):
+	out = tmp_path / "out"
+	go = tmp_path / "go"
+	script = tmp_path / "job.sh"
+	script.write_text(f"#!/bin/sh\nsrun sh -c 'echo one > /tmp/mark'\necho ready\nwhile ! test -e {go}; do sleep 0.2; done\nsrun cat /tmp/mark\n"
+		"echo end $?\n")
+	containers.run("sbatch", "--parsable", "-o", str(out), *OPTIONS, str(script))
+	wait_for("the first step", lambda: out.exists() and "ready" in out.read_text(), 60)
+	containers.cluster("restart", "slurmd-n1", "--kill")
+	go.touch()
+	wait_for("the end of the script", lambda: "end " in out.read_text(), 60, out.read_text)
+	assert out.read_text() == "ready\none\nend 0\n"
+
+
+def test_cancelled_job_takes_its_container_with_it(containers):
+	with containers.start("srun", *OPTIONS, "sleep", "600") as run:
+		job = wait_for("a job that runs", lambda: containers.run("squeue", "-h", "-t", "RUNNING", "-o", "%i"), 60)
+		wait_for("a step", lambda: containers.run("squeue", "-h", "-s", "-j", job), 60)
+		containers.run("scancel", job)
+		run.communicate(timeout=60)
+	assert run.returncode
+	wait_no_reservation(containers, int(job))
