@@ -21,13 +21,15 @@
 #include <slurm/slurm.h>
 #include "lib/sk8_container.h"
 #include "plugins/spank/container.h"
+#include "plugins/spank/mounts.h"
 
 enum { LONGEST_IMAGE = 512, LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
 
-/* In place of the option, and how sbatch and salloc hand it on to the srun of their jobs */
-static const char from_env[] = "SLURM_K8S_IMAGE";
+/* In place of the options, and how sbatch and salloc hand them on to the srun of their jobs */
+static const char image_env[] = "SLURM_K8S_IMAGE", mount_home_env[] = "SLURM_K8S_MOUNT_HOME";
 
 static char image[LONGEST_IMAGE + 1];
+static bool mount_home;
 
 static int set_image(int val, const char *text, int remote)
 {
@@ -41,9 +43,20 @@ static int set_image(int val, const char *text, int remote)
 	return 0;
 }
 
+static int set_mount_home(int val, const char *text, int remote)
+{
+	(void) val;
+	(void) text;
+	(void) remote;
+	mount_home = true;
+	return 0;
+}
+
 static struct spank_option options[] = {
 	{ "k8s-image", "IMAGE", "run the tasks of steps in a container of this image, which Kubernetes makes for the job", 1, 0,
 	  set_image },
+	{ "k8s-mount-home", NULL, "with --k8s-image: the container has $HOME and the folder in which tasks begin", 0, 0,
+	  set_mount_home },
 	SPANK_OPTIONS_TABLE_END
 };
 
@@ -102,13 +115,13 @@ static bool is_for_container(spank_t spank)
 /* srun, sbatch, salloc */
 static int tell_slurmctld(spank_t spank)
 {
-	const char *given = getenv(from_env);
+	const char *given = getenv(image_env);
 
 	if (!image[0] && given && given[0] && set_image(0, given, 0))
 		return ESPANK_ERROR;
 	if (!image[0])
 		return ESPANK_SUCCESS;
-	if (!setenv(from_env, image, 1) &&
+	if (!setenv(image_env, image, 1) && (!mount_home || !setenv(mount_home_env, "1", 1)) &&
 	    (spank_job_control_setenv(spank, SK8_SPANK_IMAGE, image, 1) == ESPANK_SUCCESS))
 		return ESPANK_SUCCESS;
 	slurm_error("--k8s-image: cannot be told to slurmctld");
@@ -118,15 +131,17 @@ static int tell_slurmctld(spank_t spank)
 extern int sk8_options_known(spank_t spank)
 {
 	const int64_t end = now_ms() + LONGEST_WAIT_MS;
-	char folder[PATH_MAX], file[PATH_MAX];
+	char folder[PATH_MAX], file[PATH_MAX], flag[8];
 	int64_t left;
 
 	if ((spank_context() == S_CTX_LOCAL) || (spank_context() == S_CTX_ALLOCATOR))
 		return tell_slurmctld(spank);
 	if (spank_context() != S_CTX_REMOTE)
 		return ESPANK_SUCCESS;
-	if (!image[0] && (spank_getenv(spank, from_env, image, sizeof(image)) != ESPANK_SUCCESS))
+	if (!image[0] && (spank_getenv(spank, image_env, image, sizeof(image)) != ESPANK_SUCCESS))
 		image[0] = '\0';
+	if (spank_getenv(spank, mount_home_env, flag, sizeof(flag)) == ESPANK_SUCCESS)
+		mount_home = true;
 	if (is_for_container(spank) && container_file(spank, folder, file, sizeof(file)))
 		while (access(file, F_OK) && !access(folder, F_OK) && ((left = end - now_ms()) > 0))
 			wait_for_news(folder, file, (int) left);
@@ -188,36 +203,6 @@ static int mounts_of(const char *cgroup_procs)
 
 /* ---- inside ----------------------------------------------------------------------- */
 
-/* The folder in which Slurm lets the task begin; made in the image's own file system only, not in volumes. */
-static void make_folder(const char *path)
-{
-	char name[PATH_MAX];
-	struct stat top, here;
-	int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if ((at < 0) || fstat(at, &top))
-		return;
-	while (*(path += strspn(path, "/"))) {
-		const size_t length = strcspn(path, "/");
-		int next;
-
-		if (length >= sizeof(name))
-			break;
-		memcpy(name, path, length);
-		name[length] = '\0';
-		path += length;
-		next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if ((next < 0) && (errno == ENOENT) && !fstat(at, &here) && (here.st_dev == top.st_dev) &&
-		    !mkdirat(at, name, 0755))
-			next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (next < 0)
-			break;
-		close(at);
-		at = next;
-	}
-	close(at);
-}
-
 static bool enter(int mounts)
 {
 	/* The image is its user's choice: no setuid program in it may make him root of the node. Between here and the
@@ -228,17 +213,58 @@ static bool enter(int mounts)
 	return false;
 }
 
+/* A folder of the node that goes into the container; fd: -1 if none */
+struct folder {
+	char path[PATH_MAX];
+	int fd;
+};
+
+static bool is_in(const char *path, const char *top)
+{
+	const size_t length = strlen(top);
+
+	return !strncmp(path, top, length) && (!path[length] || (path[length] == '/'));
+}
+
+/* false: a folder that its user wants cannot be had, an error has told why */
+static bool open_folders(spank_t spank, struct folder *home, struct folder *cwd)
+{
+	if (!mount_home)
+		return true;
+	if ((spank_getenv(spank, "HOME", home->path, sizeof(home->path)) == ESPANK_SUCCESS) && (home->path[0] == '/') &&
+	    home->path[strspn(home->path, "/")] && ((home->fd = sk8_open_folder(spank, home->path)) < 0)) {
+		slurm_error("slurm-k8s: --k8s-mount-home: %s: %s", home->path, strerror(errno));
+		return false;
+	}
+	/* one that is not there Slurm tells of itself */
+	if (cwd->path[0] && cwd->path[1] && ((home->fd < 0) || !is_in(cwd->path, home->path)))
+		cwd->fd = sk8_open_folder(spank, cwd->path);
+	return true;
+}
+
+static bool mount_folder(struct folder *which)
+{
+	if ((which->fd < 0) || sk8_mount_folder(which->fd, which->path))
+		return true;
+	slurm_error("slurm-k8s: --k8s-mount-home: %s cannot be mounted in the container: %s", which->path,
+		    strerror(errno));
+	return false;
+}
+
 static bool go_inside(spank_t spank)
 {
-	char folder[PATH_MAX], file[PATH_MAX], procs[PATH_MAX], cwd[PATH_MAX];
+	char folder[PATH_MAX], file[PATH_MAX], procs[PATH_MAX];
+	struct folder home = { .fd = -1 }, cwd = { .fd = -1 };
 	int mounts;
 
 	if (!container_file(spank, folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
 		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
 		return false;
 	}
-	if (!getcwd(cwd, sizeof(cwd)))
-		cwd[0] = '\0';
+	if (!getcwd(cwd.path, sizeof(cwd.path)))
+		cwd.path[0] = '\0';
+	if (!open_folders(spank, &home, &cwd))
+		return false;
 	if ((mounts = mounts_of(procs)) < 0) {
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
@@ -246,7 +272,10 @@ static bool go_inside(spank_t spank)
 	if (!enter(mounts))
 		return false;
 	close(mounts);
-	make_folder(cwd);
+	if (!mount_folder(&home) || !mount_folder(&cwd))
+		return false;
+	if (cwd.path[0])
+		sk8_make_folder(cwd.path);
 	return true;
 }
 

@@ -2,15 +2,20 @@
 """--k8s-image: the steps of a job run in a container that a kubelet has made for it. Kubelet, containerd and slurmd are real."""
 import os
 import pwd
+import statistics
+import tempfile
+import time
 
 import pytest
 from conftest import lent, with_conf
 from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
 from stands.waiting import wait_for
+from test_foreign import foreign
 from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
 
+ROUNDS = int(os.environ.get("SK8_CONTAINER_ROUNDS", "5"))
 USER = "daemon"
 # What the image has, and the machine under it has not.
 INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
@@ -28,8 +33,9 @@ def containers(request, session_stands):
 	yield from stands
 
 
-def srun(stand, *words, user=None, options=OPTIONS):
-	return stand.run("srun", *options, *words, user=user, check=False, seconds=90)
+def srun(stand, *words, user=None, options=OPTIONS, home=None):
+	env = ("env", f"HOME={home}") if home else ()
+	return stand.run(*env, "srun", *options, *words, user=user, check=False, seconds=90)
 
 
 def test_tasks_run_in_the_image_as_their_user_with_slurms_stdio_and_exit_code(containers):
@@ -56,19 +62,60 @@ def test_steps_of_a_batch_job_share_its_container_and_the_script_stays_on_the_no
 	out = tmp_path / "out"
 	script = tmp_path / "job.sh"
 	script.write_text("#!/bin/sh\ntest -e /usr/lib && echo node\nsrun sh -c 'echo one > /tmp/mark'\nsrun cat /tmp/mark\n"
-		"srun sh -c 'sleep 1; exit 3'\necho $?\ntest -e /tmp/mark || echo clean\n")
+		"srun sh -c 'sleep 1; exit 3'\necho $?\n"
+		f"HOME={tmp_path} srun --k8s-mount-home test -e {script} && echo home\nsrun test -e {script} || echo alone\n"
+		"test -e /tmp/mark || echo clean\n")
 	job = containers.run("sbatch", "--parsable", "-o", str(out), *OPTIONS, str(script))
 	pod = wait_reservation(containers, int(job))
 	assert pod["spec"]["containers"][0]["image"] == BUSYBOX
 	wait_for("the end of the script", lambda: out.exists() and out.read_text().endswith("clean\n"), 60,
 		lambda: out.read_text() if out.exists() else "")
-	assert [line for line in out.read_text().splitlines() if "srun: error" not in line] == ["node", "one", "3", "clean"]
+	assert [line for line in out.read_text().splitlines() if "srun: error" not in line] == ["node", "one", "3", "home", "alone", "clean"]
 	wait_no_reservation(containers, int(job))
 
 
 def test_task_begins_in_its_folder_though_the_image_has_none(containers):
 	done = srun(containers, "pwd", options=("--mem=100", "-n1", "-D", containers.folder, f"--k8s-image={BUSYBOX}"))
 	assert (done.stdout, done.stderr) == (containers.folder + "\n", "")
+
+
+@pytest.fixture
+def home():
+	"""A folder of the user's."""
+	with tempfile.TemporaryDirectory(dir="/tmp") as path:
+		about = pwd.getpwnam(USER)
+		os.chown(path, about.pw_uid, about.pw_gid)
+		with open(os.path.join(path, "data"), "w", encoding="utf-8") as file:
+			file.write("mine\n")
+		yield path
+
+
+def test_home_and_the_folder_where_tasks_begin_are_in_the_container_if_wanted(containers, home):
+	words = ("sh", "-c", 'cat "$HOME/data"; echo new > "$HOME/result"; pwd; test ! -e data || cat data')
+	with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+		os.chmod(folder, 0o755)
+		with open(os.path.join(folder, "data"), "w", encoding="utf-8") as file:
+			file.write("input\n")
+		begins = ("--mem=100", "-n2", "-D", folder, f"--k8s-image={BUSYBOX}")
+		done = srun(containers, *words, user=USER, options=(*begins, "--k8s-mount-home"), home=home)
+		assert sorted(done.stdout.splitlines()) == sorted(["mine", folder, "input"] * 2), done
+		with open(os.path.join(home, "result"), encoding="utf-8") as file:
+			assert file.read() == "new\n" and os.fstat(file.fileno()).st_uid == pwd.getpwnam(USER).pw_uid
+		without = srun(containers, *words, user=USER, options=begins, home=home)
+		assert without.stdout == f"{folder}\n" * 2 and "No such file" in without.stderr, without
+
+
+def test_nobody_mounts_what_he_may_not_reach(containers, tmp_path):
+	closed = tmp_path / "closed"
+	home = closed / "inner"
+	home.mkdir(parents=True, mode=0o755)
+	closed.chmod(0o700)
+	for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+		folder.chmod(0o755)
+	done = srun(containers, "--k8s-mount-home", "echo", "ran", user=USER, home=home)
+	assert done.returncode and "ran" not in done.stdout
+	assert done.stderr.count(f"slurm-k8s: --k8s-mount-home: {home}: Permission denied") == 1, done.stderr
+	assert srun(containers, "--k8s-mount-home", "echo", "ran", home=home).stdout == "ran\n"  # root may
 
 
 @pytest.mark.parametrize("image, says", [
@@ -115,3 +162,27 @@ def test_cancelled_job_takes_its_container_with_it(containers):
 		run.communicate(timeout=60)
 	assert run.returncode
 	wait_no_reservation(containers, int(job))
+
+
+def seconds(name, values):
+	print(f"{name}: n {len(values)}, median {statistics.median(values):.3f} s, worst {max(values):.3f} s")
+	return statistics.median(values)
+
+
+def timed(action):
+	began = time.monotonic()
+	action()
+	return time.monotonic() - began
+
+
+def test_container_adds_no_more_to_a_start_than_such_a_pod_needs_by_itself(containers):
+	"""One after the other, in turn: srun on a node that is shared as mixed, the same in a container, a pod of that image."""
+	plain, inside, pods = [], [], []
+	for number in range(ROUNDS):
+		plain.append(timed(lambda: containers.run("srun", "--mem=100", "-n1", "-D", "/tmp", "true")))
+		inside.append(timed(lambda: containers.run("srun", *OPTIONS, "true")))
+		pods.append(timed(lambda name=f"pod{number}": foreign(containers, name, "exec sleep 600", cpu="1").wait_running()))
+		wait_for("no reservation", lambda: not reservations(containers), 30)
+	more = seconds("srun in a container", inside) - seconds("srun", plain)
+	alone = seconds("a pod, created -> running", pods)
+	assert more < 1.5 * alone

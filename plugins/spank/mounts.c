@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* mounts.c - see there */
+#ifndef _GNU_SOURCE
+# define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "plugins/spank/mounts.h"
+
+/* Linux 5.2; glibc has had them since 2.36. Numbers are the same on all architectures (asm-generic/unistd.h). */
+#ifndef SYS_open_tree
+# define SYS_open_tree 428
+#endif
+#ifndef SYS_move_mount
+# define SYS_move_mount 429
+#endif
+enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4 };	/* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH */
+
+extern int sk8_open_folder(spank_t spank, const char *path)
+{
+	gid_t root_groups[NGROUPS_MAX], *groups = NULL, gid;
+	const int root_count = getgroups(NGROUPS_MAX, root_groups);
+	int count = 0, folder = -1, copy, failed;
+	uid_t uid;
+
+	if ((root_count < 0) || (spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS) ||
+	    (spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS) ||
+	    (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (setgroups(count, groups))
+		return -1;
+	setfsgid(gid);
+	setfsuid(uid);	/* of another than root: takes the capabilities of files away, too */
+	if (((uid_t) setfsuid(-1) == uid) && ((gid_t) setfsgid(-1) == gid))
+		folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	failed = errno;
+	setfsuid(0);
+	setfsgid(0);
+	if (setgroups(root_count, root_groups))
+		abort();	/* never root with a user's groups, or the other way round */
+	errno = failed;
+	if (folder < 0)
+		return -1;
+	copy = (int) syscall(SYS_open_tree, folder, "",
+			     CLONE_OF_TREE | AT_EMPTY_PATH | AT_RECURSIVE | O_CLOEXEC);
+	failed = errno;
+	close(folder);
+	errno = failed;
+	return copy;
+}
+
+/* Others of the container do not see what is mounted from now on. */
+static bool alone(void)
+{
+	static bool done;	/* a task's process has one thread */
+
+	return done || (done = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+}
+
+extern bool sk8_mount_folder(int folder, const char *path)
+{
+	bool good = alone();
+
+	if (good) {
+		sk8_make_folder(path);
+		good = !syscall(SYS_move_mount, folder, "", AT_FDCWD, path, MOVE_FROM_FD);
+	}
+	if (good)
+		close(folder);
+	return good;
+}
+
+extern void sk8_make_folder(const char *path)
+{
+	char name[PATH_MAX];
+	struct stat top, here;
+	int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if ((at < 0) || fstat(at, &top)) {
+		if (at >= 0)
+			close(at);
+		return;
+	}
+	while (*(path += strspn(path, "/"))) {
+		const size_t length = strcspn(path, "/");
+		int next;
+
+		if (length >= sizeof(name))
+			break;
+		memcpy(name, path, length);
+		name[length] = '\0';
+		path += length;
+		next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if ((next < 0) && (errno == ENOENT) && !fstat(at, &here) && (here.st_dev == top.st_dev) &&
+		    (!mkdirat(at, name, 0755) || (errno == EEXIST)))
+			next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			break;
+		close(at);
+		at = next;
+	}
+	close(at);
+}

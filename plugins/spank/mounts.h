@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * mounts.h - folders of the node in a container (--k8s-mount-home).
+ *
+ * Each is opened as the task's user: what he may not reach on the node he does not reach in the container either, also
+ * where the way there leads through folders that are closed to him, or to root (NFS with root_squash).
+ */
+#ifndef SK8_SPANK_MOUNTS_H
+#define SK8_SPANK_MOUNTS_H
+
+#include <stdbool.h>
+#include <slurm/spank.h>
+
+/* A copy of the mount at this folder, as a file descriptor; -1: errno says why. On the node, as root. */
+extern int sk8_open_folder(spank_t spank, const char *path);
+/* Puts it where it was, in a mount namespace that is this task's alone from then on; closes it. In the container, as root. */
+extern bool sk8_mount_folder(int folder, const char *path);
+/* Makes the folder if it is not there, in the container's own file system only, not in volumes. In the container, as root. */
+extern void sk8_make_folder(const char *path);
+
+#endif
