@@ -30,6 +30,7 @@ static const char image_env[] = "SLURM_K8S_IMAGE", mount_home_env[] = "SLURM_K8S
 
 static char image[LONGEST_IMAGE + 1];
 static bool mount_home;
+static char begins_in[PATH_MAX];	/* slurmstepd: the folder of tasks; "" = not known */
 
 static int set_image(int val, const char *text, int remote)
 {
@@ -148,6 +149,12 @@ extern int sk8_options_known(spank_t spank)
 	return ESPANK_SUCCESS;	/* what is missing is told by the tasks */
 }
 
+extern void sk8_remember_folder(void)
+{
+	if (!getcwd(begins_in, sizeof(begins_in)) || (begins_in[0] != '/'))
+		begins_in[0] = '\0';
+}
+
 /* The first line of a file that only root may write, without its end. */
 static bool read_line(const char *path, char *line, size_t size)
 {
@@ -261,8 +268,7 @@ static bool go_inside(spank_t spank)
 		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
 		return false;
 	}
-	if (!getcwd(cwd.path, sizeof(cwd.path)))
-		cwd.path[0] = '\0';
+	strcpy(cwd.path, begins_in);
 	if (!open_folders(spank, &home, &cwd))
 		return false;
 	if ((mounts = mounts_of(procs)) < 0) {

@@ -75,6 +75,15 @@ extern int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	return sk8_options_known(spank);
 }
 
+extern int slurm_spank_user_init(spank_t spank, int ac, char *argv[])
+{
+	(void) spank;
+	(void) ac;
+	(void) argv;
+	sk8_remember_folder();
+	return ESPANK_SUCCESS;
+}
+
 extern int slurm_spank_task_init_privileged(spank_t spank, int ac, char *argv[])
 {
 	(void) ac;
