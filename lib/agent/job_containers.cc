@@ -15,6 +15,7 @@ namespace sk8::agent {
 // Until the runtime has made the container's cgroup.
 static constexpr Millis soon{100};
 static constexpr Millis looks_again{10'000};
+static constexpr int soon_enough = 100; // times
 
 std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<std::string, kube::PodPtr> &pods,
 						     const std::string &ns, const std::string &node)
@@ -55,7 +56,7 @@ void JobContainers::set(std::map<std::uint32_t, JobContainer> containers)
 	for (auto &[job, container] : containers) {
 		const auto known = entries_.find(job);
 		const bool same = known != entries_.end() && known->second.container == container;
-		now[job] = {std::move(container), same && known->second.told};
+		now[job] = same ? std::move(known->second) : Entry{.container = std::move(container)};
 	}
 	entries_ = std::move(now);
 }
@@ -77,6 +78,16 @@ bool JobContainers::tell(std::uint32_t job, const JobContainer &container, const
 	return true;
 }
 
+// A runtime makes a cgroup before it tells of its container: who does not find one for so long looks in the wrong place.
+Millis JobContainers::failed(std::uint32_t job, Entry &e) const
+{
+	if (++e.failures == soon_enough)
+		log_warning("job %u: the cgroup of its container %s is not found, its steps cannot be let into it; "
+			    "is cgroupRoot in slurm-k8s-node.yaml the kubelet's?",
+			    job, e.container.id.c_str());
+	return e.failures < soon_enough ? soon : looks_again;
+}
+
 Millis JobContainers::round()
 {
 	if (std::ranges::all_of(entries_, [](const auto &at) { return at.second.told; }))
@@ -86,7 +97,7 @@ Millis JobContainers::round()
 	for (auto &[job, e] : entries_) {
 		e.told = e.told || (pods && tell(job, e.container, *pods));
 		if (!e.told)
-			wait = soon;
+			wait = std::min(wait, failed(job, e));
 	}
 	return wait;
 }

@@ -45,9 +45,11 @@ private:
 	struct Entry {
 		JobContainer container;
 		bool told = false;
+		int failures = 0;
 	};
 	std::string file_of(std::uint32_t job) const { return folder_ + "/" + std::to_string(job); }
 	bool tell(std::uint32_t job, const JobContainer &container, const std::map<std::string, std::string> &pods) const;
+	Millis failed(std::uint32_t job, Entry &e) const;
 
 	const PodCgroups cgroups_;
 	const std::string folder_;

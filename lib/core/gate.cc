@@ -2,7 +2,10 @@
 #include "lib/core/gate.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+
+#include "lib/core/job_container.h"
 
 namespace sk8::core {
 
@@ -13,7 +16,7 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->user_id = j.user_id;
 	out->group_id = j.group_id;
 	out->account = j.account ? j.account : "";
-	out->image = j.image ? j.image : "";
+	out->image.assign(j.image ? j.image : "", j.image ? strnlen(j.image, longest_image + 1) : 0); // too long is bad_image()
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++) {

@@ -6,8 +6,6 @@
 
 namespace sk8::core {
 
-// "[host[:port]/]path[:tag][@digest]" (distribution/reference, reference.go); longer ones are refused there.
-static constexpr std::size_t longest_image = 512;
 static constexpr std::string_view pause_in_container = "/.slurm-k8s/pause";
 
 std::string bad_image(std::string_view image)

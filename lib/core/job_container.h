@@ -18,6 +18,9 @@ namespace sk8::core {
 // Its name in the pod.
 inline constexpr std::string_view job_container = "job";
 
+// "[host[:port]/]path[:tag][@digest]" (distribution/reference, reference.go); longer ones are refused there.
+inline constexpr std::size_t longest_image = 512;
+
 // What is wrong with the reference of an image, as a part of a sentence; empty: nothing that one sees.
 std::string bad_image(std::string_view image);
 

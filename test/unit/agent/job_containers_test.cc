@@ -107,3 +107,16 @@ TEST_CASE("job containers: what a former agent has left is removed")
 	const JobContainers containers(PodCgroups(m.folder.path, "/"), m.folder.path + "/run/n1.containers");
 	CHECK(m.text("run/n1.containers/9").empty());
 }
+
+TEST_CASE("job containers: a cgroup that does not come is looked for more and more seldom, and told of once")
+{
+	Node n;
+	n.pod("u1", "slurm-7-3ef-n1", "abc");
+	int often = 0;
+	for (int i = 0; i < 150; i++)
+		often += n.round() < Millis(1'000);
+	CHECK(often == 99);
+	n.cgroup("u1", "abc");
+	n.round();
+	CHECK(n.told(7) == n.place("podu1/abc"));
+}
