@@ -35,15 +35,19 @@ std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<st
 	return out;
 }
 
-static std::string emptied(std::string folder)
+// Who waits for a file in it watches it: it is there from the start on, and never goes.
+static std::string made_empty(std::string folder)
 {
-	std::error_code failed; // what cannot be removed is replaced when its job comes again
-	std::filesystem::remove_all(folder, failed);
+	std::error_code failed; // write_file_atomic() tells; what cannot be removed is replaced when its job comes again
+	std::filesystem::create_directories(folder, failed);
+	std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
+	for (const auto &left : std::filesystem::directory_iterator(folder, failed))
+		std::filesystem::remove(left, failed);
 	return folder;
 }
 
 JobContainers::JobContainers(PodCgroups cgroups, std::string folder)
-	: cgroups_(std::move(cgroups)), folder_(emptied(std::move(folder)))
+	: cgroups_(std::move(cgroups)), folder_(made_empty(std::move(folder)))
 {
 }
 
@@ -67,9 +71,6 @@ bool JobContainers::tell(std::uint32_t job, const JobContainer &container, const
 	const std::string at = pod == pods.end() ? "" : cgroups_.folder_of_container(pod->second, container.id);
 	if (at.empty())
 		return false;
-	std::error_code failed; // write_file_atomic() tells
-	std::filesystem::create_directories(folder_, failed);
-	std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, failed);
 	if (const auto written = write_file_atomic(file_of(job), at + "/cgroup.procs\n"); !written) {
 		log_error("job %u: its steps cannot be let into its container: %s", job, written.error().message.c_str());
 		return false;

@@ -33,7 +33,7 @@ std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<st
 
 class JobContainers {
 public:
-	// folder: what a former agent has left there is removed.
+	// folder: made, and what a former agent has left in it removed.
 	JobContainers(PodCgroups cgroups, std::string folder);
 
 	// All that there are.

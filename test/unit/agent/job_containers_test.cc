@@ -108,6 +108,12 @@ TEST_CASE("job containers: what a former agent has left is removed")
 	CHECK(m.text("run/n1.containers/9").empty());
 }
 
+TEST_CASE("job containers: the folder is there before any job is, for who waits for the first one")
+{
+	const Node n;
+	CHECK(std::filesystem::is_directory(n.machine.folder.path + "/run/n1.containers"));
+}
+
 TEST_CASE("job containers: a cgroup that does not come is looked for more and more seldom, and told of once")
 {
 	Node n;
