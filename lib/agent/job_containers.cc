@@ -25,8 +25,8 @@ std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<st
 		if (pod->meta.ns != ns)
 			continue;
 		const auto job = core::job_of_reservation(pod->meta.name, node);
-		const auto c = std::ranges::find(pod->containers, core::job_container, &kube::ContainerStatus::name);
-		if (!job || c == pod->containers.end() || c->state != kube::ContainerStatus::State::running || c->id.empty())
+		const auto *c = core::find_job_container(pod->containers);
+		if (!job || !c || c->state != kube::ContainerStatus::State::running || c->id.empty())
 			continue;
 		JobContainer &known = out[job->id];
 		if (known.id.empty() || known.submit_time < job->submit_time)

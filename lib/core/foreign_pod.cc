@@ -55,8 +55,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	// A kubelet writes startTime when it has admitted the pod, or with the phase Failed.
 	out->admitted = p.started_at != 0 && (p.phase == "Pending" || p.phase == "Running");
 	out->over = kubelet_reports_over(p);
-	if (std::ranges::find(p.containers, job_container, &kube::ContainerStatus::name) != p.containers.end() &&
-	    p.meta.labels.contains(std::string(names::reservation_job)))
+	if (find_job_container(p.containers) && p.meta.labels.contains(std::string(names::reservation_job)))
 		out->container = std::make_shared<JobContainerState>(state_of_job_container(p.containers));
 	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";
 	return out;

@@ -63,11 +63,17 @@ static bool is_final(std::string_view reason)
 	return std::ranges::find(known, reason) != known.end();
 }
 
+const kube::ContainerStatus *find_job_container(const std::vector<kube::ContainerStatus> &containers)
+{
+	const auto c = std::ranges::find(containers, job_container, &kube::ContainerStatus::name);
+	return c == containers.end() ? nullptr : &*c;
+}
+
 JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers)
 {
 	using State = kube::ContainerStatus::State;
-	const auto c = std::ranges::find(containers, job_container, &kube::ContainerStatus::name);
-	if (c == containers.end())
+	const auto *c = find_job_container(containers);
+	if (!c)
 		return {};
 	if (c->state == State::running)
 		return {.runs = true};

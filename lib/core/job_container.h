@@ -32,12 +32,14 @@ struct JobContainerWish {
 // Makes the spec of a reservation pod one with such a container, which requests these resources.
 void add_job_container(Json &spec, const JobContainerWish &wish, const Json &resources);
 
+// That one of all containers of a pod; null: it has none.
+const kube::ContainerStatus *find_job_container(const std::vector<kube::ContainerStatus> &containers);
+
 // Its state, as its kubelet tells it.
 struct JobContainerState {
 	bool runs = false;
 	std::string trouble; // why it never will, as a part of a sentence; empty: nothing tells
 };
-// Of all containers of a pod.
 JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers);
 
 } // namespace sk8::core

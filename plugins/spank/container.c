@@ -91,7 +91,7 @@ static int64_t now_ms(void)
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Until something comes into the folder, which an agent that starts makes anew. */
+/* Until something comes into the folder. */
 static void wait_for_news(const char *folder, const char *file, int longest)
 {
 	struct pollfd news = { .fd = inotify_init1(IN_CLOEXEC), .events = POLLIN };
@@ -99,7 +99,7 @@ static void wait_for_news(const char *folder, const char *file, int longest)
 	if (news.fd < 0)
 		return;
 	/* what came before the watch shows now */
-	if ((inotify_add_watch(news.fd, folder, IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF) >= 0) && access(file, F_OK))
+	if ((inotify_add_watch(news.fd, folder, IN_MOVED_TO | IN_CREATE) >= 0) && access(file, F_OK))
 		(void) poll(&news, 1, longest < LOOKS_AGAIN_MS ? longest : LOOKS_AGAIN_MS);
 	close(news.fd);
 }
