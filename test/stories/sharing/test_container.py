@@ -58,20 +58,36 @@ def test_setuid_program_of_an_image_makes_nobody_root(containers):
 	assert done.stdout == "NoNewPrivs:\t1\n", done
 
 
+class Batch:
+	"""A batch job of those lines, that says `end` last. What srun tells its user is apart from what the script prints: srun may
+	have to wait for the end of the step before."""
+
+	def __init__(self, stand, folder, *lines, options=OPTIONS):
+		self.script = folder / "job.sh"
+		self.script.write_text("\n".join(("#!/bin/sh", *lines, "echo end", "")))
+		self.out, self.err = folder / "out", folder / "err"
+		self.job = int(stand.run("sbatch", "--parsable", "-o", str(self.out), "-e", str(self.err), *options, str(self.script)))
+
+	def says(self):
+		return self.out.read_text().splitlines() if self.out.exists() else []
+
+	def wait_line(self, line):
+		wait_for(f"the script's {line}", lambda: line in self.says(), 60, lambda: (self.says(), self.err.read_text()))
+
+	def wait_end(self):
+		"""What it said before its end."""
+		self.wait_line("end")
+		return self.says()[:-1]
+
+
 def test_steps_of_a_batch_job_share_its_container_and_the_script_stays_on_the_node(containers, tmp_path):
-	out = tmp_path / "out"
-	script = tmp_path / "job.sh"
-	script.write_text("#!/bin/sh\ntest -e /usr/lib && echo node\nsrun sh -c 'echo one > /tmp/mark'\nsrun cat /tmp/mark\n"
-		"srun sh -c 'sleep 1; exit 3'\necho $?\n"
-		f"HOME={tmp_path} srun --k8s-mount-home test -e {script} && echo home\nsrun test -e {script} || echo alone\n"
-		"test -e /tmp/mark || echo clean\n")
-	job = containers.run("sbatch", "--parsable", "-o", str(out), *OPTIONS, str(script))
-	pod = wait_reservation(containers, int(job))
+	batch = Batch(containers, tmp_path, "test -e /usr/lib && echo node", "srun sh -c 'echo one > /tmp/mark'", "srun cat /tmp/mark",
+		"srun sh -c 'sleep 1; exit 3'", "echo $?", f"HOME={tmp_path} srun --k8s-mount-home test -e {tmp_path}/job.sh && echo home",
+		f"srun test -e {tmp_path}/job.sh || echo alone", "test -e /tmp/mark || echo clean")
+	pod = wait_reservation(containers, batch.job)
 	assert pod["spec"]["containers"][0]["image"] == BUSYBOX
-	wait_for("the end of the script", lambda: out.exists() and out.read_text().endswith("clean\n"), 60,
-		lambda: out.read_text() if out.exists() else "")
-	assert [line for line in out.read_text().splitlines() if "srun: error" not in line] == ["node", "one", "3", "home", "alone", "clean"]
-	wait_no_reservation(containers, int(job))
+	assert batch.wait_end() == ["node", "one", "3", "home", "alone", "clean"]
+	wait_no_reservation(containers, batch.job)
 
 
 def test_task_begins_in_its_folder_though_the_image_has_none(containers):
@@ -131,27 +147,19 @@ def test_image_that_cannot_be_had_ends_the_job_with_one_sentence(containers, ima
 
 
 def test_step_whose_job_has_no_container_is_told_so(containers, tmp_path):
-	out = tmp_path / "out"
-	script = tmp_path / "job.sh"
-	script.write_text(f"#!/bin/sh\nsrun --k8s-image={BUSYBOX} true\necho end $?\n")
-	containers.run("sbatch", "--parsable", "-o", str(out), "--mem=100", "-n1", "-D", "/tmp", str(script))
-	wait_for("the end of the script", lambda: out.exists() and "end " in out.read_text(), 60)
-	assert out.read_text().count("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch") == 1
-	assert "end 0" not in out.read_text()
+	batch = Batch(containers, tmp_path, f"srun --k8s-image={BUSYBOX} true || echo failed", options=("--mem=100", "-n1", "-D", "/tmp"))
+	assert batch.wait_end() == ["failed"]
+	assert batch.err.read_text().count("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch") == 1
 
 
 def test_job_goes_on_in_its_container_after_slurmd_was_killed(containers, tmp_path):
-	out = tmp_path / "out"
 	go = tmp_path / "go"
-	script = tmp_path / "job.sh"
-	script.write_text(f"#!/bin/sh\nsrun sh -c 'echo one > /tmp/mark'\necho ready\nwhile ! test -e {go}; do sleep 0.2; done\nsrun cat /tmp/mark\n"
-		"echo end $?\n")
-	containers.run("sbatch", "--parsable", "-o", str(out), *OPTIONS, str(script))
-	wait_for("the first step", lambda: out.exists() and "ready" in out.read_text(), 60)
+	batch = Batch(containers, tmp_path, "srun sh -c 'echo one > /tmp/mark'", "echo ready", f"while ! test -e {go}; do sleep 0.2; done",
+		"srun cat /tmp/mark", "echo $?")
+	batch.wait_line("ready")
 	containers.cluster("restart", "slurmd-n1", "--kill")
 	go.touch()
-	wait_for("the end of the script", lambda: "end " in out.read_text(), 60, out.read_text)
-	assert out.read_text() == "ready\none\nend 0\n"
+	assert batch.wait_end() == ["ready", "one", "0"]
 
 
 def test_cancelled_job_takes_its_container_with_it(containers):
