@@ -154,9 +154,20 @@ static std::string show_cluster(const Json &cluster, std::int64_t now)
 	return out;
 }
 
+// What a pod of others takes: cores that its kubelet keeps for it alone, and CPUs.
+static std::string taken(const Json &pod)
+{
+	const std::int64_t milli = number_of(pod, "milli_cpu");
+	if (!pod["cores"].size())
+		return cpus(milli);
+	std::string out;
+	pod["cores"].each_item([&](const Json &core) { out += (out.empty() ? "core " : ",") + std::to_string(core.integer_or(-1)); });
+	return out + (milli ? " + " + cpus(milli) : "");
+}
+
 static std::vector<std::string> foreign_row(const Json &pod)
 {
-	return {text_of(pod, "node"), name_of(pod), "foreign", "-", cpus(number_of(pod, "milli_cpu")), memory(pod),
+	return {text_of(pod, "node"), name_of(pod), "foreign", "-", taken(pod), memory(pod),
 		text_of(pod, "why", "")};
 }
 

@@ -8,12 +8,16 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/agent.h \
 	lib/agent/confinement.cc \
 	lib/agent/confinement.h \
+	lib/agent/cpu_manager.cc \
+	lib/agent/cpu_manager.h \
 	lib/agent/cpus.cc \
 	lib/agent/cpus.h \
 	lib/agent/exclusive_cpus.cc \
 	lib/agent/exclusive_cpus.h \
 	lib/agent/job_containers.cc \
 	lib/agent/job_containers.h \
+	lib/agent/pinned_report.cc \
+	lib/agent/pinned_report.h \
 	lib/agent/pinning.cc \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "lib/base/file.h"
-#include "lib/base/json.h"
+#include "lib/agent/cpu_manager.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/pod_key.h"
@@ -22,14 +21,6 @@ Pinning::Pinning(const Clock &clock, SlurmJobs &jobs, CpuTopology topology, PodC
 	: clock_(clock), jobs_(jobs), topology_(std::move(topology)), cgroups_(std::move(cgroups)),
 	  kubelet_root_dir_(std::move(kubelet_root_dir)), pin_(pin), confinement_(std::move(confinement))
 {
-}
-
-std::string cpu_manager_policy(const std::string &kubelet_root_dir)
-{
-	static constexpr std::size_t max_state = 4 << 20; // bytes; it names each pinned container
-	const auto text = read_file(kubelet_root_dir + "/cpu_manager_state", max_state);
-	const auto state = text ? Json::parse(*text) : Result<Json>(text.error());
-	return state ? std::string((*state)["policyName"].str()) : "";
 }
 
 void Pinning::set_pods(std::vector<PlacedPod> pods)
@@ -114,7 +105,7 @@ Millis Pinning::round()
 		return looks_again;
 	const auto folders = cgroups_.find();
 	if (const Millis now = clock_.monotonic(); now >= read_policy_at_) {
-		kubelet_pins_ = cpu_manager_policy(kubelet_root_dir_) == "static";
+		kubelet_pins_ = read_cpu_manager(kubelet_root_dir_).pins();
 		read_policy_at_ = now + looks_again;
 	}
 	if (in_trouble(kubelet_pins_ ? "the kubelet's CPU manager has the policy static and pins pods itself; set its cpuManagerPolicy to "

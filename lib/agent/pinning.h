@@ -80,10 +80,6 @@ private:
 	Millis read_policy_at_{0};
 };
 
-// "none", "static"; empty: nothing tells. Of the file that the kubelet keeps
-// (pkg/kubelet/cm/cpumanager/state/checkpoint.go: policyName).
-std::string cpu_manager_policy(const std::string &kubelet_root_dir);
-
 } // namespace sk8::agent
 
 #endif

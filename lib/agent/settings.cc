@@ -33,7 +33,8 @@ static const Schema<AgentSettings> &schema()
 		      "kubepods.slice is: its cgroupRoot.")
 			.check(not_absolute),
 		field("kubeletRootDir", &AgentSettings::kubelet_root_dir,
-		      "The kubelet's --root-dir. Where its CPU manager has the policy static, which pins pods itself, the agent pins none.")
+		      "The kubelet's --root-dir. Where its CPU manager has the policy static, which pins pods itself, the agent pins none, but "
+		      "tells slurmctld which cores these pods have, in an annotation of the node.")
 			.check(not_absolute),
 	};
 	return *table;

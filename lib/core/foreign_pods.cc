@@ -104,8 +104,8 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	gone_.erase(it->first);
 	if (pod->over)
 		return free(e, "it has ended");
-	if (by_node_[e.node].insert(it->first).second)
-		tell_allocatable(e.node);
+	if (by_node_[e.node].insert(it->first).second && learn(e.node))
+		update_all_on(e.node);
 	use_changed_ |= use_.add(it->first, e.node, pod->host_ports);
 	update(e);
 	if (!e.mirror || !fresh || !nodes_.synced()) // it holds nothing yet itself
@@ -120,6 +120,24 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 		free(entries_.at(uid), "the kubelet shows it anew");
 }
 
+// What of it is nobody's but the pod's. False: nothing.
+bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
+{
+	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
+	if (covered.whole)
+		return false;
+	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says
+		hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
+		hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
+		return hold.milli_cpu || hold.memory_mb || !hold.gres.empty();
+	}
+	if (const PinnedPod *pinned = pinned_.find(e.node, e.key.uid)) {
+		hold.cores = pinned->cores;
+		hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - std::int64_t{1000} * pinned->cpus, 0);
+	}
+	return true;
+}
+
 // Holds what it uses, or nothing: on a node that is not shared, or released by hand.
 void ForeignPods::update(Entry &e)
 {
@@ -130,12 +148,8 @@ void ForeignPods::update(Entry &e)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
 	if (!held && e.held && e.gone != Entry::Gone::no)
 		return; // who took it over has seen its end
-	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
 	Hold hold = hold_of(e);
-	hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
-	hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
-	const bool nothing = (covered.milli_cpu || covered.memory_mb) && !hold.milli_cpu && !hold.memory_mb && hold.gres.empty();
-	if (covered.whole || nothing || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
+	if (!uncovered(e, hold) || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
 		drop_hold(e);
 		return;
 	}
@@ -145,8 +159,8 @@ void ForeignPods::update(Entry &e)
 	ports_.journal.hold(hold);
 	if (held)
 		ports_.slurm.wake_scheduler(); // it may be less than before
-	log_pod(verbose, e.key, 0, "foreign pod on node %s: %lld mCPU and %llu MiB are masked", e.node.c_str(),
-		static_cast<long long>(hold.milli_cpu), static_cast<unsigned long long>(hold.memory_mb));
+	log_pod(verbose, e.key, 0, "foreign pod on node %s: %zu cores of its own, %lld mCPU and %llu MiB are masked", e.node.c_str(),
+		hold.cores.size(), static_cast<long long>(hold.milli_cpu), static_cast<unsigned long long>(hold.memory_mb));
 }
 
 // False: it holds nothing.
@@ -231,25 +245,28 @@ void ForeignPods::forget(const std::string &uid)
 
 // ---- nodes ----
 
-// Of a node that Kubernetes has deleted it stays as it was.
-void ForeignPods::tell_allocatable(const std::string &node)
+// True: its pods are on other cores than before. Of a node that Kubernetes has deleted all stays as it was.
+bool ForeignPods::learn(const std::string &node)
 {
 	const kube::Node *n = nodes_.find(node);
 	if (!n)
-		return;
+		return false;
 	const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0));
 	if (ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu, bytes >> 20}))
 		ports_.slurm.wake_scheduler(); // less may be masked than before
+	return pinned_.read(*n);
+}
+
+void ForeignPods::update_all_on(const std::string &node)
+{
+	for (const auto &uid : by_node_.at(node))
+		update(entries_.at(uid));
 }
 
 void ForeignPods::node_changed(const std::string &node, bool placing)
 {
-	if (by_node_.contains(node))
-		tell_allocatable(node);
-	if (placing)
-		if (auto of = by_node_.find(node); of != by_node_.end())
-			for (const auto &uid : of->second)
-				update(entries_.at(uid));
+	if (by_node_.contains(node) && (learn(node) || placing))
+		update_all_on(node);
 	std::vector<std::string> over;
 	for (const auto &uid : gone_)
 		if (Entry &e = entries_.at(uid); e.node == node && e.gone == Entry::Gone::unseen && proved_by_kubelet(e))
@@ -260,6 +277,8 @@ void ForeignPods::node_changed(const std::string &node, bool placing)
 
 void ForeignPods::nodes_changed()
 {
+	for (const auto &[node, uids] : by_node_)
+		(void) learn(node);
 	std::vector<std::string> nothing;
 	for (auto &[uid, e] : entries_) {
 		if (e.gone != Entry::Gone::no)
@@ -272,8 +291,6 @@ void ForeignPods::nodes_changed()
 	}
 	for (const auto &uid : nothing)
 		forget(uid);
-	for (const auto &[node, uids] : by_node_)
-		tell_allocatable(node);
 }
 
 void ForeignPods::cover_changed(const std::string &uid)

@@ -30,6 +30,7 @@
 #include "lib/core/hold_table.h"
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
+#include "lib/core/pinned_cores.h"
 #include "lib/core/pods_status.h"
 #include "lib/core/slurm_port.h"
 #include "lib/core/timer_port.h"
@@ -91,9 +92,11 @@ private:
 	using Entries = std::unordered_map<std::string, Entry>; // by uid
 
 	Hold hold_of(const Entry &e) const;
+	bool uncovered(const Entry &e, Hold &hold) const;
 	void apply(const ForeignPodPtr &pod);
 	void update(Entry &e);
-	void tell_allocatable(const std::string &node);
+	void update_all_on(const std::string &node);
+	bool learn(const std::string &node);
 	void vanish(Entry &e, bool seen);
 	bool drop_hold(const Entry &e);
 	void free(Entry &e, const char *why);
@@ -107,6 +110,7 @@ private:
 	const NodeView &nodes_;
 	NodeUse &use_;
 	const std::vector<ResourceSettings> resources_;
+	PinnedCores pinned_; // of nodes with pods
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
 	std::unordered_set<std::string> gone_; // uids of entries that are gone

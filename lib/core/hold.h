@@ -25,9 +25,9 @@ struct Hold {
 	std::uint32_t more_cores = 0;     // and so many others: adopted pods have no cores of their own
 	std::uint64_t memory_mb = 0;
 	bool lost_node = false;           // it was bound there, and etcd from a backup does not know
-	// Somebody else placed it: no job of ours ever covers it. It has no cores of its own but
-	// milli_cpu (1000 = one hardware thread), of which whole cores are made for all foreign
-	// pods of a node together.
+	// Somebody else placed it: no job of ours ever covers it. Its cores are those that its kubelet
+	// keeps for it alone (pinned_cores.h); for most that is none, but milli_cpu (1000 = one hardware
+	// thread), of which whole cores are made for all foreign pods of a node together.
 	bool foreign = false;
 	std::int64_t milli_cpu = 0;
 	bool overhead = false; // ForeignPod::overhead

@@ -74,6 +74,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/nodes_controller.cc \
 	lib/core/nodes_controller.h \
 	lib/core/nodes_status.cc \
+	lib/core/pinned_cores.cc \
+	lib/core/pinned_cores.h \
 	lib/core/placement.cc \
 	lib/core/placement.h \
 	lib/core/pod_end.cc \

@@ -37,6 +37,8 @@ inline constexpr std::string_view drain_by = "slurm-k8s.io/drain-by";
 inline constexpr std::string_view resumed_in_slurm = "slurm-k8s.io/resumed-in-slurm";
 // Read, not written: what people want to read in Slurm's reason for a cordon.
 inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
+// Written by the agent there, as the kubelet: pinned_cores.h.
+inline constexpr std::string_view pinned_cores = "slurm-k8s.io/pinned-cores";
 // The node's condition: True as soon as no job of Slurm is left.
 inline constexpr std::string_view drained_condition = "SlurmDrained";
 

@@ -145,11 +145,9 @@ Json to_json(const ForeignNumbers &n)
 
 Json to_json(const ForeignReport &r)
 {
-	Json out = Json::object();
+	Json out = amounts(r.hold.cores, 0, r.hold.memory_mb, r.hold.gres);
 	out.set("namespace", r.hold.key.ns).set("name", r.hold.key.name).set("uid", r.hold.key.uid);
 	out.set("node", r.hold.node).set("milli_cpu", Json::integer(r.hold.milli_cpu));
-	out.set("memory_mb", Json::integer(static_cast<std::int64_t>(r.hold.memory_mb)));
-	out.set("gres", gres_text(r.hold.gres));
 	if (!r.phase.empty())
 		out.set("phase", r.phase);
 	if (!r.why.empty())

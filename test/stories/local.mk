@@ -31,10 +31,12 @@ EXTRA_DIST += \
 	test/stories/node.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
+	test/stories/sharing/test_container.py \
 	test/stories/sharing/test_foreign.py \
 	test/stories/sharing/test_gate_time.py \
 	test/stories/sharing/test_gres.py \
 	test/stories/sharing/test_mixed.py \
+	test/stories/sharing/test_pinned.py \
 	test/stories/sharing/test_races.py \
 	test/stories/sharing/test_shared_reservation.py \
 	test/stories/sharing/test_sharing.py \

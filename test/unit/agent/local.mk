@@ -7,6 +7,7 @@ test_unit_agent_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/agent/agent_settings_test.cc \
 	test/unit/agent/confinement_test.cc \
+	test/unit/agent/cpu_manager_test.cc \
 	test/unit/agent/cpus_test.cc \
 	test/unit/agent/job_containers_test.cc \
 	test/unit/agent/jobs.h \

@@ -758,3 +758,90 @@ TEST_CASE("what runs of foreign pods is masked whatever happens, and in the end 
 	}
 	CHECK(lost > 0); // deletions by force that were seen
 }
+
+namespace {
+
+// n1 says this of pods with cores of their own.
+void say_pinned(Site &s, const std::string &text)
+{
+	auto n = std::make_shared<kube::Node>(*s.node("n1", "true"));
+	if (!text.empty())
+		n->meta.annotations["slurm-k8s.io/pinned-cores"] = text;
+	s.foreign->node_changed("n1", s.nodes->change(n));
+}
+
+} // namespace
+
+TEST_CASE("a foreign pod with cores of its own masks these, and of others what it requests more")
+{
+	Site s;
+	s.foreign->replaced({s.pod("a", 2500, 100), s.pod("b", 1000, 50)});
+	CHECK(s.mask()->milli_cpu == 3500);
+	say_pinned(s, R"({"a":{"cores":[3,2,3],"cpus":2},"elsewhere":{"cores":[7],"cpus":1}})");
+	CHECK(s.mask()->cores == std::vector<std::uint16_t>{2, 3});
+	CHECK(s.mask()->milli_cpu == 1500);
+	CHECK(s.mask()->memory_mb == 150);
+
+	SECTION("they are known after a restart before Kubernetes has told")
+	{
+		(void) s.journal.flush();
+		HoldTable later;
+		later.restore(s.journal.saved());
+		CHECK(later.masks()->masks.at(0)->cores == std::vector<std::uint16_t>{2, 3});
+	}
+	SECTION("another pod gets them")
+	{
+		say_pinned(s, R"({"b":{"cores":[2],"cpus":1}})");
+		CHECK(s.mask()->cores == std::vector<std::uint16_t>{2});
+		CHECK(s.mask()->milli_cpu == 2500);
+	}
+	SECTION("it ends")
+	{
+		s.foreign->changed(s.ended("a"));
+		CHECK(s.mask()->cores.empty());
+		CHECK(s.mask()->milli_cpu == 1000);
+	}
+	SECTION("a pod that comes later, to a node that has said so before")
+	{
+		s.foreign->changed(s.ended("a"));
+		s.foreign->changed(s.ended("b"));
+		say_pinned(s, R"({"c":{"cores":[1],"cpus":1}})");
+		s.foreign->changed(s.pod("c", 1000, 10));
+		CHECK(s.mask()->cores == std::vector<std::uint16_t>{1});
+		CHECK(s.mask()->milli_cpu == 0);
+	}
+	SECTION("what the node says goes")
+	{
+		say_pinned(s, "");
+		CHECK(s.mask()->cores.empty());
+		CHECK(s.mask()->milli_cpu == 3500);
+	}
+	SECTION("jobs of Slurm's own have a part of it: nobody says which cores")
+	{
+		s.cover = {false, 500, 0};
+		s.foreign->cover_changed("a");
+		CHECK(s.mask()->cores.empty());
+		CHECK(s.mask()->milli_cpu == 3000);
+	}
+}
+
+TEST_CASE("what a node says of pinned cores may be anything")
+{
+	for (const char *text : {"x", "[]", "7", "{\"a\":7}", R"({"a":{"cores":7,"cpus":1}})", R"({"a":{"cores":[-1],"cpus":1}})",
+				 R"({"a":{"cores":[70000],"cpus":1}})", R"({"a":{"cores":[1],"cpus":-1}})", R"({"a":{"cores":["1"],"cpus":1}})",
+				 R"({"a":{"cores":[1],"cpus":1},"a":{"cores":[2],"cpus":1}})"}) {
+		INFO(text);
+		CHECK(!parse_pinned(text));
+		Site s;
+		s.foreign->replaced({s.pod("a", 1000, 100)});
+		say_pinned(s, text);
+		CHECK(s.mask()->cores.empty());
+		CHECK(s.mask()->milli_cpu == 1000);
+	}
+	CHECK(!parse_pinned("{\"" + std::string(65, 'u') + "\":{\"cores\":[],\"cpus\":0}}"));
+	CHECK(!parse_pinned(std::string(300'000, ' ') + "{}"));
+	const PinnedPods pods{{"a", {{1, 2}, 3}}, {"b", {{}, 0}}};
+	CHECK(*parse_pinned(pinned_text(pods)) == pods);
+	CHECK(pinned_text({}).empty());
+	CHECK(parse_pinned("")->empty());
+}

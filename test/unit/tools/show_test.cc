@@ -69,6 +69,18 @@ TEST_CASE("show: status says state, connections, counts, masks and errors")
 	CHECK(contains(text, "error  no\\x1bway (3 times)\n")); // no escape reaches the terminal
 }
 
+TEST_CASE("show: cores that a pod of others has alone are named, beside what it takes of the rest")
+{
+	auto status = Json::parse(R"({"clusters":[{"name":"prod","foreign":[
+		{"namespace":"sys","name":"own","node":"n1","cores":[2,3],"milli_cpu":0,"memory_mb":8},
+		{"namespace":"sys","name":"both","node":"n1","cores":[5],"milli_cpu":500,"memory_mb":8}]}]})");
+	REQUIRE(status);
+	const std::string text = show_status(*status);
+	CAPTURE(text);
+	CHECK(contains(text, "sys/own   foreign  -    core 2,3           8M"));
+	CHECK(contains(text, "sys/both  foreign  -    core 5 + 0.5 CPUs  8M"));
+}
+
 TEST_CASE("show: a configuration that is not used is told with its lines")
 {
 	Json status = parsed();

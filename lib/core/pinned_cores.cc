@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pinned_cores.h"
+
+#include <algorithm>
+
+#include "lib/base/json.h"
+#include "lib/base/log.h"
+#include "lib/core/names.h"
+
+namespace sk8::core {
+
+// All annotations of an object together have 256 KiB (apimachinery, TotalAnnotationSizeLimitB).
+static constexpr std::size_t max_text = 262'144, max_uid = 64;
+static constexpr std::int64_t max_cpus = 8192; // CONFIG_NR_CPUS
+
+std::string pinned_text(const PinnedPods &pods)
+{
+	if (pods.empty())
+		return "";
+	Json out = Json::object();
+	for (const auto &[uid, pod] : pods) {
+		Json cores = Json::array();
+		for (const std::uint16_t core : pod.cores)
+			cores.append(Json::integer(core));
+		out.set(uid, Json::object().set("cores", cores).set("cpus", Json::integer(pod.cpus)));
+	}
+	return out.dump();
+}
+
+static bool read_pod(const Json &from, PinnedPod &out)
+{
+	const Json cores = from["cores"];
+	const std::int64_t cpus = from["cpus"].integer_or(-1);
+	if (!cores.is_array() || cores.size() > max_cpus || cpus < 0 || cpus > max_cpus)
+		return false;
+	out.cpus = static_cast<std::uint32_t>(cpus);
+	for (std::size_t i = 0; i < cores.size(); i++) {
+		const std::int64_t core = cores.at(i).integer_or(-1);
+		if (core < 0 || core >= max_cpus)
+			return false;
+		out.cores.push_back(static_cast<std::uint16_t>(core));
+	}
+	std::ranges::sort(out.cores);
+	out.cores.erase(std::ranges::unique(out.cores).begin(), out.cores.end());
+	return true;
+}
+
+Result<PinnedPods> parse_pinned(std::string_view text)
+{
+	PinnedPods out;
+	if (text.empty())
+		return out;
+	if (text.size() > max_text)
+		return Error{"is too long"};
+	const auto json = Json::parse(text);
+	if (!json)
+		return Error{"is no JSON"};
+	bool good = json->is_object();
+	json->each_member([&](std::string_view uid, const Json &pod) {
+		good = good && uid.size() <= max_uid && read_pod(pod, out[std::string(uid)]);
+	});
+	if (!good)
+		return Error{"is no list of pods with their cores"};
+	return out;
+}
+
+bool PinnedCores::read(const kube::Node &node)
+{
+	const auto at = node.meta.annotations.find(std::string(names::pinned_cores));
+	const std::string text = at == node.meta.annotations.end() ? "" : at->second;
+	const auto known = nodes_.find(node.meta.name);
+	if (text == (known == nodes_.end() ? "" : known->second.text))
+		return false;
+	if (text.empty()) {
+		nodes_.erase(known);
+		return true;
+	}
+	auto pods = parse_pinned(text);
+	if (!pods)
+		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
+			    std::string(names::pinned_cores).c_str(), pods.error().message.c_str());
+	nodes_[node.meta.name] = {text, pods ? std::move(*pods) : PinnedPods{}};
+	return true;
+}
+
+const PinnedPod *PinnedCores::find(const std::string &node, const std::string &uid) const
+{
+	const auto of = nodes_.find(node);
+	if (of == nodes_.end())
+		return nullptr;
+	const auto at = of->second.pods.find(uid);
+	return at == of->second.pods.end() ? nullptr : &at->second;
+}
+
+} // namespace sk8::core
