@@ -6,12 +6,18 @@
 #ifndef SK8_CONTAINER_H
 #define SK8_CONTAINER_H
 
-/* Name in the job's SPANK environment (spank_job_control_setenv(); job_record_t.spank_job_env has "NAME=value"). */
+/*
+ * Names in the job's SPANK environment (spank_job_control_setenv(); job_record_t.spank_job_env has "NAME=value"): of an
+ * image, and the text of a template.
+ */
 #define SK8_SPANK_IMAGE "K8S_IMAGE"
+#define SK8_SPANK_TEMPLATE "K8S_TEMPLATE"
+/* Bytes. slurmctld keeps it in memory with the job, and hands it to prologs as a variable. */
+#define SK8_LONGEST_TEMPLATE 16384
 
 /*
- * The agent's folder, root's alone: for each job that has a container here a file with its id as name, of one line:
- * the path of the container's cgroup.procs. It is there before the job is launched and goes with the pod.
+ * The agent's folder, root's alone: for each job that has a container here a file with its id as name, for each other
+ * container of its pod one called "<id>.<container>", of one line: the path of the container's cgroup.procs. It is there before the job is launched and goes with the pod.
  * printf(): the node's name in Slurm.
  */
 #define SK8_CONTAINER_FOLDER "/run/slurm-k8s/%s.containers"

@@ -57,7 +57,7 @@ private:
 	std::mutex mutex_; // guards news_
 	struct News {
 		std::vector<PlacedPod> placed;
-		std::map<std::uint32_t, JobContainer> containers;
+		ContainersByKey containers;
 	};
 	std::optional<News> news_;
 	Thread thread_, pin_thread_;

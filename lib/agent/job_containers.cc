@@ -17,21 +17,29 @@ static constexpr Millis soon{100};
 static constexpr Millis looks_again{10'000};
 static constexpr int soon_enough = 100; // times
 
-std::map<std::uint32_t, JobContainer> job_containers(const std::unordered_map<std::string, kube::PodPtr> &pods,
-						     const std::string &ns, const std::string &node)
+static bool runs(const kube::ContainerStatus &c)
 {
-	std::map<std::uint32_t, JobContainer> out;
+	return c.state == kube::ContainerStatus::State::running && !c.id.empty();
+}
+
+ContainersByKey job_containers(const std::unordered_map<std::string, kube::PodPtr> &pods, const std::string &ns,
+			       const std::string &node)
+{
+	std::map<std::uint32_t, std::pair<std::int64_t, const kube::Pod *>> latest; // by job: submitted when, its pod
 	for (const auto &[uid, pod] : pods) {
-		if (pod->meta.ns != ns)
-			continue;
 		const auto job = core::job_of_reservation(pod->meta.name, node);
 		const auto *c = core::find_job_container(pod->containers);
-		if (!job || !c || c->state != kube::ContainerStatus::State::running || c->id.empty())
+		if (pod->meta.ns != ns || !job || !c || !runs(*c))
 			continue;
-		JobContainer &known = out[job->id];
-		if (known.id.empty() || known.submit_time < job->submit_time)
-			known = {uid, c->id, job->submit_time};
+		auto &known = latest[job->id];
+		if (!known.second || known.first < job->submit_time)
+			known = {job->submit_time, pod.get()};
 	}
+	ContainersByKey out;
+	for (const auto &[job, of] : latest)
+		for (const auto &c : of.second->containers)
+			if (runs(c))
+				out[{job, c.name == core::job_container ? "" : c.name}] = {of.second->meta.uid, c.id};
 	return out;
 }
 
@@ -51,41 +59,47 @@ JobContainers::JobContainers(PodCgroups cgroups, std::string folder)
 {
 }
 
-void JobContainers::set(std::map<std::uint32_t, JobContainer> containers)
+// The API server has names of containers checked: none has a dot or a slash.
+std::string JobContainers::file_of(const ContainerKey &key) const
 {
-	for (const auto &[job, e] : entries_)
-		if (e.told && !containers.contains(job))
-			(void) unlink(file_of(job).c_str());
-	std::map<std::uint32_t, Entry> now;
-	for (auto &[job, container] : containers) {
-		const auto known = entries_.find(job);
+	return folder_ + "/" + std::to_string(key.first) + (key.second.empty() ? "" : "." + key.second);
+}
+
+void JobContainers::set(ContainersByKey containers)
+{
+	for (const auto &[key, e] : entries_)
+		if (e.told && !containers.contains(key))
+			(void) unlink(file_of(key).c_str());
+	std::map<ContainerKey, Entry> now;
+	for (auto &[key, container] : containers) {
+		const auto known = entries_.find(key);
 		const bool same = known != entries_.end() && known->second.container == container;
-		now[job] = same ? std::move(known->second) : Entry{.container = std::move(container)};
+		now[key] = same ? std::move(known->second) : Entry{.container = std::move(container)};
 	}
 	entries_ = std::move(now);
 }
 
-bool JobContainers::tell(std::uint32_t job, const JobContainer &container, const std::map<std::string, std::string> &pods) const
+bool JobContainers::tell(const ContainerKey &key, const JobContainer &container, const std::map<std::string, std::string> &pods) const
 {
 	const auto pod = pods.find(container.pod_uid);
 	const std::string at = pod == pods.end() ? "" : cgroups_.folder_of_container(pod->second, container.id);
 	if (at.empty())
 		return false;
-	if (const auto written = write_file_atomic(file_of(job), at + "/cgroup.procs\n"); !written) {
-		log_error("job %u: its steps cannot be let into its container: %s", job, written.error().message.c_str());
+	if (const auto written = write_file_atomic(file_of(key), at + "/cgroup.procs\n"); !written) {
+		log_error("job %u: its steps cannot be let into its container: %s", key.first, written.error().message.c_str());
 		return false;
 	}
-	log_verbose("job %u: its container is in %s", job, at.c_str());
+	log_verbose("job %u: its container %s is in %s", key.first, key.second.c_str(), at.c_str());
 	return true;
 }
 
 // A runtime makes a cgroup before it tells of its container: who does not find one for so long looks in the wrong place.
-Millis JobContainers::failed(std::uint32_t job, Entry &e) const
+Millis JobContainers::failed(const ContainerKey &key, Entry &e)
 {
 	if (++e.failures == soon_enough)
 		log_warning("job %u: the cgroup of its container %s is not found, its steps cannot be let into it; "
 			    "is cgroupRoot in slurm-k8s-node.yaml the kubelet's?",
-			    job, e.container.id.c_str());
+			    key.first, e.container.id.c_str());
 	return e.failures < soon_enough ? soon : looks_again;
 }
 
@@ -95,10 +109,17 @@ Millis JobContainers::round()
 		return looks_again;
 	const auto pods = cgroups_.find();
 	Millis wait = looks_again;
-	for (auto &[job, e] : entries_) {
-		e.told = e.told || (pods && tell(job, e.container, *pods));
-		if (!e.told)
-			wait = std::min(wait, failed(job, e));
+	std::uint32_t incomplete = 0; // job of which a container is missing
+	// Backwards: of each job the one without a name comes last, and who has seen its file finds the others.
+	for (auto at = entries_.rbegin(); at != entries_.rend(); ++at) {
+		auto &[key, e] = *at;
+		if (e.told || (key.second.empty() && key.first == incomplete))
+			continue;
+		e.told = pods && tell(key, e.container, *pods);
+		if (e.told)
+			continue;
+		incomplete = key.first;
+		wait = std::min(wait, failed(key, e));
 	}
 	return wait;
 }

@@ -6,8 +6,15 @@
 #include <iterator>
 
 #include "lib/core/job_container.h"
+#include "lib/core/pod_template.h"
 
 namespace sk8::core {
+
+// One byte more than may be: who reads it sees that it is too long.
+static std::string bounded(const char *text, std::size_t longest)
+{
+	return text ? std::string(text, strnlen(text, longest + 1)) : "";
+}
 
 NativeJobPtr native_from_abi(const sk8_native_job &j)
 {
@@ -16,7 +23,8 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->user_id = j.user_id;
 	out->group_id = j.group_id;
 	out->account = j.account ? j.account : "";
-	out->image.assign(j.image ? j.image : "", j.image ? strnlen(j.image, longest_image + 1) : 0); // too long is bad_image()
+	out->image = bounded(j.image, longest_image); // too long is bad_image()
+	out->pod_template = bounded(j.pod_template, longest_template);
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/core/pod_template.h"
+
 namespace sk8::core {
 
 static constexpr std::string_view pause_in_container = "/.slurm-k8s/pause";
@@ -27,15 +29,30 @@ static Json container(const JobContainerWish &wish, const Json &resources)
 	Json drop = Json::array(), mounts = Json::array(), command = Json::array();
 	drop.append(Json::string("ALL"));
 	Json mount = Json::object();
-	mount.set("name", "pause").set("mountPath", pause_in_container).set("readOnly", Json::boolean(true));
+	mount.set("name", pause_volume).set("mountPath", pause_in_container).set("readOnly", Json::boolean(true));
 	mounts.append(mount);
+	if (wish.more)
+		wish.more->job_mounts.each_item([&](const Json &more) { mounts.append(more); });
 	command.append(Json::string(pause_in_container));
 	Json context = Json::object();
 	context.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
+	const bool says_when = wish.more && wish.more->pull_policy.is_string();
 	Json out = Json::object();
-	out.set("name", job_container).set("image", wish.image).set("imagePullPolicy", "IfNotPresent");
+	out.set("name", job_container).set("image", wish.image);
+	out.set("imagePullPolicy", says_when ? wish.more->pull_policy : Json::string("IfNotPresent"));
 	out.set("command", command).set("args", Json::array()).set("resources", resources);
 	return out.set("securityContext", context).set("volumeMounts", mounts);
+}
+
+// What it may use is a part of what the job has. One that ends before the job starts uses what the job has not yet.
+static Json with_requests(const Json &container, const JobContainerWish &wish, bool lasts)
+{
+	const Json limits = container["resources"]["limits"];
+	Json requests = Json::object(), out = Json::object();
+	requests.set("cpu", lasts && limits["cpu"].is_string() ? limits["cpu"] : Json::string("0"));
+	requests.set("memory", lasts && wish.counts_memory ? limits["memory"] : Json::string("0"));
+	container.each_member([&](std::string_view key, const Json &value) { out.set(key, value); });
+	return out.set("resources", Json::object().set("requests", requests).set("limits", limits));
 }
 
 // hostPID: its /proc is the node's, in which tasks of Slurm, which are no processes of the container's, find themselves.
@@ -45,7 +62,14 @@ void add_job_container(Json &spec, const JobContainerWish &wish, const Json &res
 	containers.append(container(wish, resources));
 	Json host = Json::object();
 	host.set("path", wish.pause).set("type", "File");
-	volumes.append(Json::object().set("name", "pause").set("hostPath", host));
+	volumes.append(Json::object().set("name", pause_volume).set("hostPath", host));
+	if (wish.more) {
+		Json first = Json::array();
+		wish.more->containers.each_item([&](const Json &more) { containers.append(with_requests(more, wish, true)); });
+		wish.more->init_containers.each_item([&](const Json &more) { first.append(with_requests(more, wish, more["restartPolicy"].is_string())); });
+		wish.more->volumes.each_item([&](const Json &more) { volumes.append(more); });
+		spec.set("initContainers", first).set("imagePullSecrets", wish.more->pull_secrets);
+	}
 	Json context = Json::object();
 	context.set("runAsUser", Json::integer(wish.uid)).set("runAsGroup", Json::integer(wish.gid));
 	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
@@ -69,18 +93,26 @@ const kube::ContainerStatus *find_job_container(const std::vector<kube::Containe
 	return c == containers.end() ? nullptr : &*c;
 }
 
+static std::string text_of(const kube::ContainerStatus &c)
+{
+	return (c.reason.empty() ? "it has ended" : c.reason) + (c.message.empty() ? "" : ": " + c.message);
+}
+
 JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers)
 {
 	using State = kube::ContainerStatus::State;
-	const auto *c = find_job_container(containers);
-	if (!c)
+	const auto *job = find_job_container(containers);
+	if (!job)
 		return {};
-	if (c->state == State::running)
-		return {.runs = true};
-	if (c->state == State::waiting && !is_final(c->reason))
-		return {};
-	return {.trouble = "its container does not start: " + (c->reason.empty() ? "it has ended" : c->reason) +
-			   (c->message.empty() ? "" : ": " + c->message)};
+	bool wait = job->state == State::waiting;
+	for (const auto &c : containers) {
+		wait |= c.state == State::waiting;
+		if (c.state == State::waiting && is_final(c.reason) && &c != job)
+			return {.trouble = "its container " + c.name + " does not start: " + text_of(c)};
+	}
+	if (job->state == State::terminated || (job->state == State::waiting && is_final(job->reason)))
+		return {.trouble = "its container does not start: " + text_of(*job)};
+	return {.runs = !wait};
 }
 
 } // namespace sk8::core

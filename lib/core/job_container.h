@@ -15,6 +15,8 @@
 
 namespace sk8::core {
 
+struct PodTemplate;
+
 // Its name in the pod.
 inline constexpr std::string_view job_container = "job";
 
@@ -24,10 +26,15 @@ inline constexpr std::size_t longest_image = 512;
 // What is wrong with the reference of an image, as a part of a sentence; empty: nothing that one sees.
 std::string bad_image(std::string_view image);
 
+// Of the volume that is ours in such a pod.
+inline constexpr std::string_view pause_volume = "slurm-k8s";
+
 struct JobContainerWish {
 	std::string image;
 	std::string pause;           // on the node: the program that keeps it alive
 	std::uint32_t uid = 0, gid = 0; // its job's
+	const PodTemplate *more = nullptr; // what its user wants besides
+	bool counts_memory = true;         // Slurm does: other containers request what they may use
 };
 // Makes the spec of a reservation pod one with such a container, which requests these resources.
 void add_job_container(Json &spec, const JobContainerWish &wish, const Json &resources);
@@ -37,7 +44,7 @@ const kube::ContainerStatus *find_job_container(const std::vector<kube::Containe
 
 // Its state, as its kubelet tells it.
 struct JobContainerState {
-	bool runs = false;
+	bool runs = false;   // and what the template wants beside it has started
 	std::string trouble; // why it never will, as a part of a sentence; empty: nothing tells
 };
 JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers);

@@ -86,6 +86,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pod_log.h \
 	lib/core/pod_reports.cc \
 	lib/core/pod_reports.h \
+	lib/core/pod_template.cc \
+	lib/core/pod_template.h \
 	lib/core/pods_adoption.cc \
 	lib/core/pods_binding.cc \
 	lib/core/pods_controller.cc \

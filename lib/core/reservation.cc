@@ -64,12 +64,16 @@ std::string label_value(std::string_view text)
 
 using Devices = std::map<std::string, std::int64_t>;
 
-static Json resources_of(const NativeShare &share, const Devices &devices)
+// Of the one container, or of what others of a template leave it.
+static Json resources_of(const NativeShare &share, const Devices &devices, const PodTemplate *more)
 {
 	Json requests = Json::object(), limits = Json::object();
-	requests.set("cpu", std::to_string(share.cpus));
+	if (more && more->milli_cpu)
+		requests.set("cpu", std::to_string(std::int64_t{1000} * share.cpus - more->milli_cpu) + "m");
+	else
+		requests.set("cpu", std::to_string(share.cpus));
 	if (share.memory_mb)
-		requests.set("memory", std::to_string(share.memory_mb) + "Mi");
+		requests.set("memory", std::to_string(share.memory_mb - (more ? whole_mib(more->memory_bytes) : 0)) + "Mi");
 	for (const auto &[name, count] : devices) { // of these Kubernetes wants both
 		requests.set(name, std::to_string(count));
 		limits.set(name, std::to_string(count));
@@ -112,8 +116,22 @@ Json reservation_spec(const std::string &node, const Json &resources, const Rese
 	return out;
 }
 
+const std::string &image_of(const NativeJob &job, const PodTemplate *more)
+{
+	return more && job.image.empty() ? more->image : job.image;
+}
+
+std::string does_not_fit(const PodTemplate &more, const NativeShare &share)
+{
+	if (more.milli_cpu <= std::int64_t{1000} * share.cpus && (!share.memory_mb || whole_mib(more.memory_bytes) <= share.memory_mb))
+		return "";
+	return strprintf("its containers besides job may use %lld mCPU and %llu MiB together, and the job has %u CPUs and %llu MiB on node %s",
+			 static_cast<long long>(more.milli_cpu), static_cast<unsigned long long>(whole_mib(more.memory_bytes)), share.cpus,
+			 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());
+}
+
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings, const Devices &devices)
+			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more)
 {
 	Json labels = Json::object(), notes = Json::object(), meta = Json::object();
 	labels.set(names::reservation_job, std::to_string(job.ref.id));
@@ -122,10 +140,11 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 	notes.set(names::job_submit_time, std::to_string(job.ref.submit_time));
 	meta.set("name", reservation_name(job.ref, share.node)).set("namespace", settings.ns);
 	meta.set("labels", labels).set("annotations", notes);
-	const Json resources = resources_of(share, devices);
+	const Json resources = resources_of(share, devices, more);
 	Json spec = reservation_spec(share.node, resources, settings);
-	if (!job.image.empty())
-		add_job_container(spec, {job.image, settings.pause_path, job.user_id, job.group_id}, resources);
+	if (!image_of(job, more).empty())
+		add_job_container(spec, {.image = image_of(job, more), .pause = settings.pause_path, .uid = job.user_id, .gid = job.group_id,
+					 .more = more, .counts_memory = share.memory_mb != 0}, resources);
 	Json out = Json::object();
 	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
 	return out.set("spec", spec);

@@ -11,6 +11,7 @@
 #include "lib/base/json.h"
 #include "lib/core/foreign_pod.h"
 #include "lib/core/native_job.h"
+#include "lib/core/pod_template.h"
 #include "lib/core/settings.h"
 
 namespace sk8::core {
@@ -23,8 +24,15 @@ std::optional<JobRef> job_of_reservation(std::string_view name, const std::strin
 bool is_reservation_name(std::string_view name);
 
 // The object to be created. user: a name, or a uid as text. devices: what it requests of extended resources.
+// more: what read_pod_template() has made of the job's; its containers must fit (does_not_fit()).
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {});
+			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {},
+			const PodTemplate *more = nullptr);
+// Why the containers of a template have no room in what the job has there, as a part of a sentence; empty: they have.
+std::string does_not_fit(const PodTemplate &more, const NativeShare &share);
+
+// Of the container in which its tasks run; empty: its user has named none.
+const std::string &image_of(const NativeJob &job, const PodTemplate *more);
 
 // Its spec. resources: of the one container.
 Json reservation_spec(const std::string &node, const Json &resources, const ReservationSettings &settings);

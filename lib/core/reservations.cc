@@ -23,7 +23,10 @@ Reservations::Reservations(const ClusterSettings &settings, ReservationPorts por
 Reservations::Entry &Reservations::enter(const NativeJobPtr &job)
 {
 	Entry &e = entries_[{job->ref.id, job->ref.submit_time}];
+	const bool read = e.job && e.job->pod_template == job->pod_template;
 	e.job = job;
+	if (!read && !job->pod_template.empty())
+		e.more = read_pod_template(job->pod_template, settings_.reservations.templates, {ports_.user(job->user_id), job->account});
 	return e;
 }
 
@@ -287,7 +290,7 @@ void Reservations::choose_nodes(Entry &e)
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
-			it->second.shared = e.job->image.empty() && shared_.takes(share);
+			it->second.shared = !e.job->wants_container() && shared_.takes(share);
 			it->second.name = reservation_name(e.job->ref, share.node);
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}
@@ -338,7 +341,7 @@ void Reservations::step(Entry &e, Pod &p)
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
 	if (what == ReservationStep::create)
-		return e.asked == Asked::waits ? void() : create(e, p);
+		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
 	if (p.over && e.in_gate && e.job->requeues)
 		return;
@@ -367,7 +370,7 @@ void Reservations::create(Entry &e, Pod &p)
 	const kube::Node *at = nodes_.find(p.share.node);
 	const Json object = reservation_object(
 		*e.job, p.share, ports_.user(e.job->user_id), settings_.reservations,
-		at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>());
+		at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>(), more(e));
 	ports_.kube.create_pod(settings_.reservations.ns, object,
 			       [this, id, node = p.share.node](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);

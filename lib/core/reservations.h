@@ -84,6 +84,7 @@ private:
 		NativeJobPtr job;
 		bool in_gate = false, ending = false;
 		bool waits_for_image = false; // longer than gateTimeout
+		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
 		Asked asked = Asked::no;
 		std::map<std::string, Pod> pods; // by node
 	};
@@ -108,10 +109,13 @@ private:
 	void choose_all();
 	void step(Entry &e, Pod &p);
 	void create(Entry &e, Pod &p);
+	static const PodTemplate *more(const Entry &e) { return e.more && *e.more ? &**e.more : nullptr; }
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
 	std::string taken(const Entry &e) const;
-	std::string container_trouble(const Entry &e) const;
+	static std::string bad_wish(const Entry &e);
+	static bool is_hopeless(const Entry &e);
+	static std::string container_trouble(const Entry &e);
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void end(Entry &e, const std::string &why);

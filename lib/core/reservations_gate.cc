@@ -36,19 +36,41 @@ void Reservations::judge(Entry &e)
 
 bool Reservations::may_start(const Entry &e, const Pod &p) const
 {
-	return !p.wanted || (p.admitted && (e.job->image.empty() || p.container.runs));
+	return !p.wanted || (p.admitted && (!e.job->wants_container() || p.container.runs));
 }
 
-// Why the container that its user wants will never run, wherever it is queued again.
-std::string Reservations::container_trouble(const Entry &e) const
+// What its user wants is nothing that anybody could make, wherever it is queued again.
+std::string Reservations::bad_wish(const Entry &e)
 {
-	if (e.job->image.empty())
-		return "";
-	if (const std::string why = bad_image(e.job->image); !why.empty())
+	const std::string &image = image_of(*e.job, more(e));
+	if (e.more && !*e.more)
+		return "--k8s-template: " + e.more->error().message;
+	if (image.empty())
+		return "--k8s-template: no image is named, give one to its container \"job\", or --k8s-image";
+	if (const std::string why = bad_image(image); !why.empty())
 		return "--k8s-image " + why;
+	for (const NativeShare &share : e.job->shares)
+		if (const std::string why = e.more ? does_not_fit(**e.more, share) : ""; !why.empty())
+			return "--k8s-template: " + why;
+	return "";
+}
+
+// No pod is made for a job that judge() ends at once.
+bool Reservations::is_hopeless(const Entry &e)
+{
+	return e.in_gate && e.job->wants_container() && !bad_wish(e).empty();
+}
+
+// Why the container that its user wants will never run.
+std::string Reservations::container_trouble(const Entry &e)
+{
+	if (!e.job->wants_container())
+		return "";
+	if (const std::string why = bad_wish(e); !why.empty())
+		return why;
 	for (const auto &[node, p] : e.pods)
 		if (p.wanted && !p.container.trouble.empty())
-			return "image " + e.job->image + " on node " + node + ": " + p.container.trouble;
+			return "image " + image_of(*e.job, more(e)) + " on node " + node + ": " + p.container.trouble;
 	return "";
 }
 
@@ -130,9 +152,9 @@ void Reservations::timeout(Id id)
 		if (p.wanted && !p.admitted)
 			why = p.trouble.empty() ? "the kubelet of node " + node + " has not said that there is room" : p.trouble;
 		else if (!may_start(e, p))
-			why = "image " + e.job->image + " on node " + node + ": its container does not run yet";
+			why = "image " + image_of(*e.job, more(e)) + " on node " + node + ": its container does not run yet";
 	}
-	if (room && !e.job->image.empty() && !std::exchange(e.waits_for_image, true)) {
+	if (room && e.job->wants_container() && !std::exchange(e.waits_for_image, true)) {
 		ports_.timer.after(settings_.reservations.image_timeout, [this, id] { timeout(id); });
 		return;
 	}

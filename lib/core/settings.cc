@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/settings.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lib/base/http_listener.h"
 #include "lib/base/text.h"
 #include "lib/core/gres.h"
 #include "lib/core/placement.h"
+#include "lib/core/pod_template.h"
 
 namespace sk8::core {
 
@@ -105,6 +107,37 @@ static std::string not_absolute(const std::string &path)
 	return path.starts_with('/') ? "" : "is no absolute path, use one that starts with \"/\"";
 }
 
+// The first one that is wrong.
+static std::function<std::string(const std::vector<std::string> &)> each(std::string (*bad)(const std::string &))
+{
+	return [bad](const std::vector<std::string> &all) {
+		const auto wrong = std::ranges::find_if(all, [&](const std::string &one) { return !bad(one).empty(); });
+		return wrong == all.end() ? "" : "has '" + one_line(*wrong, 64) + "', which " + bad(*wrong);
+	};
+}
+
+static std::string bad_host_path(const std::string &path)
+{
+	return path.starts_with('/') && path.size() > 1 && !path.ends_with('/') ? "" : "is no absolute path without a / at its end";
+}
+
+static const Schema<TemplateSettings> &template_schema()
+{
+	using T = TemplateSettings;
+	static const auto *schema = new Schema<T>{
+		field("allow", &T::allow, "Users may give a template (--k8s-template) for the pods of their jobs: volumes, sidecars, init containers. All of it runs as the job's user and group, without capabilities, in the namespace of the reservation pods."),
+		field("configMaps", &T::config_maps, "ConfigMaps of that namespace that templates may name. {user} and {account} stand for those of the job; in names without them * and ? match.")
+			.check(each(bad_pattern)),
+		field("secrets", &T::secrets, "The same of Secrets, as volumes, in the environment, and for pulling images.")
+			.check(each(bad_pattern)),
+		field("claims", &T::claims, "The same of PersistentVolumeClaims. Only the container in which tasks run may have them.")
+			.check(each(bad_pattern)),
+		field("hostPaths", &T::host_paths, "Folders of the nodes that templates may name, with all that is below. Only the container in which tasks run may have them, and there its user has the rights that he has on the node, through symbolic links, too.")
+			.check(each(bad_host_path)),
+	};
+	return *schema;
+}
+
 static const Schema<ReservationSettings> &reservation_schema()
 {
 	using R = ReservationSettings;
@@ -120,6 +153,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 		one_of("eviction", &R::eviction, {{"ignore", R::OnEviction::ignore}, {"requeue", R::OnEviction::requeue}, {"cancel", R::OnEviction::cancel}},
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),
+		object("templates", &R::templates, template_schema(), "What users may have in the pods of their jobs besides a container."),
 	};
 	return *schema;
 }

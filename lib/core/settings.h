@@ -66,6 +66,15 @@ struct SharedReservationSettings {
 	bool operator==(const SharedReservationSettings &) const = default;
 };
 
+// What --k8s-template may have. Names: see takes_name().
+struct TemplateSettings {
+	bool allow = false;
+	std::vector<std::string> config_maps, secrets, claims; // names
+	std::vector<std::string> host_paths; // these, and what is below
+
+	bool operator==(const TemplateSettings &) const = default;
+};
+
 // sharing: mixed
 struct ReservationSettings {
 	enum class OnEviction { ignore, requeue, cancel };
@@ -76,6 +85,7 @@ struct ReservationSettings {
 	std::string pause_path = "/usr/lib/slurm-k8s/pause";
 	OnEviction eviction = OnEviction::ignore;
 	SharedReservationSettings shared;
+	TemplateSettings templates;
 
 	bool operator==(const ReservationSettings &) const = default;
 };

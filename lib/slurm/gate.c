@@ -91,13 +91,13 @@ static bool is_native(const job_record_t *job_ptr)
 }
 
 /* What spank_k8s.so has put into the job's SPANK environment; whoever submits may put anything there. */
-static const char *image_of(const job_record_t *job_ptr)
+static const char *spank_env(const job_record_t *job_ptr, const char *name)
 {
-	static const char name[] = SK8_SPANK_IMAGE "=";
+	const size_t length = strlen(name);
 
 	for (uint32_t i = 0; i < job_ptr->spank_job_env_size; i++)
-		if (!xstrncmp(job_ptr->spank_job_env[i], name, sizeof(name) - 1))
-			return job_ptr->spank_job_env[i] + sizeof(name) - 1;
+		if (!xstrncmp(job_ptr->spank_job_env[i], name, length) && (job_ptr->spank_job_env[i][length] == '='))
+			return job_ptr->spank_job_env[i] + length + 1;
 	return "";
 }
 
@@ -111,7 +111,8 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 		.user_id = job_ptr->user_id,
 		.group_id = job_ptr->group_id,
 		.account = job_ptr->account ? job_ptr->account : "",
-		.image = image_of(job_ptr),
+		.image = spank_env(job_ptr, SK8_SPANK_IMAGE),
+		.pod_template = spank_env(job_ptr, SK8_SPANK_TEMPLATE),
 		.requeues = job_ptr->batch_flag && details && details->requeue,
 		.ending = IS_JOB_COMPLETING(job_ptr),
 	} };

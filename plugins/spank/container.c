@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/nsfs.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,57 +24,16 @@
 #include "lib/sk8_container.h"
 #include "plugins/spank/container.h"
 #include "plugins/spank/mounts.h"
+#include "plugins/spank/options.h"
 
-enum { LONGEST_IMAGE = 512, LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
+enum { LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
 
-/* In place of the options, and how sbatch and salloc hand them on to the srun of their jobs */
-static const char image_env[] = "SLURM_K8S_IMAGE", mount_home_env[] = "SLURM_K8S_MOUNT_HOME";
-
-static char image[LONGEST_IMAGE + 1];
-static bool mount_home;
 static char begins_in[PATH_MAX];	/* slurmstepd: the folder of tasks; "" = not known */
-
-static int set_image(int val, const char *text, int remote)
-{
-	(void) val;
-	(void) remote;
-	if (!text || !text[0] || (strlen(text) > LONGEST_IMAGE)) {
-		slurm_error("--k8s-image (or SLURM_K8S_IMAGE): name an image, for example --k8s-image=registry.example.com/team/app:1.2");
-		return -1;
-	}
-	strcpy(image, text);
-	return 0;
-}
-
-static int set_mount_home(int val, const char *text, int remote)
-{
-	(void) val;
-	(void) text;
-	(void) remote;
-	mount_home = true;
-	return 0;
-}
-
-static struct spank_option options[] = {
-	{ "k8s-image", "IMAGE", "run the tasks of steps in a container of this image, which Kubernetes makes for the job", 1, 0,
-	  set_image },
-	{ "k8s-mount-home", NULL, "with --k8s-image: the container has $HOME and the folder in which tasks begin", 0, 0,
-	  set_mount_home },
-	SPANK_OPTIONS_TABLE_END
-};
-
-extern int sk8_register_options(spank_t spank)
-{
-	for (struct spank_option *o = options; o->name; o++)
-		if (spank_option_register(spank, o) != ESPANK_SUCCESS)
-			return ESPANK_ERROR;
-	return ESPANK_SUCCESS;
-}
 
 /* ---- where the container is ------------------------------------------------------- */
 
-/* false: this is none that slurmd has started */
-static bool container_file(spank_t spank, char *folder, char *file, size_t size)
+/* The file of the job's container; name: of another one of its pod. false: this is none that slurmd has started */
+static bool container_file(spank_t spank, const char *name, char *folder, char *file, size_t size)
 {
 	const char *node = getenv("SLURMD_NODENAME");	/* slurmstepd's own, not the job's */
 	uint32_t job_id;
@@ -80,7 +41,7 @@ static bool container_file(spank_t spank, char *folder, char *file, size_t size)
 	if (!node || strchr(node, '/') || (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS))
 		return false;
 	return (snprintf(folder, size, SK8_CONTAINER_FOLDER, node) < (int) size) &&
-		(snprintf(file, size, SK8_CONTAINER_FOLDER "/%u", node, job_id) < (int) size);
+		(snprintf(file, size, SK8_CONTAINER_FOLDER "/%u%s%s", node, job_id, name[0] ? "." : "", name) < (int) size);
 }
 
 static int64_t now_ms(void)
@@ -104,49 +65,31 @@ static void wait_for_news(const char *folder, const char *file, int longest)
 	close(news.fd);
 }
 
+/* Of the job's pod, not the one that is the job's own. */
+static bool is_another(void)
+{
+	return sk8_wish.container[0] && strcmp(sk8_wish.container, "job");
+}
+
 /* A batch script and salloc's shell stay on the node. */
 static bool is_for_container(spank_t spank)
 {
 	uint32_t step_id;
 
-	return image[0] && (spank_get_item(spank, S_JOB_STEPID, &step_id) == ESPANK_SUCCESS) &&
+	return (sk8_wish.image[0] || sk8_wish.template[0] || sk8_wish.container[0]) && (spank_get_item(spank, S_JOB_STEPID, &step_id) == ESPANK_SUCCESS) &&
 		(step_id != SLURM_BATCH_SCRIPT) && (step_id != SLURM_INTERACTIVE_STEP);
 }
 
-/* srun, sbatch, salloc */
-static int tell_slurmctld(spank_t spank)
-{
-	const char *given = getenv(image_env);
-
-	if (!image[0] && given && given[0] && set_image(0, given, 0))
-		return ESPANK_ERROR;
-	if (!image[0])
-		return ESPANK_SUCCESS;
-	if (!setenv(image_env, image, 1) && (!mount_home || !setenv(mount_home_env, "1", 1)) &&
-	    (spank_job_control_setenv(spank, SK8_SPANK_IMAGE, image, 1) == ESPANK_SUCCESS))
-		return ESPANK_SUCCESS;
-	slurm_error("--k8s-image: cannot be told to slurmctld");
-	return ESPANK_ERROR;
-}
-
-extern int sk8_options_known(spank_t spank)
+extern void sk8_await_container(spank_t spank)
 {
 	const int64_t end = now_ms() + LONGEST_WAIT_MS;
-	char folder[PATH_MAX], file[PATH_MAX], flag[8];
+	char folder[PATH_MAX], file[PATH_MAX];
 	int64_t left;
 
-	if ((spank_context() == S_CTX_LOCAL) || (spank_context() == S_CTX_ALLOCATOR))
-		return tell_slurmctld(spank);
-	if (spank_context() != S_CTX_REMOTE)
-		return ESPANK_SUCCESS;
-	if (!image[0] && (spank_getenv(spank, image_env, image, sizeof(image)) != ESPANK_SUCCESS))
-		image[0] = '\0';
-	if (spank_getenv(spank, mount_home_env, flag, sizeof(flag)) == ESPANK_SUCCESS)
-		mount_home = true;
-	if (is_for_container(spank) && container_file(spank, folder, file, sizeof(file)))
+	/* that of the job comes last; what is missing is told by the tasks */
+	if (is_for_container(spank) && container_file(spank, "", folder, file, sizeof(file)))
 		while (access(file, F_OK) && !access(folder, F_OK) && ((left = end - now_ms()) > 0))
 			wait_for_news(folder, file, (int) left);
-	return ESPANK_SUCCESS;	/* what is missing is told by the tasks */
 }
 
 extern void sk8_remember_folder(void)
@@ -189,6 +132,22 @@ static long process_of(const char *cgroup_procs, long wanted)
 	return found;
 }
 
+/* A program of a sidecar is its user's: in a user namespace of its own it could have mounts of its own, in which root must
+ * not walk about. */
+static bool is_the_runtimes(int mounts)
+{
+	const int owner = ioctl(mounts, NS_GET_USERNS);
+	struct stat theirs, ours;
+	bool same;
+
+	if (owner < 0)
+		return false;
+	same = !fstat(owner, &theirs) && !stat("/proc/self/ns/user", &ours) && (theirs.st_dev == ours.st_dev) &&
+		(theirs.st_ino == ours.st_ino);
+	close(owner);
+	return same;
+}
+
 /* Its mount namespace; -1: it has no process, or that ended just now. */
 static int mounts_of(const char *cgroup_procs)
 {
@@ -202,7 +161,7 @@ static int mounts_of(const char *cgroup_procs)
 	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		return -1;
 	/* was it the container's when it was opened, and not another process with that number? */
-	if (process_of(cgroup_procs, pid) == pid)
+	if ((process_of(cgroup_procs, pid) == pid) && is_the_runtimes(fd))
 		return fd;
 	close(fd);
 	return -1;
@@ -236,7 +195,7 @@ static bool is_in(const char *path, const char *top)
 /* false: a folder that its user wants cannot be had, an error has told why */
 static bool open_folders(spank_t spank, struct folder *home, struct folder *cwd)
 {
-	if (!mount_home)
+	if (!sk8_wish.mount_home)
 		return true;
 	if ((spank_getenv(spank, "HOME", home->path, sizeof(home->path)) == ESPANK_SUCCESS) && (home->path[0] == '/') &&
 	    home->path[strspn(home->path, "/")] && ((home->fd = sk8_open_folder(spank, home->path)) < 0)) {
@@ -264,8 +223,13 @@ static bool go_inside(spank_t spank)
 	struct folder home = { .fd = -1 }, cwd = { .fd = -1 };
 	int mounts;
 
-	if (!container_file(spank, folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
+	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
 		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
+		return false;
+	}
+	if (is_another() && (!container_file(spank, sk8_wish.container, folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs)))) {
+		slurm_error("slurm-k8s: no container %s of the job's pod runs on this node; --k8s-container names one of the job's template",
+			    sk8_wish.container);
 		return false;
 	}
 	strcpy(cwd.path, begins_in);
@@ -287,6 +251,6 @@ static bool go_inside(spank_t spank)
 
 extern void sk8_enter_container(spank_t spank)
 {
-	if (is_for_container(spank) && !go_inside(spank))
+	if (sk8_wish.unclear || (is_for_container(spank) && !go_inside(spank)))
 		_exit(1);
 }

@@ -12,11 +12,11 @@
 
 #include <slurm/spank.h>
 
-extern int sk8_register_options(spank_t spank);	/* any context that has options */
-extern int sk8_options_known(spank_t spank);	/* after them; slurmstepd: waits, 15 s at most, for the agent's word */
 /* In slurmstepd, which is in the folder where tasks begin: plugins that come before this one may lead them elsewhere
  * (job_container/tmpfs does). */
 extern void sk8_remember_folder(void);
+/* In slurmstepd, once for all tasks: waits, 15 s at most, for the agent's word; nothing if none is wanted. */
+extern void sk8_await_container(spank_t spank);
 /*
  * In the task's process, as root; nothing without the option. A task that cannot have its container does not run: its
  * process ends here, after an error that tells why. Slurm would let it run on the node, for it takes no errors from plugins that

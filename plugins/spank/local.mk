@@ -16,6 +16,8 @@ spank_k8s_la_SOURCES = \
 	plugins/spank/container.h \
 	plugins/spank/mounts.c \
 	plugins/spank/mounts.h \
+	plugins/spank/options.c \
+	plugins/spank/options.h \
 	plugins/spank/spank_k8s.c
 spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 spank_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
  * spank_k8s.c - in slurmd: opens sk8_slurmd.so, in which the agent is. In srun, sbatch, salloc and slurmstepd: the
- * options of container.h.
+ * options of options.h, and the way into containers.
  *
  * plugstack.conf: "optional /usr/lib/.../spank_k8s.so". It links nothing but libc, and SPANK's interface is
  * all that it knows of Slurm.
@@ -17,6 +17,7 @@
 #include <slurm/spank.h>
 #include "lib/slurmd/agent.h"
 #include "plugins/spank/container.h"
+#include "plugins/spank/options.h"
 
 SPANK_PLUGIN(k8s, 1);
 
@@ -72,7 +73,10 @@ extern int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 {
 	(void) ac;
 	(void) argv;
-	return sk8_options_known(spank);
+	sk8_options_known(spank);
+	if (spank_context() == S_CTX_REMOTE)
+		sk8_await_container(spank);
+	return ESPANK_SUCCESS;
 }
 
 extern int slurm_spank_user_init(spank_t spank, int ac, char *argv[])

@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	test/stories/sharing/test_races.py \
 	test/stories/sharing/test_shared_reservation.py \
 	test/stories/sharing/test_sharing.py \
+	test/stories/sharing/test_template.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \

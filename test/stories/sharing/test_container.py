@@ -53,6 +53,14 @@ def test_image_may_come_from_the_environment(containers, monkeypatch):
 	assert done.stdout == "2\n", done
 
 
+@pytest.mark.parametrize("name, value", [("SLURM_K8S_IMAGE", "i" * 600), ("SLURM_K8S_CONTAINER", "../../x")])
+def test_option_that_is_wrong_in_the_environment_makes_no_job_without_it(containers, monkeypatch, name, value):
+	before = len(containers.jobs())
+	monkeypatch.setenv(name, value)
+	done = srun(containers, "true", options=("--mem=100", "-n1", "-D", "/tmp"))
+	assert done.returncode and name in done.stderr and len(containers.jobs()) == before, done
+
+
 def test_setuid_program_of_an_image_makes_nobody_root(containers):
 	done = srun(containers, "sh", "-c", "grep NoNewPrivs /proc/self/status", user=USER)
 	assert done.stdout == "NoNewPrivs:\t1\n", done

@@ -41,7 +41,8 @@ struct Node {
 		containers.set(job_containers(pods, "jobs", "n1"));
 		return containers.round();
 	}
-	std::string told(int job) const { return machine.text("run/n1.containers/" + std::to_string(job)); }
+	std::string told(int job) const { return told(std::to_string(job)); }
+	std::string told(const std::string &file) const { return machine.text("run/n1.containers/" + file); }
 	std::string place(const std::string &rest) const { return machine.folder.path + "/cpuset/kubepods/" + rest + "/cgroup.procs"; }
 };
 
@@ -96,8 +97,8 @@ TEST_CASE("job containers: of two runs with the same id the later one counts")
 	n.pod("u2", "slurm-7-4ef-n1", "def");
 	n.pod("u3", "slurm-7-2ef-n1", "ghi");
 	const auto found = job_containers(n.pods, "jobs", "n1");
-	REQUIRE(found.size() == 1);
-	CHECK(found.at(7).pod_uid == "u2");
+	REQUIRE(found.size() == 1); // the sidecars do not run
+	CHECK(found.at({7, ""}).pod_uid == "u2");
 }
 
 TEST_CASE("job containers: what a former agent has left is removed")
@@ -124,5 +125,29 @@ TEST_CASE("job containers: a cgroup that does not come is looked for more and mo
 	CHECK(often == 99);
 	n.cgroup("u1", "abc");
 	n.round();
+	CHECK(n.told(7) == n.place("podu1/abc"));
+}
+
+TEST_CASE("job containers: the others of the pod are told, too, and before the job's own")
+{
+	Node n;
+	n.pod("u1", "slurm-7-3ef-n1", "abc");
+	auto with = std::make_shared<kube::Pod>(*n.pods["u1"]);
+	with->containers[0].state = kube::ContainerStatus::State::running;
+	with->containers[0].id = "side";
+	n.pods["u1"] = with;
+	n.cgroup("u1", "abc");
+	CHECK(n.round() < Millis(1'000));
+	CHECK(n.told(7).empty()); // who waits for it would not find the other one
+	n.cgroup("u1", "side");
+	CHECK(n.round() >= Millis(1'000));
+	CHECK(n.told(7) == n.place("podu1/abc"));
+	CHECK(n.told("7.sidecar") == n.place("podu1/side"));
+
+	with = std::make_shared<kube::Pod>(*with);
+	with->containers[0].state = kube::ContainerStatus::State::terminated;
+	n.pods["u1"] = with;
+	n.round();
+	CHECK(n.told("7.sidecar").empty());
 	CHECK(n.told(7) == n.place("podu1/abc"));
 }

@@ -42,8 +42,8 @@ TEST_CASE("job container: the pod requests what the job has there, and runs as i
 	CHECK(c["securityContext"].dump() == R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})");
 	CHECK(spec["securityContext"]["runAsUser"].integer_or(-1) == 1001);
 	CHECK(spec["securityContext"]["runAsGroup"].integer_or(-1) == 100);
-	CHECK(spec["volumes"].dump() == R"([{"name":"pause","hostPath":{"path":"/opt/pause","type":"File"}}])");
-	CHECK(c["volumeMounts"].dump() == R"([{"name":"pause","mountPath":"/.slurm-k8s/pause","readOnly":true}])");
+	CHECK(spec["volumes"].dump() == R"([{"name":"slurm-k8s","hostPath":{"path":"/opt/pause","type":"File"}}])");
+	CHECK(c["volumeMounts"].dump() == R"([{"name":"slurm-k8s","mountPath":"/.slurm-k8s/pause","readOnly":true}])");
 	CHECK(spec["automountServiceAccountToken"].dump() == "false");
 	CHECK(spec["nodeName"].str() == "n1");
 }

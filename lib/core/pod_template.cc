@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pod_template.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "lib/base/quantity.h"
+#include "lib/base/text.h"
+#include "lib/base/yaml.h"
+#include "lib/core/job_container.h"
+
+namespace sk8::core {
+
+// ---- the fields that there are ----
+
+namespace {
+
+enum class Kind { text, number, flag, list, object };
+
+struct Shape;
+struct Member {
+	const char *key;
+	const Shape *shape;
+};
+struct Shape {
+	Kind kind;
+	std::vector<Member> members; // object: those that may be there
+	const Shape *item = nullptr; // list
+};
+
+// Made once and never destroyed: no destructor runs when slurmctld ends.
+const Shape *leaf(Kind kind)
+{
+	return new Shape{kind, {}};
+}
+
+const Shape *object_of(std::vector<Member> members)
+{
+	return new Shape{Kind::object, std::move(members)};
+}
+
+const Shape *list_of(const Shape *item)
+{
+	return new Shape{Kind::list, {}, item};
+}
+
+const Shape *container_shape(const Shape *text, const Shape *flag)
+{
+	const Shape *texts = list_of(text);
+	const Shape *key = object_of({{"name", text}, {"key", text}, {"optional", flag}});
+	const Shape *source = object_of({{"configMapKeyRef", key}, {"secretKeyRef", key}, {"fieldRef", object_of({{"fieldPath", text}})}});
+	const Shape *all = object_of({{"name", text}, {"optional", flag}});
+	return object_of({
+		{"name", text},
+		{"image", text},
+		{"imagePullPolicy", text},
+		{"command", texts},
+		{"args", texts},
+		{"workingDir", text},
+		{"restartPolicy", text},
+		{"env", list_of(object_of({{"name", text}, {"value", text}, {"valueFrom", source}}))},
+		{"envFrom", list_of(object_of({{"prefix", text}, {"configMapRef", all}, {"secretRef", all}}))},
+		{"resources", object_of({{"limits", object_of({{"cpu", text}, {"memory", text}})}})},
+		{"volumeMounts", list_of(object_of({{"name", text}, {"mountPath", text}, {"subPath", text}, {"readOnly", flag}}))},
+	});
+}
+
+const Shape &pod_shape()
+{
+	static const Shape *shape = [] {
+		const Shape *text = leaf(Kind::text), *number = leaf(Kind::number), *flag = leaf(Kind::flag);
+		const Shape *items = list_of(object_of({{"key", text}, {"path", text}, {"mode", number}}));
+		const Shape *volume = object_of({
+			{"name", text},
+			{"emptyDir", object_of({{"medium", text}, {"sizeLimit", text}})},
+			{"configMap", object_of({{"name", text}, {"items", items}, {"optional", flag}, {"defaultMode", number}})},
+			{"secret", object_of({{"secretName", text}, {"items", items}, {"optional", flag}, {"defaultMode", number}})},
+			{"persistentVolumeClaim", object_of({{"claimName", text}, {"readOnly", flag}})},
+			{"hostPath", object_of({{"path", text}, {"type", text}})},
+		});
+		const Shape *containers = list_of(container_shape(text, flag));
+		const Shape *spec = object_of({
+			{"volumes", list_of(volume)},
+			{"containers", containers},
+			{"initContainers", containers},
+			{"imagePullSecrets", list_of(object_of({{"name", text}}))},
+		});
+		return object_of({{"apiVersion", text}, {"kind", text}, {"metadata", object_of({{"name", text}})}, {"spec", spec}});
+	}();
+	return *shape;
+}
+
+// ---- from YAML to what Kubernetes wants ----
+
+struct Wrong {
+	int line;
+	std::string what;
+};
+
+[[noreturn]] void refuse(int line, const std::string &what)
+{
+	throw Wrong{line, what};
+}
+
+Json converted(const YamlNode &node, const Shape &shape, const std::string &path);
+
+Json scalar(const YamlNode &node, Kind kind, const std::string &path)
+{
+	if (!node.is_scalar() || node.is_null())
+		refuse(node.line, path + " is no " + (kind == Kind::flag ? "true or false" : kind == Kind::number ? "number" : "text"));
+	if (kind == Kind::text)
+		return Json::string(node.text);
+	if (kind == Kind::number) {
+		const auto number = parse_integer(node.text, 0, 0777); // modes of files
+		if (!number)
+			refuse(node.line, path + " is no number from 0 to 511");
+		return Json::integer(*number);
+	}
+	if (!node.plain || (node.text != "true" && node.text != "false"))
+		refuse(node.line, path + " is neither true nor false");
+	return Json::boolean(node.text == "true");
+}
+
+Json list(const YamlNode &node, const Shape &shape, const std::string &path)
+{
+	Json out = Json::array();
+	if (!node.is_sequence())
+		refuse(node.line, path + " is no list");
+	for (std::size_t i = 0; i < node.items.size(); i++)
+		out.append(converted(node.items[i], *shape.item, path + "[" + std::to_string(i) + "]"));
+	return out;
+}
+
+Json object(const YamlNode &node, const Shape &shape, const std::string &path)
+{
+	Json out = Json::object();
+	if (node.is_null())
+		return out; // "emptyDir:"
+	if (!node.is_mapping())
+		refuse(node.line, (path.empty() ? "the template" : path) + " is no object");
+	for (const YamlMember &m : node.members) {
+		const std::string at = (path.empty() ? "" : path + ".") + one_line(m.key, 64);
+		const auto known = std::ranges::find_if(shape.members, [&](const Member &k) { return m.key == k.key; });
+		if (known == shape.members.end())
+			refuse(m.line, at + " is none of the fields that a template may have, see spank_k8s.so(8)");
+		out.set(m.key, converted(m.value, *known->shape, at));
+	}
+	return out;
+}
+
+Json converted(const YamlNode &node, const Shape &shape, const std::string &path)
+{
+	switch (shape.kind) {
+	case Kind::list:
+		return list(node, shape, path);
+	case Kind::object:
+		return object(node, shape, path);
+	default:
+		return scalar(node, shape.kind, path);
+	}
+}
+
+// ---- what of it is allowed ----
+
+constexpr std::int64_t most_memory = std::int64_t{1} << 50; // bytes
+
+// A name is told from others by the settings; so one that is none is no matter here, the API server refuses it.
+class Reader {
+public:
+	Reader(const TemplateSettings &allowed, const TemplateUser &who) : allowed_(allowed), who_(who) {}
+
+	PodTemplate read(const Json &pod);
+
+private:
+	[[noreturn]] static void no(const std::string &what) { refuse(0, what); }
+	void check_name(const char *what, const char *setting, const std::vector<std::string> &patterns, std::string_view name) const;
+	static void check_image(const std::string &where, std::string_view image);
+	void volume(const Json &v);
+	void host_path(const Json &v) const;
+	Json mounts(const std::string &where, const Json &container, bool of_job) const;
+	Json environment(const std::string &where, const Json &env) const;
+	void reference(const std::string &where, const Json &of) const;
+	void job_container_of(const Json &container);
+	Json other_container(const Json &container, bool init);
+	void limits(const std::string &where, const Json &container, Json &out, bool lasts);
+
+	const TemplateSettings &allowed_;
+	const TemplateUser &who_;
+	PodTemplate out_;
+	std::set<std::string> containers_;
+	std::set<std::string> volumes_, only_for_job_; // names
+};
+
+void Reader::check_name(const char *what, const char *setting, const std::vector<std::string> &patterns, std::string_view name) const
+{
+	if (std::ranges::none_of(patterns, [&](const std::string &p) { return takes_name(p, name, who_); }))
+		no(std::string(what) + " " + one_line(name, 64) + " is not allowed for user " + one_line(who_.user, 64) +
+		   "; the administrator allows some by reservations.templates." + setting + " in slurm-k8s.yaml");
+}
+
+void Reader::check_image(const std::string &where, std::string_view image)
+{
+	if (const std::string why = bad_image(image); !why.empty())
+		no("the image of " + where + " " + why);
+}
+
+// Absolute, and its parts say where it is and nothing else: ".." and "//" could lead out of what is allowed.
+bool is_plain(std::string_view path)
+{
+	return path.size() > 1 && path.front() == '/' && std::ranges::none_of(split(path.substr(1), '/'), [](std::string_view part) {
+		return part.empty() || part == "." || part == "..";
+	});
+}
+
+void Reader::host_path(const Json &v) const
+{
+	const std::string path(v["path"].str()), type(v["type"].str());
+	if (!is_plain(path))
+		no("hostPath " + one_line(path, 128) + " is no plain absolute path");
+	if (!type.empty() && type != "Directory" && type != "File")
+		no("hostPath " + one_line(path, 128) + " has a type that makes files: leave it out");
+	if (std::ranges::none_of(allowed_.host_paths, [&](const std::string &top) { return path == top || path.starts_with(top + "/"); }))
+		no("hostPath " + one_line(path, 128) + " is not allowed; the administrator allows some by reservations.templates.hostPaths in "
+		   "slurm-k8s.yaml");
+}
+
+void Reader::volume(const Json &v)
+{
+	const std::string name(v["name"].str());
+	if (name.empty() || name == pause_volume || !volumes_.insert(name).second)
+		no("a volume has no name, or one that is taken: " + one_line(name, 64));
+	if (v.size() != 2)
+		no("volume " + one_line(name, 64) + " needs exactly one of emptyDir, configMap, secret, persistentVolumeClaim, hostPath");
+	if (v["configMap"].is_object())
+		check_name("ConfigMap", "configMaps", allowed_.config_maps, v["configMap"]["name"].str());
+	if (v["secret"].is_object())
+		check_name("Secret", "secrets", allowed_.secrets, v["secret"]["secretName"].str());
+	if (v["persistentVolumeClaim"].is_object()) {
+		check_name("PersistentVolumeClaim", "claims", allowed_.claims, v["persistentVolumeClaim"]["claimName"].str());
+		only_for_job_.insert(name);
+	}
+	if (v["hostPath"].is_object()) {
+		host_path(v["hostPath"]);
+		only_for_job_.insert(name);
+	}
+	out_.volumes.append(v);
+}
+
+// Tasks enter the container as root: what its kernel shows of itself is the kernel's there, and nobody else's.
+bool is_reserved(std::string_view path)
+{
+	for (const std::string_view top : {"/proc", "/sys", "/dev", "/.slurm-k8s"})
+		if (path == top || (path.starts_with(top) && path[top.size()] == '/'))
+			return true;
+	return false;
+}
+
+Json Reader::mounts(const std::string &where, const Json &container, bool of_job) const
+{
+	Json out = Json::array();
+	container["volumeMounts"].each_item([&](const Json &mount) {
+		const std::string name(mount["name"].str()), path(mount["mountPath"].str());
+		if (!volumes_.contains(name))
+			no(where + " mounts volume " + one_line(name, 64) + ", which is none of the template");
+		if (!is_plain(path) || is_reserved(path))
+			no(where + " mounts a volume on " + one_line(path, 128) + ", which is no plain absolute path, or the system's");
+		// A runtime gives a container the groups that its image says its user has.
+		if (!of_job && only_for_job_.contains(name))
+			no(where + " mounts volume " + one_line(name, 64) + ": only the container \"job\" may have claims and host paths");
+		out.append(mount);
+	});
+	return out;
+}
+
+void Reader::reference(const std::string &where, const Json &of) const
+{
+	const Json map = of["configMapKeyRef"].is_object() ? of["configMapKeyRef"] : of["configMapRef"];
+	const Json secret = of["secretKeyRef"].is_object() ? of["secretKeyRef"] : of["secretRef"];
+	if (of.size() != 1)
+		no(where + " needs one source for each of its env");
+	if (map.is_object())
+		check_name("ConfigMap", "configMaps", allowed_.config_maps, map["name"].str());
+	if (secret.is_object())
+		check_name("Secret", "secrets", allowed_.secrets, secret["name"].str());
+}
+
+Json Reader::environment(const std::string &where, const Json &env) const
+{
+	env.each_item([&](const Json &e) {
+		if (e["valueFrom"].is_object())
+			reference(where, e["valueFrom"]);
+	});
+	return env;
+}
+
+void Reader::job_container_of(const Json &c)
+{
+	for (const char *key : {"command", "args", "workingDir", "env", "envFrom", "resources", "restartPolicy"})
+		if (!c[key].is_null())
+			no("container job has " + std::string(key) + ", but what runs there are the job's tasks: program, environment, folder "
+			   "and resources are the job's");
+	out_.image = c["image"].str();
+	if (!out_.image.empty())
+		check_image("container job", out_.image);
+	out_.pull_policy = c["imagePullPolicy"];
+	out_.job_mounts = mounts("container job", c, true);
+}
+
+// Its memory has a limit, or it could take all of the node's. lasts: it is there as long as the job runs.
+void Reader::limits(const std::string &where, const Json &c, Json &out, bool lasts)
+{
+	const Json given = c["resources"]["limits"];
+	const auto memory = parse_whole(given["memory"].str());
+	const auto milli = given["cpu"].is_null() ? Result<std::int64_t>(0) : parse_milli(given["cpu"].str());
+	if (!memory || *memory <= 0 || *memory > most_memory)
+		no(where + " needs resources.limits.memory, for example 128Mi");
+	if (!milli || *milli < 0 || *milli > kube::max_milli_cpu)
+		no(where + " has a resources.limits.cpu that is none, use for example 500m");
+	out.set("resources", Json::object().set("limits", given));
+	if (!lasts)
+		return;
+	out_.milli_cpu += *milli; // there are less containers than bytes of text: no sum overflows
+	out_.memory_bytes = std::min(out_.memory_bytes + *memory, most_memory);
+}
+
+Json Reader::other_container(const Json &c, bool init)
+{
+	const std::string where = "container " + one_line(c["name"].str(), 64);
+	const std::string_view restart = c["restartPolicy"].str();
+	if (!c["restartPolicy"].is_null() && (!init || restart != "Always"))
+		no(where + " has a restartPolicy; only init containers may have one, Always, which makes them sidecars");
+	check_image(where, c["image"].str());
+	Json drop = Json::array(), context = Json::object();
+	drop.append(Json::string("ALL"));
+	context.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
+	Json out = Json::object();
+	for (const char *key : {"name", "image", "imagePullPolicy", "command", "args", "workingDir", "restartPolicy", "envFrom"})
+		if (!c[key].is_null())
+			out.set(key, c[key]);
+	c["envFrom"].each_item([&](const Json &e) {
+		Json source = Json::object();
+		for (const char *key : {"configMapRef", "secretRef"})
+			if (!e[key].is_null())
+				source.set(key, e[key]);
+		reference(where, source);
+	});
+	if (!c["env"].is_null())
+		out.set("env", environment(where, c["env"]));
+	limits(where, c, out, !init || restart == "Always");
+	return out.set("securityContext", context).set("volumeMounts", mounts(where, c, false));
+}
+
+PodTemplate Reader::read(const Json &pod)
+{
+	if (pod["apiVersion"].str() != "v1" || pod["kind"].str() != "Pod")
+		no("it is no Pod: begin it with \"apiVersion: v1\" and \"kind: Pod\"");
+	const Json spec = pod["spec"];
+	spec["volumes"].each_item([&](const Json &v) { volume(v); });
+	spec["imagePullSecrets"].each_item([&](const Json &s) {
+		check_name("Secret", "secrets", allowed_.secrets, s["name"].str());
+		out_.pull_secrets.append(s);
+	});
+	const auto add = [&](const Json &c, Json &to, bool init) {
+		const std::string name(c["name"].str());
+		if (name.empty() || !containers_.insert(name).second)
+			no("a container has no name, or one that is taken: " + one_line(name, 64));
+		if (name == job_container)
+			return init ? no("an init container is called job; that is the name of the one in which tasks run") : job_container_of(c);
+		to.append(other_container(c, init));
+	};
+	spec["initContainers"].each_item([&](const Json &c) { add(c, out_.init_containers, true); });
+	spec["containers"].each_item([&](const Json &c) { add(c, out_.containers, false); });
+	return std::move(out_);
+}
+
+} // namespace
+
+Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSettings &allowed, const TemplateUser &who)
+{
+	if (!allowed.allow)
+		return Error{"is not allowed here; the administrator allows it by reservations.templates.allow in slurm-k8s.yaml"};
+	if (text.size() > longest_template)
+		return Error{"is longer than " + std::to_string(longest_template) + " bytes"};
+	std::vector<YamlProblem> problems;
+	const auto yaml = parse_yaml(text, problems);
+	if (!yaml)
+		return Error{"line " + std::to_string(problems.front().line) + ": " + problems.front().what};
+	try {
+		return Reader(allowed, who).read(object(*yaml, pod_shape(), ""));
+	} catch (const Wrong &wrong) {
+		return Error{(wrong.line ? "line " + std::to_string(wrong.line) + ": " : "") + wrong.what};
+	}
+}
+
+// ---- names ----
+
+static constexpr std::string_view user_mark = "{user}", account_mark = "{account}";
+
+static std::string replaced(std::string text, std::string_view mark, const std::string &by)
+{
+	if (const auto at = text.find(mark); at != std::string::npos)
+		text.replace(at, mark.size(), by);
+	return text;
+}
+
+bool takes_name(const std::string &pattern, std::string_view name, const TemplateUser &who)
+{
+	if (name.empty() || (pattern.find(user_mark) != std::string::npos && who.user.empty()) ||
+	    (pattern.find(account_mark) != std::string::npos && who.account.empty()))
+		return false;
+	return glob_match(replaced(replaced(pattern, account_mark, who.account), user_mark, who.user), name);
+}
+
+std::string bad_pattern(const std::string &pattern)
+{
+	const bool marked = pattern.find('{') != std::string::npos;
+	const std::string rest = replaced(replaced(pattern, user_mark, ""), account_mark, "");
+	if (pattern.empty() || rest.find_first_of("{}") != std::string::npos)
+		return "is no name, use for example \"data-{user}\", \"{account}\" or \"public-*\"";
+	if (marked && rest.find_first_of("*?") != std::string::npos) // what is a-b's would be a's
+		return "has both a name in braces and a * or ?: user a could have what is user a-b's";
+	return "";
+}
+
+} // namespace sk8::core

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What a user of Slurm's wants the pod of his job to have besides the job's container (--k8s-template): volumes,
+// sidecars, init containers. A file as kubectl would take it, of which only the few fields count that are named in
+// pod_template.cc: what is not named there is refused, so nobody gets a field of Kubernetes that we do not know. Pure.
+#ifndef SK8_CORE_POD_TEMPLATE_H
+#define SK8_CORE_POD_TEMPLATE_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/base/json.h"
+#include "lib/base/result.h"
+#include "lib/core/settings.h"
+#include "lib/sk8_container.h"
+
+namespace sk8::core {
+
+inline constexpr std::size_t longest_template = SK8_LONGEST_TEMPLATE; // bytes
+
+// Of the names that settings allow.
+struct TemplateUser {
+	std::string user, account; // as Slurm has them
+};
+
+// Parts of a pod's spec, as Kubernetes wants them.
+struct PodTemplate {
+	std::string image;   // of the job's container; empty: nothing is said of it
+	Json pull_policy;    // ... a string, or null
+	Json job_mounts = Json::array(); // ... its volumeMounts
+	Json volumes = Json::array(), containers = Json::array(), init_containers = Json::array(), pull_secrets = Json::array();
+	// What its other containers may use together as long as the job runs.
+	std::int64_t milli_cpu = 0, memory_bytes = 0;
+};
+
+// Error: the first thing that is wrong, as a part of a sentence that begins with the line.
+Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSettings &allowed, const TemplateUser &who);
+
+// Does a pattern of the settings take this name? {user} and {account} stand for those of the job; in a pattern without
+// them * is any run and ? any one character.
+bool takes_name(const std::string &pattern, std::string_view name, const TemplateUser &who);
+// What is wrong with a pattern; empty: nothing.
+std::string bad_pattern(const std::string &pattern);
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* options.c - see there */
+#ifndef _GNU_SOURCE
+# define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "lib/sk8_container.h"
+#include "plugins/spank/options.h"
+
+struct sk8_wish sk8_wish;
+
+static const char mount_home_env[] = "SLURM_K8S_MOUNT_HOME";
+
+/* Options with a text; val of their callback is the index. */
+static const struct {
+	const char *option, *env;
+	char *value;
+	size_t size;
+	const char *only;	/* these characters; NULL = any */
+	const char *use;
+} texts[] = {
+	{ "--k8s-image", "SLURM_K8S_IMAGE", sk8_wish.image, sizeof(sk8_wish.image), NULL,
+	  "name an image, for example --k8s-image=registry.example.com/team/app:1.2" },
+	{ "--k8s-template", "SLURM_K8S_TEMPLATE", sk8_wish.template, sizeof(sk8_wish.template), NULL,
+	  "name a file, for example --k8s-template=pod.yaml" },
+	/* it becomes a part of a file's name */
+	{ "--k8s-container", "SLURM_K8S_CONTAINER", sk8_wish.container, sizeof(sk8_wish.container),
+	  "abcdefghijklmnopqrstuvwxyz0123456789-", "name a container of the job's template" },
+};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+static int set_text(int which, const char *text, int remote)
+{
+	(void) remote;
+	if (text && text[0] && (strlen(text) < texts[which].size) && (!texts[which].only || !text[strspn(text, texts[which].only)])) {
+		memmove(texts[which].value, text, strlen(text) + 1);
+		return 0;
+	}
+	slurm_error("%s (or %s): %s", texts[which].option, texts[which].env, texts[which].use);
+	return -1;
+}
+
+static int set_mount_home(int val, const char *text, int remote)
+{
+	(void) val;
+	(void) text;
+	(void) remote;
+	sk8_wish.mount_home = true;
+	return 0;
+}
+
+static struct spank_option options[] = {
+	{ "k8s-image", "IMAGE", "run the tasks of steps in a container of this image, which Kubernetes makes for the job", 1, 0,
+	  set_text },
+	{ "k8s-template", "FILE", "the job's pod has volumes and containers of this template of a pod, too", 1, 1, set_text },
+	{ "k8s-container", "NAME", "run the tasks of the step in this container of the job's template", 1, 2, set_text },
+	{ "k8s-mount-home", NULL, "with --k8s-image: the container has $HOME and the folder in which tasks begin", 0, 0,
+	  set_mount_home },
+	SPANK_OPTIONS_TABLE_END
+};
+
+extern int sk8_register_options(spank_t spank)
+{
+	for (struct spank_option *o = options; o->name; o++)
+		if (spank_option_register(spank, o) != ESPANK_SUCCESS)
+			return ESPANK_ERROR;
+	return ESPANK_SUCCESS;
+}
+
+/* ---- srun, sbatch, salloc ----------------------------------------------------------- */
+
+static void stop(const char *option, const char *what, const char *why)
+{
+	slurm_error("%s: %s%s%s", option, what, why ? ": " : "", why ? why : "");
+	exit(1);
+}
+
+static void tell(spank_t spank, const char *name, const char *value)
+{
+	if (spank_job_control_setenv(spank, name, value, 1) != ESPANK_SUCCESS)
+		stop("slurm-k8s", "slurmctld cannot be told which container is wanted", NULL);
+}
+
+/* Its text; slurmctld alone reads what is in it. */
+static void tell_template(spank_t spank)
+{
+	char *text = malloc(SK8_LONGEST_TEMPLATE + 2);
+	const int fd = open(sk8_wish.template, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	size_t size = 0;
+	ssize_t got = -1;
+
+	if ((fd >= 0) && text)
+		do
+			if ((got = read(fd, text + size, SK8_LONGEST_TEMPLATE + 1 - size)) > 0)
+				size += (size_t) got;
+		while ((got > 0) && (size <= SK8_LONGEST_TEMPLATE));
+	if (got < 0)
+		stop("--k8s-template", sk8_wish.template, strerror(errno));
+	if (!size || (size > SK8_LONGEST_TEMPLATE) || memchr(text, '\0', size))
+		stop("--k8s-template", sk8_wish.template, "it is empty, or no text, or longer than 16 KiB");
+	text[size] = '\0';
+	tell(spank, SK8_SPANK_TEMPLATE, text);
+	free(text);
+	close(fd);
+}
+
+/* srun in a job makes none: what it is told by its environment is the job's. */
+static bool makes_job(void)
+{
+	return (spank_context() == S_CTX_ALLOCATOR) || !getenv("SLURM_JOB_ID");
+}
+
+static void tell_slurmctld(spank_t spank)
+{
+	for (int i = 0; i < TEXTS; i++) {
+		const char *given = getenv(texts[i].env);
+
+		if (!texts[i].value[0] && given && given[0] && set_text(i, given, 0))
+			exit(1);
+		if (texts[i].value[0] && setenv(texts[i].env, texts[i].value, 1))
+			stop(texts[i].option, strerror(errno), NULL);
+	}
+	if (sk8_wish.mount_home && setenv(mount_home_env, "1", 1))
+		stop("--k8s-mount-home", strerror(errno), NULL);
+	if (sk8_wish.template[0] && makes_job())
+		tell_template(spank);
+	if (sk8_wish.image[0])
+		tell(spank, SK8_SPANK_IMAGE, sk8_wish.image);
+}
+
+/* ---- slurmstepd ---------------------------------------------------------------------- */
+
+static void read_environment(spank_t spank)
+{
+	char flag[8];
+
+	for (int i = 0; i < TEXTS; i++) {
+		const int rc = texts[i].value[0] ? ESPANK_SUCCESS :
+			spank_getenv(spank, texts[i].env, texts[i].value, (int) texts[i].size);
+
+		if (rc == ESPANK_NOSPACE)
+			sk8_wish.unclear = true;
+		else if (rc != ESPANK_SUCCESS)
+			texts[i].value[0] = '\0';
+		/* whatever else than srun has put there */
+		else if (texts[i].value[0] && set_text(i, texts[i].value, 1))
+			sk8_wish.unclear = true;
+	}
+	if (spank_getenv(spank, mount_home_env, flag, sizeof(flag)) == ESPANK_SUCCESS)
+		sk8_wish.mount_home = true;
+}
+
+extern void sk8_options_known(spank_t spank)
+{
+	switch (spank_context()) {
+	case S_CTX_LOCAL:
+	case S_CTX_ALLOCATOR:
+		tell_slurmctld(spank);
+		break;
+	case S_CTX_REMOTE:
+		read_environment(spank);
+		break;
+	default:
+		break;
+	}
+}

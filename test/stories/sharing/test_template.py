@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""--k8s-template: volumes, sidecars and init containers of a job's pod. Kubelet, containerd and slurmd are real."""
+import base64
+import json
+import os
+import pwd
+
+import pytest
+from conftest import lent, with_conf
+from mixed import NAMESPACE, allow_containers, mixing, reservations, wait_no_reservation
+from stands.api import ApiError
+from world import IMAGE as BUSYBOX
+
+pytestmark = pytest.mark.apis("real")
+
+USER = "daemon"
+OPTIONS = ("--mem=200", "-D", "/tmp")
+NO_TEXT = "it is empty, or no text, or longer than 16 KiB"
+ALLOWED = {"allow": True, "configMaps": ["public-*"], "secrets": ["{user}-token"]}
+LIMITS = {"limits": {"memory": "32Mi"}}
+# Answers each question that tasks put into the folder they share, until somebody ends it.
+ANSWERS = """cd /shared; while :; do for f in ask.*; do test -e $f && cat $f > part.${f#ask.} && mv part.${f#ask.} answer.${f#ask.} && rm $f; done;
+sleep 0.1; done"""
+
+
+@pytest.fixture
+def templates(request, session_stands):
+	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
+	stand = next(stands)
+	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause"), templates=ALLOWED):
+		allow_containers(stand)
+		yield stand
+	yield from stands
+
+
+def job_container(**more):
+	return {"name": "job", "image": BUSYBOX, "imagePullPolicy": "Never", **more}
+
+
+def side(command="sleep 600", **more):
+	return {"name": "side", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", command], "resources": LIMITS, **more}
+
+
+def write(folder, **spec):
+	path = folder / "pod.yaml"
+	path.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+	path.chmod(0o644)
+	for parent in (folder, folder.parent, folder.parent.parent):
+		parent.chmod(0o755)
+	return f"--k8s-template={path}"
+
+
+def make(stand, kind, name, **content):
+	path = f"/api/v1/namespaces/{NAMESPACE}/{kind}"
+	try:
+		stand.api.post(path, {"metadata": {"name": name}, **content})
+	except ApiError as error:
+		if error.status != 409:  # of another story
+			raise
+
+
+def srun(stand, *words, user=USER):
+	return stand.run("srun", *OPTIONS, *words, user=user, check=False, seconds=90)
+
+
+def mounts(*names):
+	return [{"name": name, "mountPath": f"/{name}"} for name in names]
+
+
+def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(templates, tmp_path):
+	make(templates, "configmaps", "public-motd", data={"motd": "hello"})
+	make(templates, "secrets", f"{USER}-token", data={"key": base64.b64encode(b"open sesame").decode()})
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}, {"name": "motd", "configMap": {"name": "public-motd"}},
+			{"name": "token", "secret": {"secretName": f"{USER}-token"}}],
+		containers=[job_container(volumeMounts=mounts("shared", "motd", "token")), side(ANSWERS, volumeMounts=mounts("shared"))])
+	done = srun(templates, "-n2", template, "sh", "-c", "cd /shared; i=$SLURM_PROCID; echo I am $i > new.$i; mv new.$i ask.$i; "
+		"until test -e answer.$i; do sleep 0.1; done; cat answer.$i /motd/motd /token/key; echo; stat -c %u:%g answer.$i; exit $i")
+	about = pwd.getpwnam(USER)
+	said = [line for line in done.stdout.splitlines() if line]
+	assert sorted(said) == sorted(line for i in (0, 1) for line in (f"I am {i}", "helloopen sesame", f"{about.pw_uid}:{about.pw_gid}")), done
+	assert done.returncode == 1, done  # the second task's
+	wait_no_reservation(templates, int(templates.jobs()[-1]["JobId"]))
+
+
+def test_init_container_is_over_before_tasks_begin_and_a_step_may_choose_another_container(templates, tmp_path):
+	first = {**side("sleep 1; echo prepared > /shared/file", volumeMounts=mounts("shared")), "name": "first"}
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}], initContainers=[first],
+		containers=[job_container(volumeMounts=mounts("shared")), side("echo mine > /tmp/side; sleep 600", volumeMounts=mounts("shared"))])
+	script = tmp_path / "job.sh"
+	script.write_text("#!/bin/sh\nsrun cat /shared/file\nsrun --k8s-container=side cat /shared/file /tmp/side\n"
+		"srun --k8s-container=job test -e /tmp/side || echo not in job\nsrun --k8s-container=none true || echo none\n"
+		"SLURM_K8S_CONTAINER=../../x srun true || echo no name\n")
+	script.chmod(0o755)
+	out, err = tmp_path / "out", tmp_path / "err"
+	tmp_path.chmod(0o777)
+	templates.run("sbatch", "--wait", "-n1", *OPTIONS, "-o", str(out), "-e", str(err), template, str(script), user=USER, seconds=120)
+	assert out.read_text().splitlines() == ["prepared", "prepared", "mine", "not in job", "none", "no name"], err.read_text()
+	assert err.read_text().count("no container none of the job's pod runs on this node") == 1
+
+
+@pytest.mark.parametrize("spec, says", [
+	({"hostNetwork": True, "containers": [job_container()]}, "--k8s-template: line 1: spec.hostNetwork is none of the fields that a template may have"),
+	({"volumes": [{"name": "v", "secret": {"secretName": "root-token"}}]}, f"Secret root-token is not allowed for user {USER}"),
+	({"volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}, "hostPath /etc is not allowed"),
+	({"containers": [job_container(), {**side(), "resources": {"limits": {"memory": "300Mi"}}}]}, "may use 0 mCPU and 300 MiB together"),
+	({"containers": [side()]}, 'no image is named, give one to its container "job", or --k8s-image'),
+	({"containers": [job_container(), {**side(), "image": "localhost/nobody-has-this:1"}]}, "its container side does not start: ErrImageNeverPull"),
+], ids=("host network", "secret", "host path", "memory", "no image", "image that is not there"))
+def test_template_that_cannot_be_had_ends_the_job_with_one_sentence(templates, tmp_path, spec, says):
+	done = srun(templates, "-n1", write(tmp_path, **spec), "true")
+	assert done.returncode and done.stderr.count(says) == 1, done
+	job = templates.jobs()[-1]
+	assert job["JobState"] == "CANCELLED" and says in job["SystemComment"], job
+	wait_no_reservation(templates, int(job["JobId"]))
+
+
+@pytest.mark.parametrize("text, says", [
+	(None, "No such file or directory"),
+	("", NO_TEXT),
+	("x" * 16385, NO_TEXT),
+	("a\0b", NO_TEXT),
+], ids=("missing", "empty", "long", "binary"))
+def test_file_that_is_no_template_makes_no_job(templates, tmp_path, text, says):
+	before = len(templates.jobs())
+	path = tmp_path / "pod.yaml"
+	if text is not None:
+		path.write_text(text)
+	done = srun(templates, "-n1", f"--k8s-template={path}", "true", user=None)
+	assert done.returncode and done.stderr.count(f"--k8s-template: {path}: {says}") == 1, done
+	assert len(templates.jobs()) == before and not reservations(templates)

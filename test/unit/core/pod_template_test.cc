@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pod_template.h"
+
+#include "lib/core/job_container.h"
+#include "lib/core/reservation.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+namespace {
+
+const TemplateUser alice{"alice", "physics"};
+
+TemplateSettings some_allowed()
+{
+	TemplateSettings s;
+	s.allow = true;
+	s.config_maps = {"public-*", "{user}"};
+	s.secrets = {"{user}-token", "{account}"};
+	s.claims = {"data-{user}"};
+	s.host_paths = {"/scratch"};
+	return s;
+}
+
+const std::string head = "apiVersion: v1\nkind: Pod\nspec:\n";
+const std::string side = head + "  containers:\n  - name: side\n    image: busybox\n    resources: {limits: {memory: 64Mi}}\n";
+const std::string volumes = head + "  volumes:\n  - name: v\n    ";
+
+Result<PodTemplate> read(const std::string &text)
+{
+	return read_pod_template(text, some_allowed(), alice);
+}
+
+std::string wrong(const std::string &text)
+{
+	const auto out = read(text);
+	return out ? "" : out.error().message;
+}
+
+} // namespace
+
+TEST_CASE("template: volumes, sidecars and init containers become parts of a pod, nothing else of it")
+{
+	const auto t = read(R"(apiVersion: v1
+kind: Pod
+metadata: {name: any}
+spec:
+  imagePullSecrets: [{name: physics}]
+  volumes:
+  - {name: shared, emptyDir: }
+  - {name: text, configMap: {name: public-motd, items: [{key: a, path: b, mode: 0444}]}}
+  - {name: data, persistentVolumeClaim: {claimName: data-alice}}
+  - {name: scratch, hostPath: {path: /scratch/alice}}
+  initContainers:
+  - {name: prepare, image: "busybox:1", command: [sh, -c, "echo 5"], resources: {limits: {memory: 32Mi}}}
+  - {name: proxy, image: proxy, restartPolicy: Always, resources: {limits: {memory: 1Gi, cpu: 500m}}}
+  containers:
+  - name: job
+    image: registry.example.com/app:1
+    imagePullPolicy: Always
+    volumeMounts: [{name: data, mountPath: /data}, {name: scratch, mountPath: /s, readOnly: true}]
+  - name: side
+    image: busybox
+    args: ["-v"]
+    env: [{name: A, value: 5}, {name: B, valueFrom: {secretKeyRef: {name: alice-token, key: k}}}]
+    envFrom: [{prefix: P_, configMapRef: {name: alice}}]
+    resources: {limits: {memory: 64Mi}}
+    volumeMounts: [{name: shared, mountPath: /shared, subPath: x}]
+)");
+	REQUIRE(t);
+	CHECK(t->image == "registry.example.com/app:1");
+	CHECK(t->pull_policy.str() == "Always");
+	CHECK(t->job_mounts.dump() == R"([{"name":"data","mountPath":"/data"},{"name":"scratch","mountPath":"/s","readOnly":true}])");
+	CHECK(t->pull_secrets.dump() == R"([{"name":"physics"}])");
+	CHECK(t->volumes.at(0).dump() == R"({"name":"shared","emptyDir":{}})");
+	REQUIRE(t->containers.size() == 1);
+	const Json side = t->containers.at(0);
+	CHECK(side["env"].dump() == R"([{"name":"A","value":"5"},{"name":"B","valueFrom":{"secretKeyRef":{"name":"alice-token","key":"k"}}}])");
+	CHECK(side["securityContext"].dump() == R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})");
+	REQUIRE(t->init_containers.size() == 2);
+	CHECK(t->init_containers.at(1)["restartPolicy"].str() == "Always");
+	CHECK(t->milli_cpu == 500); // the first init container is over when the job starts
+	CHECK(t->memory_bytes == (std::int64_t{1024} + 64) << 20);
+}
+
+TEST_CASE("template: an ordinary user gains no host path, capability, user, namespace or object of others by it")
+{
+	const struct {
+		std::string text, says;
+	} rows[] = {
+		// fields that are not on the list
+		{head + "  hostNetwork: true\n", "line 4: spec.hostNetwork is none of the fields that a template may have"},
+		{head + "  hostPID: true\n", "spec.hostPID is none"},
+		{head + "  hostIPC: true\n", "spec.hostIPC is none"},
+		{head + "  hostUsers: true\n", "spec.hostUsers is none"},
+		{head + "  shareProcessNamespace: true\n", "spec.shareProcessNamespace is none"},
+		{head + "  serviceAccountName: admin\n", "spec.serviceAccountName is none"},
+		{head + "  automountServiceAccountToken: true\n", "spec.automountServiceAccountToken is none"},
+		{head + "  nodeName: n2\n", "spec.nodeName is none"},
+		{head + "  schedulerName: slurm\n", "spec.schedulerName is none"},
+		{head + "  priorityClassName: system-node-critical\n", "spec.priorityClassName is none"},
+		{head + "  runtimeClassName: other\n", "spec.runtimeClassName is none"},
+		{head + "  tolerations: []\n", "spec.tolerations is none"},
+		{head + "  securityContext: {runAsUser: 0}\n", "spec.securityContext is none"},
+		{head + "  ephemeralContainers: []\n", "spec.ephemeralContainers is none"},
+		{head + "  resourceClaims: []\n", "spec.resourceClaims is none"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {namespace: kube-system}\n", "metadata.namespace is none"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: b}}\n", "metadata.labels is none"},
+		{"apiVersion: v1\nkind: Pod\nstatus: {}\n", "status is none"},
+		{side + "    securityContext: {privileged: true}\n", "spec.containers[0].securityContext is none"},
+		{side + "    ports: [{hostPort: 80}]\n", "ports is none"},
+		{side + "    lifecycle: {}\n", "lifecycle is none"},
+		{side + "    livenessProbe: {}\n", "livenessProbe is none"},
+		{side + "    volumeDevices: []\n", "volumeDevices is none"},
+		{side + "    stdin: true\n", "stdin is none"},
+		{volumes + "nfs: {server: s, path: /}\n", "spec.volumes[0].nfs is none"},
+		{volumes + "csi: {driver: d}\n", "csi is none"},
+		{volumes + "projected: {sources: []}\n", "projected is none"},
+		{volumes + "image: {reference: r}\n", "image is none"},
+		{side + "    volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]\n", "mountPropagation is none"},
+		{side + "    volumeMounts: [{name: v, mountPath: /a, subPathExpr: $(A)}]\n", "subPathExpr is none"},
+		{side + "    resources: {limits: {nvidia.com/gpu: 1}}\n", "line 8: "}, // a second "resources"
+		// names of others
+		{volumes + "secret: {secretName: bob-token}\n", "Secret bob-token is not allowed for user alice; the administrator allows some by reservations.templates.secrets"},
+		{volumes + "secret: {secretName: alice-token2}\n", "is not allowed"},
+		{volumes + "secret: {}\n", "is not allowed"},
+		{volumes + "configMap: {name: private}\n", "ConfigMap private is not allowed"},
+		{volumes + "persistentVolumeClaim: {claimName: data-bob}\n", "PersistentVolumeClaim data-bob is not allowed"},
+		{head + "  imagePullSecrets: [{name: bob}]\n", "Secret bob is not allowed"},
+		{side + "    env: [{name: A, valueFrom: {secretKeyRef: {name: bob-token, key: k}}}]\n", "Secret bob-token is not allowed"},
+		{side + "    env: [{name: A, valueFrom: {configMapKeyRef: {name: public-a, key: k}, secretKeyRef: {name: bob, key: k}}}]\n", "needs one source"},
+		{side + "    envFrom: [{secretRef: {name: bob}}]\n", "Secret bob is not allowed"},
+		{side + "    envFrom: [{configMapRef: {name: public-a}, secretRef: {name: bob}}]\n", "needs one source"},
+		// the node's files
+		{volumes + "hostPath: {path: /etc}\n", "hostPath /etc is not allowed"},
+		{volumes + "hostPath: {path: /scratchy}\n", "hostPath /scratchy is not allowed"},
+		{volumes + "hostPath: {path: /scratch/../etc}\n", "is no plain absolute path"},
+		{volumes + "hostPath: {path: /scratch//etc}\n", "is no plain absolute path"},
+		{volumes + "hostPath: {path: scratch}\n", "is no plain absolute path"},
+		{volumes + "hostPath: {path: /scratch/new, type: DirectoryOrCreate}\n", "makes files"},
+		{volumes + "emptyDir: {}\n    hostPath: {path: /scratch}\n", "needs exactly one of"},
+		{volumes + "emptyDir: {}\n  - name: v\n    emptyDir: {}\n", "has no name, or one that is taken: v"},
+		{head + "  volumes: [{name: slurm-k8s, emptyDir: {}}]\n", "one that is taken: slurm-k8s"},
+		// groups of an image's choice, on files of others
+		{volumes + "hostPath: {path: /scratch}\n  containers:\n  - {name: s, image: i, resources: {limits: {memory: 1Mi}}, volumeMounts: [{name: v, mountPath: /a}]}\n",
+		 "only the container \"job\" may have claims and host paths"},
+		{volumes + "persistentVolumeClaim: {claimName: data-alice}\n  initContainers:\n  - {name: s, image: i, resources: {limits: {memory: 1Mi}}, volumeMounts: [{name: v, mountPath: /a}]}\n",
+		 "only the container \"job\" may have claims and host paths"},
+		// the system's folders
+		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /proc/self}]}\n", "or the system's"},
+		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /.slurm-k8s}]}\n", "or the system's"},
+		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /}]}\n", "no plain absolute path"},
+		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /a/../proc}]}\n", "no plain absolute path"},
+		{side + "    volumeMounts: [{name: slurm-k8s, mountPath: /a}]\n", "which is none of the template"},
+		// what is not there, twice, or of another kind
+		{"", "it is no Pod"}, {"text", "the template is no object"},
+		{"kind: Pod\n", "it is no Pod"},
+		{"apiVersion: apps/v1\nkind: Deployment\n", "it is no Pod"},
+		{"[]", "the template is no object"},
+		{head + "  containers: {}\n", "spec.containers is no list"},
+		{head + "  containers: [7]\n", "spec.containers[0] is no object"},
+		{head + "  containers: [{name: [a]}]\n", "spec.containers[0].name is no text"},
+		{head + "  containers: [{image: i}]\n", "has no name"},
+		{side + "  - name: side\n    image: busybox\n", "one that is taken: side"},
+		{head + "  initContainers: [{name: job, image: i}]\n", "an init container is called job"},
+		{head + "  containers: [{name: s, image: i}]\n", "needs resources.limits.memory"},
+		{head + "  containers: [{name: s, image: i, resources: {limits: {memory: -1}}}]\n", "needs resources.limits.memory"},
+		{head + "  containers: [{name: s, image: i, resources: {limits: {memory: 1e30}}}]\n", "needs resources.limits.memory"},
+		{head + "  containers: [{name: s, image: i, resources: {limits: {memory: 1Mi, cpu: -1}}}]\n", "is none, use for example 500m"},
+		{head + "  containers: [{name: s, image: \"a b\", resources: {limits: {memory: 1Mi}}}]\n", "the image of container s is no image's name"},
+		{head + "  containers: [{name: s, image: i, restartPolicy: Always, resources: {limits: {memory: 1Mi}}}]\n", "only init containers may have one"},
+		{head + "  initContainers: [{name: s, image: i, restartPolicy: Never, resources: {limits: {memory: 1Mi}}}]\n", "only init containers may have one"},
+		{head + "  containers: [{name: job, image: i, command: [sh]}]\n", "container job has command, but what runs there are the job's tasks"},
+		{head + "  containers: [{name: job, image: i, resources: {limits: {memory: 1Mi}}}]\n", "container job has resources"},
+		{volumes + "secret: {secretName: alice-token, defaultMode: 4755}\n", "is no number from 0 to 511"},
+		{volumes + "persistentVolumeClaim: {claimName: data-alice, readOnly: \"true\"}\n", "neither true nor false"},
+		// odd YAML
+		{"a: &x [1]\nb: *x\n", "line 2: "},
+		{head + head, "line 4: "},
+		{"apiVersion: v1\nkind: Pod\n---\napiVersion: v1\n", "line "},
+		{"kind: !!python/object:os.system x\n", "line 1: "},
+		{std::string(200, '['), "line 1: "},
+		{"\xff\xfe", "line "},
+		{std::string(20'000, ' '), "is longer than 16384 bytes"},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.text, row.says);
+		const std::string says = wrong(row.text);
+		CAPTURE(says);
+		CHECK(says.find(row.says) != std::string::npos);
+	}
+	const auto off = read_pod_template(side, {}, alice);
+	REQUIRE(!off);
+	CHECK(off.error().message == "is not allowed here; the administrator allows it by reservations.templates.allow in slurm-k8s.yaml");
+}
+
+TEST_CASE("template: whose names are whose")
+{
+	const struct {
+		const char *pattern, *name;
+		bool takes;
+	} rows[] = {
+		{"a", "a", true},	      {"a", "ab", false},		{"public-*", "public-x", true},
+		{"{user}", "alice", true},    {"{user}", "alice-x", false},	{"x-{user}.y", "x-alice.y", true},
+		{"{account}", "physics", true}, {"{user}-{account}", "alice-physics", true}, {"{user}", "{user}", false},
+		{"*", "", false},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.pattern, row.name);
+		CHECK(takes_name(row.pattern, row.name, alice) == row.takes);
+	}
+	CHECK(!takes_name("data-{user}", "data-", {"", "physics"})); // a user without a name
+	CHECK(takes_name("{user}", "a*", {"a*", ""}) == takes_name("{user}", "ab", {"a*", ""})); // no user's name has a *
+	for (const char *good : {"a", "a-*", "*", "{user}", "data-{user}-x", "{account}"})
+		CHECK(bad_pattern(good).empty());
+	for (const char *bad : {"", "{user}-*", "{account}?", "{home}", "}", "{user}{user}"}) {
+		CAPTURE(bad);
+		CHECK(!bad_pattern(bad).empty());
+	}
+}
+
+TEST_CASE("template: its containers take a part of what the job has, and all together take no more")
+{
+	const auto t = read(head + R"(  initContainers: [{name: first, image: i, resources: {limits: {memory: 900Mi, cpu: 7}}}]
+  containers:
+  - {name: job, image: app}
+  - {name: side, image: i, resources: {limits: {memory: 64Mi, cpu: 500m}}}
+)");
+	REQUIRE(t);
+	NativeJob job;
+	job.ref = {7, 1000};
+	job.user_id = 1001;
+	job.pod_template = "x";
+	const auto spec = [&](const NativeShare &share) { return reservation_object(job, share, "alice", {}, {}, &*t)["spec"]; };
+	const Json of = spec({"n1", 3, 200, {}});
+	CHECK(of["containers"].at(0)["image"].str() == "app");
+	CHECK(of["containers"].at(0)["resources"].dump() == R"({"requests":{"cpu":"2500m","memory":"136Mi"}})");
+	CHECK(of["containers"].at(1)["resources"].dump() == R"({"requests":{"cpu":"500m","memory":"64Mi"},"limits":{"memory":"64Mi","cpu":"500m"}})");
+	CHECK(of["initContainers"].at(0)["resources"]["requests"].dump() == R"({"cpu":"0","memory":"0"})");
+	CHECK(of["securityContext"]["runAsUser"].integer_or(-1) == 1001);
+	// Slurm does not count memory: neither does its pod
+	CHECK(spec({"n1", 3, 0, {}})["containers"].at(1)["resources"]["requests"]["memory"].str() == "0");
+
+	CHECK(does_not_fit(*t, {"n1", 1, 64, {}}).empty());
+	CHECK(does_not_fit(*t, {"n1", 1, 0, {}}).empty());
+	CHECK(does_not_fit(*t, {"n1", 1, 63, {}}) == "its containers besides job may use 500 mCPU and 64 MiB together, and the job has 1 CPUs and 63 MiB on node n1");
+	CHECK(!does_not_fit(*t, {"n1", 0, 640, {}}).empty());
+	job.image = "other";
+	CHECK(spec({"n1", 3, 200, {}})["containers"].at(0)["image"].str() == "other"); // --k8s-image
+}
