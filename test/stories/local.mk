@@ -31,7 +31,9 @@ EXTRA_DIST += \
 	test/stories/node.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
+	test/stories/sharing/pmi2_client.c \
 	test/stories/sharing/test_container.py \
+	test/stories/sharing/test_container_steps.py \
 	test/stories/sharing/test_foreign.py \
 	test/stories/sharing/test_gate_time.py \
 	test/stories/sharing/test_gres.py \
