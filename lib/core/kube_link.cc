@@ -9,7 +9,6 @@ namespace sk8::core {
 using kube::Reply;
 using kube::resource_path;
 
-static const kube::ResourceType events_resource{"", "v1", "events"};
 static const kube::ResourceType claims_resource{"", "v1", "persistentvolumeclaims"};
 static const kube::ResourceType volumes_resource{"", "v1", "persistentvolumes"};
 static const kube::ResourceType classes_resource{"storage.k8s.io", "v1", "storageclasses"};
@@ -164,7 +163,7 @@ void KubeLink::create_event(const PodKey &key, const PodEvent &event, Done done)
 	body.set("message", one_line(event.message, max_message));
 	body.set("firstTimestamp", now).set("lastTimestamp", now).set("count", Json::integer(1));
 	body.set("reportingComponent", names::component);
-	client_.create(resource_path(events_resource, key.ns), body, answer(std::move(done)),
+	client_.create(resource_path(kube::events_resource, key.ns), body, answer(std::move(done)),
 		      kube::Priority::low);
 }
 

@@ -42,6 +42,23 @@ public:
 	{
 		pods_.annotate_pod(key, {{std::string(name), value}}, std::move(done));
 	}
+	void find_mount_trouble(const PodKey &key, std::function<void(const std::string &)> done) override
+	{
+		struct Last {
+			std::string time, message; // RFC 3339 in UTC: texts are in the order of times
+		};
+		auto last = std::make_shared<Last>();
+		client_.list(
+			resource_path(kube::events_resource, key.ns),
+			{{"fieldSelector", "involvedObject.uid=" + key.uid + ",reason=FailedMount"}, {"limit", "100"}},
+			[last](std::string_view text) {
+				const auto event = Json::parse(text);
+				const std::string time(event ? (*event)["lastTimestamp"].str() : "");
+				if (time >= last->time && event)
+					*last = {time, std::string((*event)["message"].str())};
+			},
+			[last, done = std::move(done)](const kube::Reply &) { done(last->message); });
+	}
 	void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override
 	{
 		pods_.delete_pod(key, {grace_seconds, ""}, std::move(done));

@@ -37,6 +37,8 @@ void Reservations::arrived(const NativeJobPtr &job)
 		return;
 	enter(job).in_gate = true;
 	ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); });
+	if (!job->pod_template.empty())
+		ports_.timer.after(time_to_mount, [this, id] { look_at_volumes(id); });
 	sync(id);
 }
 

@@ -76,6 +76,7 @@ private:
 		bool former = false; // it was there before us
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
+		std::string mount_trouble; // its kubelet says of a volume
 		Millis retry_at{0};
 	};
 	enum class Asked { no, waits, refused }; // Slurm, to end it
@@ -115,6 +116,10 @@ private:
 	std::string taken(const Entry &e) const;
 	static std::string bad_wish(const Entry &e);
 	static bool is_hopeless(const Entry &e);
+	// By then a kubelet has said that a volume of a pod is not there, and who makes the volume just now has made it.
+	static constexpr Millis time_to_mount{10'000};
+	static std::string mount_text(const std::string &node, const Pod &p);
+	void look_at_volumes(Id id);
 	static std::string container_trouble(const Entry &e);
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);

@@ -61,6 +61,11 @@ bool Reservations::is_hopeless(const Entry &e)
 	return e.in_gate && e.job->wants_container() && !bad_wish(e).empty();
 }
 
+std::string Reservations::mount_text(const std::string &node, const Pod &p)
+{
+	return "--k8s-template: on node " + node + " a volume cannot be mounted: " + p.mount_trouble;
+}
+
 // Why the container that its user wants will never run.
 std::string Reservations::container_trouble(const Entry &e)
 {
@@ -68,10 +73,34 @@ std::string Reservations::container_trouble(const Entry &e)
 		return "";
 	if (const std::string why = bad_wish(e); !why.empty())
 		return why;
-	for (const auto &[node, p] : e.pods)
+	for (const auto &[node, p] : e.pods) {
 		if (p.wanted && !p.container.trouble.empty())
 			return "image " + image_of(*e.job, more(e)) + " on node " + node + ": " + p.container.trouble;
+		if (p.wanted && !p.container.runs && p.mount_trouble.find("not found") != std::string::npos)
+			return mount_text(node, p);
+	}
 	return "";
+}
+
+// A kubelet tries for ever to mount what is not there, and says so in events only.
+void Reservations::look_at_volumes(Id id)
+{
+	const auto entry = entries_.find(id);
+	if (entry == entries_.end() || !entry->second.in_gate)
+		return;
+	for (const auto &[node, p] : entry->second.pods) {
+		if (!p.wanted || !p.admitted || p.container.runs)
+			continue;
+		ports_.kube.find_mount_trouble({settings_.name, settings_.reservations.ns, p.name, p.uid},
+					       [this, id, node = node, uid = p.uid](const std::string &message) {
+			auto it = entries_.find(id);
+			if (it == entries_.end() || it->second.pods.at(node).uid != uid)
+				return;
+			it->second.pods.at(node).mount_trouble = message;
+			sync(id);
+		});
+	}
+	ports_.timer.after(time_to_mount, [this, id] { look_at_volumes(id); });
 }
 
 // It is cancelled, and leaves the gate as any job that is cancelled there.
@@ -152,7 +181,8 @@ void Reservations::timeout(Id id)
 		if (p.wanted && !p.admitted)
 			why = p.trouble.empty() ? "the kubelet of node " + node + " has not said that there is room" : p.trouble;
 		else if (!may_start(e, p))
-			why = "image " + image_of(*e.job, more(e)) + " on node " + node + ": its container does not run yet";
+			why = p.mount_trouble.empty() ? "image " + image_of(*e.job, more(e)) + " on node " + node + ": its container does not run yet"
+						      : mount_text(node, p);
 	}
 	if (room && e.job->wants_container() && !std::exchange(e.waits_for_image, true)) {
 		ports_.timer.after(settings_.reservations.image_timeout, [this, id] { timeout(id); });

@@ -39,6 +39,7 @@ inline constexpr Right needed_rights[] = {
 // only with reservations.shared.
 inline constexpr Right reservation_rights[] = {
 	{"", "pods", "create", "no job of Slurm's starts on a mixed node"},
+	{"", "events", "list", "users are not told which volume of a template is missing"},
 	{"", "pods/resize", "patch", "jobs that are to share a reservation pod wait for gateTimeout, and then do not start"},
 };
 

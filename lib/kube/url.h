@@ -24,6 +24,7 @@ struct ResourceType {
 
 inline constexpr ResourceType pods_resource{"", "v1", "pods"};
 inline constexpr ResourceType nodes_resource{"", "v1", "nodes"};
+inline constexpr ResourceType events_resource{"", "v1", "events"};
 
 // All but letters, digits and -._~ becomes %XX.
 inline std::string percent_encode(std::string_view text)

@@ -60,6 +60,8 @@ public:
 		p_.worker_->end_native(p_.worker_->seat(p_.settings_.name), job, requeue, std::move(why), std::move(done));
 		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
 	}
+	// No job has a template here.
+	void find_mount_trouble(const core::PodKey &, std::function<void(const std::string &)> done) override { done(""); }
 	void create_pod(const std::string &ns, const Json &object, Created done) override
 	{
 		if (p_.effect("create"))

@@ -61,7 +61,7 @@ def make(stand, kind, name, **content):
 
 
 def srun(stand, *words, user=USER):
-	return stand.run("srun", *OPTIONS, *words, user=user, check=False, seconds=90)
+	return stand.run("srun", *OPTIONS, *words, user=user, check=False, seconds=150)
 
 
 def mounts(*names):
@@ -113,6 +113,26 @@ def test_template_that_cannot_be_had_ends_the_job_with_one_sentence(templates, t
 	job = templates.jobs()[-1]
 	assert job["JobState"] == "CANCELLED" and says in job["SystemComment"], job
 	wait_no_reservation(templates, int(job["JobId"]))
+
+
+def test_volume_that_is_not_there_and_a_quota_are_told(templates, tmp_path):
+	template = write(tmp_path, volumes=[{"name": "v", "configMap": {"name": "public-nobody-made-this"}}],
+		containers=[job_container(volumeMounts=mounts("v"))])
+	done = srun(templates, "-n1", template, "true")
+	assert done.returncode and done.stderr.count('configmap "public-nobody-made-this" not found') == 1, done
+	job = templates.jobs()[-1]
+	assert job["JobState"] == "CANCELLED" and "--k8s-template: on node n1 a volume cannot be mounted" in job["SystemComment"], job
+	wait_no_reservation(templates, int(job["JobId"]))
+
+	quotas = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
+	templates.api.post(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+	try:
+		# as kube-controller-manager would, which counts what there is
+		templates.api.patch(quotas + "/none/status", {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}})
+		done = srun(templates, "-n1", f"--k8s-image={BUSYBOX}", "true")
+	finally:
+		templates.api.delete(quotas + "/none")
+	assert done.returncode and done.stderr.count("exceeded quota: none") == 1, done
 
 
 @pytest.mark.parametrize("text, says", [

@@ -172,3 +172,49 @@ TEST_CASE("job container: a pod's name says whose it is")
 		CHECK_FALSE(job_of_reservation(other, "n1"));
 	}
 }
+
+// ---- with a template ----
+
+namespace {
+
+struct TemplateWorld : ReservationWorld {
+	explicit TemplateWorld(const std::string &text, bool allow = true)
+		: ReservationWorld([allow](ClusterSettings &s) { s.reservations.templates.allow = allow; })
+	{
+		auto j = std::make_shared<NativeJob>(*job(7, 2, {"n1", "n2"}, true));
+		j->pod_template = text;
+		controller->arrived(j);
+		run();
+	}
+};
+
+const std::string good = "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: job, image: app}]}\n";
+
+} // namespace
+
+TEST_CASE("job container: a template that is refused gets no pod, and its job is cancelled")
+{
+	const TemplateWorld not_allowed(good, false);
+	REQUIRE(not_allowed.ended.size() == 1);
+	CHECK(not_allowed.ended[0].starts_with("7 cancel: --k8s-template: is not allowed here"));
+	CHECK(not_allowed.created == 0);
+	const TemplateWorld no_image("apiVersion: v1\nkind: Pod\n");
+	CHECK(no_image.created == 0);
+	const TemplateWorld too_much(
+		"apiVersion: v1\nkind: Pod\nspec: {containers: [{name: job, image: a}, {name: b, image: b, resources: {limits: {memory: 1Ti}}}]}\n");
+	CHECK(too_much.created == 0);
+	CHECK(too_much.ended.size() == 1);
+}
+
+TEST_CASE("job container: a volume that is not there ends the job, one that takes long does not")
+{
+	TemplateWorld w(good);
+	w.mount_troubles["slurm-7-3ef-n1"] = "Unable to attach or mount volumes: timed out";
+	w.run(Millis(25'000));
+	CHECK(w.ended.empty());
+	w.mount_troubles["slurm-7-3ef-n1"] = "MountVolume.SetUp failed for volume \"v\" : configmap \"x\" not found";
+	w.run(Millis(5'000));
+	REQUIRE(w.ended.size() == 1);
+	CHECK(w.ended[0] == "7 cancel: --k8s-template: on node n1 a volume cannot be mounted: MountVolume.SetUp failed for volume \"v\" : "
+			    "configmap \"x\" not found");
+}

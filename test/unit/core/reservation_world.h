@@ -173,6 +173,7 @@ public:
 
 	ClusterSettings settings;
 	VirtualTimer timer;
+	std::map<std::string, std::string> mount_troubles; // by the pod's name
 	std::map<std::string, ForeignPod> pods; // by name
 	std::map<std::string, ForeignPodPtr> told; // what the watch has told last, by name
 	std::map<std::uint32_t, GateAnswer> answers;
@@ -277,6 +278,10 @@ private:
 		});
 	}
 
+	void find_mount_trouble(const PodKey &key, std::function<void(const std::string &)> done) override
+	{
+		news_.push_back([done = std::move(done), what = mount_troubles[key.name]] { done(what); });
+	}
 	void create_pod(const std::string &ns, const Json &object, Created done) override
 	{
 		KubeReply r;
