@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_14
+#define SK8_BORDER sk8_border_15
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -349,6 +349,7 @@ SK8_API bool sk8_is_mark(const char *admin_comment);
 /* A job as slurmctld knows it. Strings are valid during the call. */
 struct sk8_agent_job {
 	const char *mark;  /* its admin_comment; may be NULL */
+	int64_t submit_time; /* as in sk8_native_job */
 	bool running;      /* and not completing */
 	const char *cores; /* of this node, "0-3,8"; empty: it has none here */
 	bool exclusive;    /* nobody else gets its nodes (--exclusive, OverSubscribe=EXCLUSIVE) */

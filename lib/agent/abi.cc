@@ -39,7 +39,7 @@ public:
 			guard("job of a pod", [&] {
 				auto cores = parse_cpu_list(j->cores);
 				*static_cast<std::optional<SlurmJob> *>(arg) = SlurmJob{
-					j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet(), j->exclusive};
+					j->mark ? j->mark : "", j->running, cores ? std::move(*cores) : CpuSet(), j->exclusive, j->submit_time};
 			});
 		};
 		if (const char *problem = host->find_job(id, take, &found))

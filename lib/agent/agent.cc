@@ -5,8 +5,10 @@
 #include "lib/base/log.h"
 #include "lib/base/log_limit.h"
 #include "lib/base/text.h"
+#include "lib/core/job_container.h"
 #include "lib/core/lifecycle.h"
 #include "lib/core/names.h"
+#include "lib/core/reservation.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/url.h"
 #include "lib/sk8_container.h"
@@ -30,10 +32,22 @@ static std::string annotation(const kube::Pod &pod, std::string_view name)
 	return it == pod.meta.annotations.end() ? "" : it->second;
 }
 
-std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods)
+// With containers beside the one of its tasks; in that one nothing runs that needs a core.
+static std::optional<core::JobRef> job_with_sidecars(const kube::Pod &pod, const std::string &ns, const std::string &node)
+{
+	const bool has_some = pod.containers.size() > 1 && core::find_job_container(pod.containers);
+	return pod.meta.ns == ns && has_some ? core::job_of_reservation(pod.meta.name, node) : std::nullopt;
+}
+
+std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods, const std::string &ns,
+				   const std::string &node)
 {
 	std::vector<PlacedPod> out;
 	for (const auto &[uid, pod] : pods) {
+		if (const auto job = job_with_sidecars(*pod, ns, node); job && !core::kubelet_reports_over(*pod)) {
+			out.push_back({pod->meta.ns, pod->meta.name, uid, job->id, "", job->submit_time});
+			continue;
+		}
 		const auto id = parse_integer(annotation(*pod, core::names::job_id), 1, UINT32_MAX);
 		if (!id || core::kubelet_reports_over(*pod))
 			continue;
@@ -146,7 +160,7 @@ void Agent::pods_changed()
 {
 	{
 		const std::lock_guard lock(mutex_);
-		news_ = News{placed_pods(pods_), job_containers(pods_, settings_.reservations_ns, node_)};
+		news_ = News{placed_pods(pods_, settings_.reservations_ns, node_), job_containers(pods_, settings_.reservations_ns, node_)};
 	}
 	wake_pinning_.notify();
 	if (pinned_report_)

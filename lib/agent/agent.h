@@ -72,8 +72,9 @@ private:
 	std::string trouble_;
 };
 
-// The pods of these that name a job of Slurm and may have processes here.
-std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods);
+// The pods of these that name a job of Slurm and may have processes here. ns, node: as of job_containers().
+std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods, const std::string &ns,
+				   const std::string &node);
 
 } // namespace sk8::agent
 

@@ -57,6 +57,8 @@ void Pinning::again_later(Entry &e)
 static bool is_for(const SlurmJob &job, const PlacedPod &pod)
 {
 	const auto key = core::PodKey::from_mark(job.mark);
+	if (pod.own_job)
+		return !key && job.submit_time == *pod.own_job;
 	return key && key->uid == pod.uid && key->ns == pod.ns && key->name == pod.name;
 }
 

@@ -2,7 +2,8 @@
 //
 // Keeps the pods of this node that Slurm has placed on the cores that Slurm gave them.
 //
-//	Which pods: those that name a job which slurmctld says runs here, for this very pod. A pod that
+//	Which pods: those that name a job which slurmctld says runs here, for this very pod, and those of Slurm's own jobs in
+//	which something runs besides its tasks (--k8s-template). A pod that
 //	only claims to have one, or whose job is another's, is left as it is.
 //	When: as soon as the kubelet has made the pod's cgroup, and again whenever somebody else has
 //	changed it. Nothing is undone while slurmctld cannot be asked, or is, or is not, this agent:
@@ -12,7 +13,9 @@
 #ifndef SK8_AGENT_PINNING_H
 #define SK8_AGENT_PINNING_H
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,8 @@ struct PlacedPod {
 	// What else its object says of that job. It is slurmctld that is believed, but asked again when this
 	// changes: the job of an adopted pod may have other cores.
 	std::string job_run{};
+	// Of one of Slurm's own jobs, which is not for a pod: when that was submitted.
+	std::optional<std::int64_t> own_job{};
 
 	bool operator==(const PlacedPod &) const = default;
 };

@@ -19,6 +19,7 @@ struct SlurmJob {
 	bool running = false;
 	std::vector<int> cores; // on this node, sorted; empty: it has none here
 	bool exclusive = false; // nobody else gets its nodes
+	std::int64_t submit_time = 0; // with its id it names one run of it
 };
 
 class SlurmJobs {

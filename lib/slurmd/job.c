@@ -70,6 +70,7 @@ static void tell(const slurm_job_info_t *job, void (*f)(void *, const struct sk8
 
 	f(arg, &(struct sk8_agent_job) {
 		.mark = job->admin_comment,
+		.submit_time = job->submit_time,
 		.running = running,
 		.cores = cores,
 		.exclusive = job->shared == JOB_SHARED_NONE,

@@ -63,6 +63,15 @@ def fields(line):
 	return dict(re.findall(r"(\S+?)=(.*?)\s*(?= [\w:/]+=|$)", line.strip()))
 
 
+class Command(subprocess.Popen):
+	"""Whose story does not wait for its end when it has failed."""
+
+	def __exit__(self, kind, *rest):
+		if kind:
+			self.kill()
+		return super().__exit__(kind, *rest)
+
+
 def pod_object(name, command="exit 0", cpu="200m", memory="16Mi", grace=2, annotations=None, labels=None, containers=None,
 		first=None, limits=None, requests=None, node=None, finalizers=None, owners=None, **spec):
 	"""A pod for Slurm. containers: {name: command} instead of one; first: command of an init container;
@@ -301,7 +310,7 @@ class Stand:
 		"""A command of Slurm's that goes on; to be used with `with`."""
 		env = {**os.environ, **self.env}
 		env["PATH"] = ":".join([env["PATH"], *SBIN])
-		return subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+		return Command(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 	def jobs(self):
 		"""Every job that Slurm knows, as scontrol shows it, in the order of their ids."""

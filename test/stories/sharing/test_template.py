@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """--k8s-template: volumes, sidecars and init containers of a job's pod. Kubelet, containerd and slurmd are real."""
 import base64
+import contextlib
 import json
 import os
 import pwd
@@ -9,7 +10,10 @@ import pytest
 from conftest import lent, with_conf
 from mixed import NAMESPACE, allow_containers, mixing, reservations, wait_no_reservation
 from stands.api import ApiError
+from stands.waiting import wait_for
+from test_agent import may_run_on
 from world import IMAGE as BUSYBOX
+from world import Pod
 
 pytestmark = pytest.mark.apis("real")
 
@@ -81,6 +85,25 @@ def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(t
 	assert sorted(said) == sorted(line for i in (0, 1) for line in (f"I am {i}", "helloopen sesame", f"{about.pw_uid}:{about.pw_gid}")), done
 	assert done.returncode == 1, done  # the second task's
 	wait_no_reservation(templates, int(templates.jobs()[-1]["JobId"]))
+
+
+@contextlib.contextmanager
+def running(stand, *words):
+	"""The id of a job whose task runs."""
+	with stand.start("srun", *OPTIONS, "-n1", *words, "sh", "-c", "echo $SLURM_JOB_ID; sleep 600") as run:
+		try:
+			yield int(run.stdout.readline())
+		finally:
+			run.terminate()
+
+
+def test_sidecar_runs_on_the_cores_of_its_job(templates, tmp_path):
+	template = write(tmp_path, containers=[job_container(), side("sleep 600")])
+	with running(templates) as first, running(templates, template) as second:
+		cores = [templates.job(job)["CPU_IDs"] for job in (first, second)]
+		assert sorted(cores) == ["0", "1"]
+		pod = Pod(templates, reservations(templates)[second, "n1"])
+		wait_for("the sidecar on that core", lambda: may_run_on(pod) == cores[1], 30, lambda: str(may_run_on(pod)))
 
 
 def test_init_container_is_over_before_tasks_begin_and_a_step_may_choose_another_container(templates, tmp_path):

@@ -207,7 +207,7 @@ TEST_CASE("pinning: which pods name a job")
 	add("over", "13", true);
 	for (const char *text : {"0", "-1", "4294967296", "12 ", "x", "1e3"})
 		add(std::string("bad") + text, text, false);
-	auto placed = placed_pods(pods);
+	auto placed = placed_pods(pods, "jobs", "n1");
 	REQUIRE(placed.size() == 1);
 	const PlacedPod ours = placed[0];
 	CHECK(ours == PlacedPod{"team", "ours", "ours", 12, " "});
@@ -215,8 +215,40 @@ TEST_CASE("pinning: which pods name a job")
 		auto changed = std::make_shared<kube::Pod>(*pods.at("ours"));
 		changed->meta.annotations[std::string(name)] = "3";
 		pods["ours"] = changed;
-		placed = placed_pods(pods);
+		placed = placed_pods(pods, "jobs", "n1");
 		REQUIRE(placed.size() == 1);
 		CHECK_FALSE(placed[0] == ours);
 	}
+}
+
+TEST_CASE("pinning: sidecars of Slurm's own jobs run on the cores of their job, of that run of it")
+{
+	const auto pod = [](const std::string &ns, std::initializer_list<const char *> containers) {
+		auto p = std::make_shared<kube::Pod>();
+		p->meta.ns = ns;
+		p->meta.name = "slurm-7-3ef-n1";
+		p->meta.uid = "u1";
+		for (const char *name : containers) {
+			p->containers.emplace_back().name = name;
+			p->containers.back().state = kube::ContainerStatus::State::running;
+		}
+		return std::unordered_map<std::string, kube::PodPtr>{{"u1", p}};
+	};
+	CHECK(placed_pods(pod("jobs", {"job"}), "jobs", "n1").empty()); // nothing runs there but tasks, and Slurm has those
+	CHECK(placed_pods(pod("jobs", {"reservation", "side"}), "jobs", "n1").empty());
+	CHECK(placed_pods(pod("theirs", {"job", "side"}), "jobs", "n1").empty());
+	CHECK(placed_pods(pod("jobs", {"job", "side"}), "jobs", "n2").empty());
+
+	Node n;
+	n.pinning.set_pods(placed_pods(pod("jobs", {"job", "side"}), "jobs", "n1"));
+	n.kubelet_makes("u1");
+	n.jobs.known[7] = {"k8s:c/jobs/slurm-7-3ef-n1/u1", true, {1}, false, 0x3ef}; // a pod's job
+	n.wait(Millis(0));
+	CHECK(n.cpus("u1") == "0-3");
+	n.jobs.known[7] = {"", true, {1}, false, 0x3ee}; // another run
+	n.wait(Millis(60'000));
+	CHECK(n.cpus("u1") == "0-3");
+	n.jobs.known[7] = {"a comment", true, {1}, false, 0x3ef};
+	n.wait(Millis(60'000));
+	CHECK(n.cpus("u1") == "1");
 }
