@@ -33,7 +33,7 @@ Times = namedtuple("Times", "start created admitted launched")
 def launched_at(stand, job_id, node="n1"):
 	"""When slurmd had the job; local time in the log."""
 	with open(os.path.join(stand.folder, "log", f"slurmd-{node}.log"), encoding="utf-8", errors="replace") as file:
-		found = re.findall(rf"^\[(\S+?)\] .*Launching batch job (?:JobId=)?{job_id}\b", file.read(), re.MULTILINE)
+		found = re.findall(rf"^\[(\S+?)\] .*Launching batch (?:job )?(?:JobId=)?{job_id}\b", file.read(), re.MULTILINE)
 	return found and time.mktime(time.strptime(found[0][:19], "%Y-%m-%dT%H:%M:%S")) + float(found[0][19:]) or None
 
 
