@@ -125,7 +125,7 @@ extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
 extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);
 
 /* shutdown.c: f is called in a thread of its own when slurmctld shuts down, where no hook
- * tells of it; once, until this is called again. f may be called for nothing. */
+ * tells of it; once, until this is called again; and by exit(). f may be called for nothing. */
 extern void sk8_watch_shutdown(void (*f)(void));
 
 /* masks.c, mask_table.c */

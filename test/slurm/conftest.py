@@ -55,8 +55,6 @@ class Cluster:
 		self.slurm = Slurm(self.folder)
 		self.release = version()
 		self.again = starts_again(self.release)
-		# 26.05 asks no select plugin to save its state when it ends
-		self.tells_shutdown = not has_external(self.release)
 		try:
 			self.start(scripted, plugin, conf, other, env or {}, gres)
 		except BaseException:
