@@ -43,8 +43,22 @@ def backup_takes_over(stand, order=True):
 
 
 def primary_returns(stand):
-	before = stand.engine_starts()
-	stand.cluster("start", PRIMARY)
+	"""It asks the backup to give way, and hears the answer when that is done.
+
+	As Slurm means it. But from 24.11 on who gives way first waits for the end of all requests and then saves its state, and this
+	request's end waits for that: after half a minute it is answered all the same, and the primary reads a state that is just being
+	written, where for a moment there is no job_state.
+	"""
+	before, said = stand.engine_starts(), os.path.getsize(stand.env[BACKUP_LOG])
+
+	def backup_says(what):
+		return what in stand.log(said, BACKUP_LOG)
+	primary = Daemon(stand.folder, PRIMARY)
+	primary.start_again()
+	wait_for("the backup to be asked", lambda: primary.check() and backup_says("Performing RPC: REQUEST_CONTROL"), 30, primary.hint)
+	with stand.paused(PRIMARY):
+		wait_for("the backup to give way", lambda: backup_says("slurmctld running in background mode"), 60,
+			lambda: str(stand.cluster("logs", BACKUP).stdout))
 	wait_for("the primary's engine", lambda: stand.engine_starts() > before and engines(stand) == [PRIMARY], 60,
 		lambda: str(stand.cluster("logs", PRIMARY).stdout))
 
