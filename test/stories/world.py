@@ -331,12 +331,17 @@ class Stand:
 
 	def reconfigure(self):
 		"""scontrol reconfigure, until slurm-k8s answers: from 23.11 on slurmctld starts again for it."""
+		path = os.path.join(self.folder, "slurm", "state", "slurm-k8s.socket")
+
+		def made():
+			return os.path.exists(path) and os.stat(path).st_mtime_ns
+		before = made()
 		self.scontrol("reconfigure")
 
 		def answers():
 			with socket.socket(socket.AF_UNIX) as sock:
-				sock.connect(os.path.join(self.folder, "slurm", "state", "slurm-k8s.socket"))
-			return True
+				sock.connect(path)
+			return made() != before  # that of the one before is there until it goes
 		if self.starts_again:
 			wait_for("slurm-k8s", answers, 30)
 
