@@ -59,6 +59,9 @@ struct ReservationState {
 };
 enum class Gone { no, seen, unseen }; // the object
 
+// So long after the start of an engine a request of the one before it may take effect: kube::ClientSettings.
+inline constexpr Millis longest_request{30'000};
+
 struct ReservationFacts {
 	bool wanted = false;  // the job uses the node
 	bool exists = false;  // there is an object

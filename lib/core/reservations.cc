@@ -9,7 +9,6 @@ namespace sk8::core {
 
 static constexpr std::int64_t grace_seconds = 1;
 static constexpr Millis orphan_pause{10'000};
-static constexpr Millis longest_request{30'000}; // kube::ClientSettings
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes),

@@ -24,6 +24,8 @@ PodKey SharedReservations::key_of(const std::string &node, const Node &n) const
 
 void SharedReservations::replaced(const std::set<std::string> &listed)
 {
+	if (!std::exchange(listed_, true))
+		begun_ = ports_.timer.now();
 	std::vector<std::string> missing;
 	for (auto &[node, n] : nodes_)
 		if (n.relisted = !n.uid.empty(); n.relisted && !listed.contains(n.uid))
@@ -77,6 +79,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		n.by_us = false;
 		n.sent = {};
 		n.found_deleting = pod.meta.deleting;
+		n.former = !n.busy;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
 			m.was_admitted = false;
@@ -89,6 +92,8 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 	n.version = pod.meta.resource_version;
 	n.fits = pod.shared && pod.node_name == node && pod.host_ports.empty() && pod.extended.empty();
 	n.over = pod.ended();
+	// Perhaps the engine before this one has asked for it, and its request came late.
+	n.found_deleting |= n.former && pod.meta.deleting && !n.deleting && ports_.timer.now() - begun_ < longest_request;
 	n.deleting = pod.meta.deleting;
 	n.admitted = pod.admitted && n.fits && !n.deleting && !n.over;
 	n.reason = pod.reason;

@@ -90,6 +90,7 @@ private:
 		std::map<Id, Member> members;
 		bool busy = false;
 		Requests sent;
+		bool former = false; // it was there before us
 		bool resizes = true; // in place
 		std::string version, jobs; // of the object, as the next ones
 		bool relisted = false;     // all pods are listed anew, and it has not been told since
@@ -130,6 +131,8 @@ private:
 	std::map<std::string, std::string> node_of_; // by uid
 	std::uint64_t arrivals_ = 0;
 	bool ready_ = false, resizes_ = true; // resizes_: the API server does
+	bool listed_ = false;
+	Millis begun_{0}; // when pods were listed first
 };
 
 } // namespace sk8::core

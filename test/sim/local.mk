@@ -146,6 +146,7 @@ EXTRA_DIST += \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \
+	test/sim/regressions/shared-pod-deleted-by-former-settings.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \

@@ -710,6 +710,23 @@ TEST_CASE("shared reservation: by the settings all its jobs end when somebody ta
 						  "2 requeue: its reservation pod on node n1 was evicted by its kubelet"});
 }
 
+TEST_CASE("shared reservation: a deletion that a former slurmctld has asked for may come some seconds after the start of this one")
+{
+	const auto after = GENERATE(Millis(2'000), Millis(40'000));
+	SharedWorld w([](ClusterSettings &s) { s.reservations.eviction = ReservationSettings::OnEviction::requeue; });
+	const auto runs = w.arrive(1);
+	w.run(Millis(100));
+	w.restart();
+	w.controller->jobs_replaced({runs});
+	w.run(after);
+	w.change_pod(shared, [](ForeignPod &p) { p.meta.deleting = true; });
+	w.run();
+	w.end_pod(shared);
+	w.run(Millis(2'000));
+	CHECK(w.ended.size() == (after > Millis(30'000) ? 1 : 0));
+	CHECK(w.pods.size() == (after > Millis(30'000) ? 0 : 1)); // it is made again for who runs on
+}
+
 TEST_CASE("shared reservation: a pod that others make in its name is neither believed nor deleted")
 {
 	SharedWorld w;
