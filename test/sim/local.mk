@@ -101,6 +101,7 @@ EXTRA_DIST += \
 	test/sim/regressions/aside-known-late.case \
 	test/sim/regressions/beside-what-is-set-aside.case \
 	test/sim/regressions/binding-after-a-word.case \
+	test/sim/regressions/binding-of-a-run-before-a-loss.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \

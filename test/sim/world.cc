@@ -104,9 +104,10 @@ void World::crash()
 	judge_.slurm_crashed(forget ? core::Ledger{} : disk_.saved(), forget ? -1 : must_be_written);
 	if (forget) {
 		tell(story_, "StateSaveLocation is lost");
-		// Then nothing is left that could know of a Binding that arrives later: a
-		// limit, told in doc/reliability.md.
-		dead_.back()->lose_requests();
+		// Then nothing is left that could know of a Binding that arrives later, of this
+		// run or of one before: a limit, told in doc/reliability.md.
+		for (const auto &process : dead_)
+			process->lose_requests();
 		slurm_.lose_state();
 		judge_.state_lost();
 		disk_ = {};
