@@ -2,7 +2,7 @@
 #
 # The engine's decisions against models of Slurm and Kubernetes, on virtual time.
 #   make check               replays what was found once
-#   script/test sim          a minute of new seeds, and all mutants
+#   script/test sim          a minute of new seeds, half of it with mixed nodes, and all mutants
 #   make soak SOAK_SECONDS=N for hours
 if ENGINE_TESTS
 check_PROGRAMS += test/sim/sim
