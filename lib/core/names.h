@@ -42,13 +42,14 @@ inline constexpr std::string_view pinned_cores = "slurm-k8s.io/pinned-cores";
 // The node's condition: True as soon as no job of Slurm is left.
 inline constexpr std::string_view drained_condition = "SlurmDrained";
 
-// Labels of reservation pods: kubectl get pods -l slurm-k8s.io/job is squeue.
+// Labels of reservation pods: kubectl get pods -l slurm-k8s.io/job is squeue, but for jobs that share a pod.
 inline constexpr std::string_view reservation_job = "slurm-k8s.io/job";
 inline constexpr std::string_view reservation_user = "slurm-k8s.io/user";
 inline constexpr std::string_view reservation_account = "slurm-k8s.io/account";
 // Label of a pod that the small jobs of a node share (its value is that node), and its annotation:
 // their ids, comma list.
 inline constexpr std::string_view shared_reservation = "slurm-k8s.io/shared-reservation";
+inline constexpr std::string_view reservation_job_shared = "shared"; // its reservation_job: no job id
 inline constexpr std::string_view reservation_jobs = "slurm-k8s.io/jobs";
 
 // The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.

@@ -70,7 +70,7 @@ Json shared_reservation_object(const std::string &node, const Amount &jobs, cons
 			       const ReservationSettings &settings)
 {
 	Json labels = Json::object(), notes = Json::object(), meta = Json::object();
-	labels.set(names::shared_reservation, label_value(node));
+	labels.set(names::shared_reservation, label_value(node)).set(names::reservation_job, names::reservation_job_shared);
 	notes.set(names::reservation_jobs, job_list);
 	meta.set("name", shared_reservation_name(node)).set("namespace", settings.ns);
 	meta.set("labels", labels).set("annotations", notes);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A stand whose nodes are shared as mixed, and its reservation pods."""
 import os
+from urllib.parse import quote
 
 import yaml
 from stands.api import ApiError
@@ -68,10 +69,9 @@ def mixing(stand, **settings):
 
 
 def reservations(stand):
-	"""{(job id, node): object}"""
-	found = stand.api.get(PODS)["items"]
-	return {(int(pod["metadata"]["labels"]["slurm-k8s.io/job"]), pod["spec"]["nodeName"]): pod for pod in found
-		if "slurm-k8s.io/job" in pod["metadata"].get("labels", {})}
+	"""{(job id, node): object} of those that have one job."""
+	found = [(pod["metadata"].get("labels", {}).get("slurm-k8s.io/job", ""), pod) for pod in stand.api.get(PODS)["items"]]
+	return {(int(job), pod["spec"]["nodeName"]): pod for job, pod in found if job.isdigit()}
 
 
 def refusals(stand):
@@ -92,15 +92,31 @@ def wait_no_reservation(stand, job_id, seconds=30):
 
 def evict(stand, pod, api=None):
 	"""As kubectl drain does. api: another connection than the stand's."""
-	api, path = api or stand.api, f"{PODS}/{pod['metadata']['name']}"
+	meta = pod["metadata"]
+	api, path = api or stand.api, f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
 	if stand.kind == "real":
-		api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}})
+		api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": meta["name"]}})
 		return
 	# kubesim has no evictions: this is what one consists of
 	conditions = [c for c in api.get(path)["status"].get("conditions", []) if c["type"] != "DisruptionTarget"]
 	conditions.append({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"})
 	api.patch(path + "/status", {"status": {"conditions": conditions}})
 	api.delete(path)
+
+
+def drain(stand, name, selector=""):
+	"""kubectl drain NAME --force, after the cordon: evicts the pods of the node, and waits until each is gone, or its name is
+	another pod's. selector: --pod-selector. Returns the names."""
+	path = f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}"
+
+	def uids():
+		return {pod["metadata"]["uid"] for pod in stand.api.get(path)["items"]}
+	found = stand.api.get(path + (f"&labelSelector={quote(selector)}" if selector else ""))["items"]
+	for pod in found:
+		evict(stand, pod)
+	evicted = {pod["metadata"]["uid"] for pod in found}
+	wait_for("the evicted pods to go", lambda: not evicted & uids(), 60)
+	return {pod["metadata"]["name"] for pod in found}
 
 
 def wait_reservations_known(stand):

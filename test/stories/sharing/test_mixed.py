@@ -13,11 +13,12 @@ from test_foreign import allocated, foreign, masked, wait_masked
 
 
 def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_and_the_pod_goes_with_it(mixed):
-	job = mixed.batch(3)
+	job = mixed.batch(3, options=("-A", "physics & co"))
 	job.wait_started()
 	pod = wait_reservation(mixed, job.id)
 	assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "3", "memory": "100Mi"}
-	assert pod["metadata"]["labels"]["slurm-k8s.io/user"] == "root"
+	assert pod["metadata"]["labels"] == {"slurm-k8s.io/job": str(job.id), "slurm-k8s.io/user": "root",
+		"slurm-k8s.io/account": "physics___co"}
 	assert not masked(mixed) and allocated(mixed) == (3, 100)  # the job has it already
 	job.cancel()
 	wait_no_reservation(mixed, job.id)

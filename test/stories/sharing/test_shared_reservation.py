@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
 from command import tool
-from mixed import PODS, names, reservations, shared_pod, wait_requests, wait_reservation
+from mixed import (IMAGE, PODS, drain, names, reservations, share, shared_pod, wait_requests, wait_reservation,
+	wait_reservations_known)
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked
 
@@ -39,6 +40,24 @@ def test_larger_job_has_a_pod_of_its_own_beside_it(sharing):
 	wait_reservation(sharing, large.id)
 	assert list(reservations(sharing)) == [(large.id, "n1")]
 	wait_requests(sharing, "2", "100Mi")
+
+
+def test_one_label_selects_the_pods_of_all_jobs_and_who_drains_without_them_ends_none(sharing):
+	share(sharing, {"image": IMAGE, "shared": {"maxCpus": 2}, "eviction": "cancel"})
+	wait_reservations_known(sharing)
+	jobs = [sharing.batch(2), sharing.batch(2), sharing.batch(3)]
+	for job in jobs:
+		job.wait_started()
+	before = {pod["metadata"]["uid"] for pod in (shared_pod(sharing), wait_reservation(sharing, jobs[2].id))}
+
+	def selected():
+		found = sharing.api.get("/api/v1/pods?labelSelector=slurm-k8s.io%2Fjob")["items"]
+		return {pod["metadata"]["uid"] for pod in found if pod["spec"]["nodeName"] == "n1"}
+	assert selected() == before
+	foreign(sharing, "guest").wait_running()
+	assert drain(sharing, "n1", "!slurm-k8s.io/job") == {"guest"}
+	sharing.scheduled()
+	assert selected() == before and all(job.state == "RUNNING" for job in jobs)
 
 
 def test_foreign_pod_that_comes_for_the_cores_of_small_jobs_is_refused_by_the_kubelet(sharing):

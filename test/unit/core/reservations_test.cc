@@ -416,7 +416,10 @@ TEST_CASE("reservations: names and labels are such that Kubernetes takes them")
 	}
 	const Json object = reservation_object({.ref = {7, 1007}, .account = "a b"}, {"n1", 2, 0}, "al/ice", {});
 	CHECK(object["spec"]["nodeName"].str() == "n1");
-	CHECK(object["metadata"]["labels"]["slurm-k8s.io/user"].str() == "al_ice");
+	const Json labels = object["metadata"]["labels"];
+	CHECK(labels["slurm-k8s.io/job"].str() == "7");
+	CHECK(labels["slurm-k8s.io/user"].str() == "al_ice");
+	CHECK(labels["slurm-k8s.io/account"].str() == "a_b");
 	CHECK(object["spec"]["containers"].at(0)["resources"]["requests"].size() == 1);
 	CHECK_FALSE(object["spec"]["automountServiceAccountToken"].boolean_or(true));
 }
