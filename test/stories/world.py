@@ -227,6 +227,11 @@ class Batch:
 	def cancel(self):
 		self.stand.run("scancel", str(self.id))
 
+	def finish(self):
+		"""One of batch(seconds=None) ends by itself, with its exit code; it has started."""
+		with open(self.file + ".fifo", "wb"):
+			pass
+
 
 class Stand:
 	"""One stand of test/cluster. api_kind: real or sim."""
@@ -357,12 +362,16 @@ class Stand:
 	def batch(self, cores=1, seconds=600, node="n1", options=(), code=0, deaf=False):
 		"""An sbatch job of so many cores, that runs for so many seconds and ends at once when it is cancelled.
 
-		code: its exit code. deaf: it ignores SIGTERM."""
+		seconds: None: until its finish(). code: its exit code. deaf: it ignores SIGTERM."""
 		self.count += 1
 		file = os.path.join(self.jobs_folder, str(self.count))
+		work = f"sleep {seconds}"
+		if seconds is None:
+			os.mkfifo(file + ".fifo")
+			work = f"cat {file}.fifo"
 		script = (f"#!/bin/sh\nexec 2>/dev/null\ndate +%s.%N > {file}.new; mv {file}.new {file}\n"
 			f"end() {{ date +%s.%N >> {file}; kill $child; exit $1; }}\ntrap '{'' if deaf else 'end 1'}' TERM\n"
-			f"sleep {seconds} &\nchild=$!\nwait $child\nend {code}\n")
+			f"{work} &\nchild=$!\nwait $child\nend {code}\n")
 		with open(file + ".sh", "w", encoding="utf-8") as text:
 			text.write(script)
 		answer = self.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-N", "1", "-n", str(cores), "--mem", "100",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from command import status, tool
-from mixed import IMAGE, PODS, evict, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from mixed import IMAGE, PODS, drain, evict, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked, wait_masked
@@ -277,6 +277,42 @@ def test_pod_that_goes_while_its_node_is_not_heard_of_ends_no_job(mixed):
 	assert job.state == "RUNNING" and not why_ended(job)
 	# nobody reports the end of a pod that was deleted by force
 	assert "is free" in tool(mixed, "release", "--force", before["metadata"]["uid"])
+
+
+# -- kubectl drain
+
+@pytest.fixture
+def node(mixed):
+	found = Node(mixed)
+	yield found
+	found.settle()
+
+
+def test_drain_ends_no_job_and_the_node_is_drained_when_the_last_one_has_ended_by_itself(mixed, node):
+	job = mixed.batch(2, seconds=None)
+	job.wait_started()
+	before = wait_reservation(mixed, job.id)["metadata"]
+	assert not before.get("ownerReferences")  # why kubectl wants --force, as slurm-k8s(7) says
+	guest, placed = foreign(mixed, "guest"), mixed.pod("placed", "sleep 600", node="n1")
+	for pod in (guest, placed):
+		pod.wait_running()
+	node.cordon()
+	assert drain(mixed, "n1") == {before["name"], "guest", "placed"}
+	again = wait_reservation(mixed, job.id)["metadata"]
+	assert again["uid"] != before["uid"]
+	node.wait_condition("False", "1 job of Slurm left: k8s: cordoned", 30)  # that of the pod ends with it
+	late = mixed.batch(1, seconds=0)
+	mixed.scheduled()
+	assert (job.state, late.state) == ("RUNNING", "PENDING")
+	assert node.drained and not job.stamps()[1] and int(job.show()["Restarts"]) == 0
+	job.finish()
+	job.wait("COMPLETED")
+	node.wait_condition("True", "no job of Slurm left", 30)
+	wait_no_reservation(mixed, job.id)
+	assert late.state == "PENDING"
+	node.uncordon()
+	late.wait("COMPLETED")
+	assert not node.drained and late.stamps()[0] > job.stamps()[1]
 
 
 # -- hostile
