@@ -20,6 +20,10 @@ other-plugins: lib/core/libsk8core.la
 	done
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/job_submit_k8s.so $(srcdir)/plugins/job_submit/job_submit_k8s.c \
 		$(srcdir)/lib/slurm/sizes.c -Llib/core/.libs -lsk8core
+	$(sk8_other_compile) -o $(SK8_OUT)/plugins/select_cons_tres.so $(srcdir)/plugins/select/select_cons_tres.c \
+		$(srcdir)/lib/slurm/sizes.c -Wl,--version-script=$(srcdir)/plugins/select/select.map
+	$(sk8_other_compile) -o $(SK8_OUT)/plugins/prep_k8s.so $(srcdir)/plugins/prep/prep_k8s.c \
+		-Wl,--version-script=$(srcdir)/plugins/prep/prep.map
 .PHONY: other-plugins
 
 EXTRA_DIST += \
@@ -36,4 +40,5 @@ EXTRA_DIST += \
 	test/slurm/test_layout.py \
 	test/slurm/test_masks.py \
 	test/slurm/test_natives.py \
-	test/slurm/test_node_state.py
+	test/slurm/test_node_state.py \
+	test/slurm/test_versions.py

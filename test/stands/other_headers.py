@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""Our plugins, as headers of another build of the same Slurm release would make them."""
+"""Our plugins, as headers of another build of the same Slurm release, or of another micro release, would make them."""
 import glob
 import os
 import re
@@ -35,9 +35,23 @@ def copy_with_field(struct, behind, folder):
 	raise AssertionError(f"{source} has no struct {struct}")
 
 
+def _build(headers, out):
+	subprocess.run(["make", "-s", "-C", build_folder(), "other-plugins", f"SK8_HEADERS={headers}", f"SK8_OUT={out}"], check=True)
+	return out
+
+
 def build_with_field(struct, behind, tmp_path):
 	"""The plugins, as other headers would make them."""
 	headers, out = str(tmp_path / "headers"), str(tmp_path / "out")
 	copy_with_field(struct, behind, headers)
-	subprocess.run(["make", "-s", "-C", build_folder(), "other-plugins", f"SK8_HEADERS={headers}", f"SK8_OUT={out}"], check=True)
-	return out
+	return _build(headers, out)
+
+
+def build_for(release, tmp_path):
+	"""The plugins, as configure and Slurm's headers of this release would make them: "22.05.9"."""
+	number = "0x%02x%02x%02x" % tuple(map(int, release.split(".")))
+	for name, macro, value in (("slurm/slurm_version.h", "SLURM_VERSION_NUMBER", number), ("sk8_config.h", "SK8_SLURM_VERSION", f'"{release}"')):
+		path = tmp_path / "headers" / name
+		path.parent.mkdir(parents=True, exist_ok=True)
+		path.write_text(f"#include_next <{name}>\n#undef {macro}\n#define {macro} {value}\n", encoding="utf-8")
+	return _build(str(tmp_path / "headers"), str(tmp_path / "out"))
