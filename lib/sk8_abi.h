@@ -29,7 +29,7 @@ extern "C" {
  * Which form this border has: a new one with each change below (test/abi/check-border
  * notices one that was forgotten). libsk8core has this symbol and sk8_slurmctld.so refers
  * to it, so that the loader refuses two that would read a struct differently. Both, and
- * the select plugin, have SK8_STAMP in their bytes, for slurm-k8s check.
+ * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
 #define SK8_BORDER sk8_border_15
 SK8_API extern const char SK8_BORDER[];

@@ -113,25 +113,40 @@ static std::optional<PluginFolders> check_folders(const SlurmConf &conf, const s
 	return found;
 }
 
-// What the select plugin opens in slurmctld: beside its folder, or in it. All of one version, and for one Slurm?
+// A file that plugins in this folder open: where they look for it, beside the folder or in it.
+static std::string beside(const std::string &folder, const std::string &name)
+{
+	const std::string above = folder + "/../" + name;
+	return exists(above) ? above : folder + "/" + name;
+}
+
+static void tell_two_versions(const std::string &one, const std::string &other, const std::string &so, Findings &out)
+{
+	out.problem("PluginDir", one + " and " + other + " are of two versions of slurm-k8s" + so +
+					 "; install it again, all of it in one version");
+}
+
+// What slurmctld loads: all of one version, and for one Slurm?
 static void check_engine(const PluginFolders &found, Findings &out)
 {
 	const std::string &ours = found.ours;
-	const auto find = [&](const std::string &name) {
-		const std::string above = ours + "/../" + name;
-		return exists(above) ? above : ours + "/" + name;
-	};
-	const std::string module = find("sk8_slurmctld.so"), library = find("libsk8core.so.0");
+	const std::string module = beside(ours, "sk8_slurmctld.so"), library = beside(ours, "libsk8core.so.0");
 	for (const auto &path : {module, library})
 		if (!exists(path))
 			return out.problem("PluginDir", "there is no " + path + "; install slurm-k8s again, all of it in one version");
-	const Stamp built = read_plugin(module).stamp;
-	if (built.border != read_plugin(library).stamp.border)
-		out.problem("PluginDir", module + " and " + library + " are of two versions of slurm-k8s, and slurmctld would load "
-								      "neither; install it again, all of it in one version");
-	else if (!found.stamp.slurm.empty() && built.slurm != found.stamp.slurm)
-		out.problem("PluginDir", module + " was built for Slurm " + built.slurm + ", the plugins in " + ours + " for " +
-						 found.stamp.slurm + "; install slurm-k8s again, all of it for one Slurm");
+	const std::string border = read_plugin(library).stamp.border;
+	for (const auto &path : {module, ours + "/select_cons_tres.so", ours + "/job_submit_k8s.so", ours + "/prep_k8s.so"}) {
+		if (!exists(path))
+			continue;
+		const Stamp built = read_plugin(path).stamp;
+		if (built.border != border) {
+			tell_two_versions(path, library, path == module ? ", and slurmctld would load neither" : "", out);
+			break; // so is the rest, more likely than not
+		}
+		if (!found.stamp.slurm.empty() && built.slurm != found.stamp.slurm)
+			out.problem("PluginDir", path + " was built for Slurm " + built.slurm + ", " + ours + "/select_cons_tres.so for " +
+							 found.stamp.slurm + "; install slurm-k8s again, all of it for one Slurm");
+	}
 }
 
 static void check_plugin_dir(const SlurmConf &conf, const std::string &about, const PluginFolders &found, Findings &out)
@@ -147,15 +162,21 @@ static void check_plugin_dir(const SlurmConf &conf, const std::string &about, co
 				      "; whether other hosts have these folders, slurm-k8s check --on-node tells there");
 }
 
-// command: one of Slurm's that says its version, "slurm-wlm 22.05.8". found: has ours.
+// What Slurm's commands say: "slurm-wlm 22.05.8".
+static std::string version_in(const std::string &text)
+{
+	const std::string_view line = trim(text);
+	return std::string(line.substr(line.rfind(' ') + 1));
+}
+
+// command: one of Slurm's that says its version. found: has ours.
 static void check_version(const Runner &run, const std::string &command, const PluginFolders &found, Findings &out)
 {
 	const std::string &ours = found.ours, &built_for = found.stamp.slurm;
 	auto text = run({command, "-V"});
 	if (!text)
 		return out.warning("Slurm", "which version runs here is not known: " + text.error().message);
-	const std::string_view line = trim(*text);
-	const std::string version(line.substr(line.rfind(' ') + 1));
+	const std::string version = version_in(*text);
 	if (version != built_for)
 		out.problem("Slurm", command + " is version " + version + ", the plugins in " + ours + " were built for " +
 					     (built_for.empty() ? "another" : built_for) + "; " + command +
@@ -191,6 +212,79 @@ void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 		out.ok("JobSubmitPlugins", conf.get("JobSubmitPlugins", ""));
 }
 
+namespace {
+
+// Which Slurm is on a host that is not the controller; empty: not known, or no slurmd there.
+struct NodeSlurm {
+	std::string commands, slurmd;
+};
+
+} // namespace
+
+// The first file of that name in the folders of PluginDir, or empty.
+static std::string in_plugin_dir(const SlurmConf &conf, const std::string &name)
+{
+	const std::string folders = conf.get("PluginDir", "");
+	for (auto folder : split(folders, ':'))
+		if (const std::string path = std::string(folder) + "/" + name; exists(path))
+			return path;
+	return "";
+}
+
+static void tell_other_slurm(const std::string &path, const Stamp &stamp, const std::string &who, const std::string &version,
+			     const std::string &so, Findings &out)
+{
+	out.problem("Slurm", who + " is version " + version + ", " + path + " was built for " +
+				     (stamp.slurm.empty() ? "another" : stamp.slurm) + so + ": install slurm-k8s for " + version);
+}
+
+// slurmd does not start without it, or with one for another Slurm. No other program of a compute node loads it.
+static void check_prep_on_node(const SlurmConf &conf, const NodeSlurm &slurm, Findings &out)
+{
+	if (!has_prep_plugin(conf))
+		return;
+	const std::string path = in_plugin_dir(conf, "prep_k8s.so");
+	if (path.empty())
+		return out.problem("PrEpPlugins", "no folder of PluginDir has prep_k8s.so, and slurmd does not start without it; install "
+						  "slurm-k8s-node on this host");
+	const Stamp built = read_plugin(path).stamp;
+	if (!slurm.slurmd.empty() && built.slurm != slurm.slurmd)
+		tell_other_slurm(path, built, "slurmd", slurm.slurmd, "; slurmd would refuse it and not start", out);
+}
+
+// "22.05" of "22.05.8"
+static std::string release_of(const std::string &version)
+{
+	return version.substr(0, version.rfind('.'));
+}
+
+// The SPANK plugin, which a release of Slurm takes whatever its last number is, and what it opens in slurmd.
+static void check_spank_on_node(const SlurmConf &conf, const NodeSlurm &slurm, Findings &out)
+{
+	static const std::string about = "SPANK";
+	const std::string path = in_plugin_dir(conf, "spank_k8s.so");
+	if (path.empty())
+		return;
+	const Stamp built = read_plugin(path).stamp;
+	if (!slurm.commands.empty() && release_of(built.slurm) != release_of(slurm.commands))
+		tell_other_slurm(path, built, "scontrol", slurm.commands, "; slurmd, srun and sbatch would refuse it", out);
+	if (slurm.slurmd.empty())
+		return;
+	const std::string folder = path.substr(0, path.rfind('/'));
+	const std::string module = beside(folder, "sk8_slurmd.so"), library = beside(folder, "libsk8core.so.0");
+	for (const auto &part : {module, library})
+		if (!exists(part))
+			return out.problem(about, "there is no " + part + ", so that no agent would run on this node; install "
+								 "slurm-k8s-spank again");
+	const Stamp agent = read_plugin(module).stamp;
+	if (agent.border != read_plugin(library).stamp.border)
+		tell_two_versions(module, library, ", and slurmd would load neither", out);
+	else if (built.border != agent.border)
+		tell_two_versions(path, module, "", out);
+	else if (agent.slurm != slurm.slurmd)
+		tell_other_slurm(module, agent, "slurmd", slurm.slurmd, "; its agent may not run", out);
+}
+
 // slurmd and the commands load the select plugin, too: the first that is found.
 void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 {
@@ -200,9 +294,13 @@ void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out)
 		return;
 	if (!found->ours.empty())
 		check_version(run, "scontrol", *found, out);
-	if (has_prep_plugin(conf) && !exists(found->ours + "/prep_k8s.so"))
-		out.problem("PrEpPlugins", "no folder of PluginDir has prep_k8s.so, and slurmd does not start without it; install "
-					   "slurm-k8s-node on this host");
+	const auto version = [&](const char *command) {
+		const auto text = run({command, "-V"});
+		return text ? version_in(*text) : std::string();
+	};
+	const NodeSlurm slurm{version("scontrol"), version("slurmd")};
+	check_prep_on_node(conf, slurm, out);
+	check_spank_on_node(conf, slurm, out);
 	if (found->ours.empty())
 		out.ok(about, "all folders are there, and Slurm's own plugins are in " + found->stock);
 	else if (found->ours_first)

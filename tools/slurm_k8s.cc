@@ -166,7 +166,7 @@ static const std::vector<Command> &commands()
 		 "Kubernetes with the engine's credentials: connection, rights, clock, nodes.\n"
 		 "Changes nothing. One sentence for each finding; exit code 1 if one is a problem.",
 		 {{"--config", "FILE", "slurm-k8s.yaml (default: SLURM_K8S_CONF, else beside slurm.conf)"},
-		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too"},
+		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too, and what is in it"},
 		  slurm_conf_option,
 		  json_option},
 		 run_check},

@@ -19,6 +19,7 @@
 const char plugin_name[] = "Guard of the jobs that stand for Kubernetes pods";
 const char plugin_type[] = "job_submit/k8s";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;	/* for slurm-k8s check */
 
 static bool broken;
 

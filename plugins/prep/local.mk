@@ -4,6 +4,7 @@ plugin_LTLIBRARIES += prep_k8s.la
 endif
 
 prep_k8s_la_SOURCES = \
+	lib/sk8_abi.h \
 	lib/slurm/hooks.h \
 	lib/slurm/module_path.h \
 	lib/slurm/release.h \

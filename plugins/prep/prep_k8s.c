@@ -9,10 +9,12 @@
  */
 #include "lib/slurm/hooks.h"
 #include "lib/slurm/module_path.h"
+#include "lib/sk8_abi.h"
 
 const char plugin_name[] = "Gate of jobs on nodes that Kubernetes uses too";
 const char plugin_type[] = "prep/k8s";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;	/* for slurm-k8s check */
 
 static prep_callbacks_t callbacks;
 

@@ -10,6 +10,7 @@ plugins_spank_pause_SOURCES = plugins/spank/pause.c
 plugins_spank_pause_LDFLAGS = -all-static
 
 spank_k8s_la_SOURCES = \
+	lib/sk8_abi.h \
 	lib/sk8_container.h \
 	lib/slurmd/agent.h \
 	plugins/spank/container.c \

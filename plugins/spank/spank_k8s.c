@@ -9,17 +9,20 @@
 #ifndef _GNU_SOURCE
 # define _GNU_SOURCE
 #endif
+#include "sk8_config.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <slurm/spank.h>
+#include "lib/sk8_abi.h"
 #include "lib/slurmd/agent.h"
 #include "plugins/spank/container.h"
 #include "plugins/spank/options.h"
 
 SPANK_PLUGIN(k8s, 1);
+static const char stamp[] __attribute__((used)) = SK8_STAMP " " SK8_SLURM_VERSION;	/* for slurm-k8s check */
 
 /* as installed, or beside the plugins as in a build tree */
 static const char *const places[] = { "../sk8_slurmd.so", "sk8_slurmd.so" };

@@ -11,17 +11,20 @@
 #define plugin_version job_submit_plugin_version
 #define init job_submit_init
 #define fini job_submit_fini
+#define stamp job_submit_stamp
 #include "plugins/job_submit/job_submit_k8s.c"
 #undef plugin_name
 #undef plugin_type
 #undef plugin_version
 #undef init
 #undef fini
+#undef stamp
 #define plugin_name prep_plugin_name
 #define plugin_type prep_plugin_type
 #define plugin_version prep_plugin_version
 #define init prep_init
 #define fini prep_fini
+#define stamp prep_stamp
 #define hooks prep_hooks
 #include "plugins/prep/prep_k8s.c"
 #include "test/abi/select_ops.h"

@@ -3,6 +3,7 @@
 // slurm-k8s check, as far as it needs no Kubernetes: slurm.conf, files, mapping.
 #include "tools/check.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <unistd.h>
 
@@ -39,9 +40,9 @@ struct Host {
 			std::filesystem::create_directory(dir);
 		std::filesystem::permissions(state, std::filesystem::perms::owner_all);
 		folder.write("ours/select_cons_tres.so", select_for("22.05.8"));
-		folder.write("sk8_slurmctld.so", module_for("22.05.8"));
+		folder.write("sk8_slurmctld.so", built_for("22.05.8"));
 		folder.write("libsk8core.so.0", std::string("\177ELF\0") + SK8_STAMP + '\0' + "more");
-		folder.write("ours/job_submit_k8s.so", "x");
+		folder.write("ours/job_submit_k8s.so", built_for("22.05.8"));
 		folder.write("stock/select_cons_tres.so", "x");
 		conf = {{"ClusterName", "prod"},	       {"SlurmUser", "root"},
 			{"SelectType", "select/cons_tres"}, {"PluginDir", ours + ":" + stock},
@@ -54,11 +55,14 @@ struct Host {
 		return std::string("\177ELF\0sk8_slurmctld.so\0", 22) + SK8_STAMP " " + slurm + '\0';
 	}
 
-	// What it opens.
-	static std::string module_for(const std::string &slurm)
+	// Another file of ours.
+	static std::string built_for(const std::string &slurm)
 	{
 		return std::string("\177ELF\0") + SK8_STAMP " " + slurm + '\0';
 	}
+
+	// What a file of ours has in it that is of another version of slurm-k8s.
+	static std::string of_another_version() { return std::string(SK8_STAMP "0 22.05.8") + '\0'; }
 
 	Runner runner() const
 	{
@@ -249,12 +253,21 @@ TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
 	h.answers["slurmctld -V"] = "slurm 22.05.9\n";
 	CHECK(contains(h.check(), "slurmctld is version 22.05.9, the plugins in " + h.ours + " were built for 22.05.8; "));
 	h.folder.write("ours/select_cons_tres.so", Host::select_for("22.05.9"));
-	CHECK(h.check() == "PluginDir: " + h.ours + "/../sk8_slurmctld.so was built for Slurm 22.05.8, the plugins in " + h.ours +
-				   " for 22.05.9; install slurm-k8s again, all of it for one Slurm\n");
-	h.folder.write("sk8_slurmctld.so", Host::module_for("22.05.9"));
+	const std::string not_for_it = " was built for Slurm 22.05.8, " + h.ours +
+				       "/select_cons_tres.so for 22.05.9; install slurm-k8s again, all of it for one Slurm\n";
+	CHECK(h.check() == "PluginDir: " + h.ours + "/../sk8_slurmctld.so" + not_for_it + "PluginDir: " + h.ours +
+				   "/job_submit_k8s.so" + not_for_it);
+	h.folder.write("sk8_slurmctld.so", Host::built_for("22.05.9"));
+	CHECK(h.check() == "PluginDir: " + h.ours + "/job_submit_k8s.so" + not_for_it);
+	h.folder.write("ours/job_submit_k8s.so", Host::built_for("22.05.9"));
+	CHECK(h.check().empty());
+	h.folder.write("ours/prep_k8s.so", Host::built_for("22.05.8"));
+	CHECK(h.check() == "PluginDir: " + h.ours + "/prep_k8s.so" + not_for_it);
+	h.folder.write("ours/prep_k8s.so", Host::built_for("22.05.9"));
 	CHECK(h.check().empty());
 	h.folder.write("ours/select_cons_tres.so", std::string("sk8_slurmctld.so\0", 17)); // of before there were stamps
 	CHECK(contains(h.check(), "were built for another; "));
+	h.folder.write("ours/select_cons_tres.so", Host::select_for("22.05.9"));
 	h.answers.erase("slurmctld -V");
 	CHECK(contains(h.check(), "which version runs here is not known: slurmctld: no answer"));
 	CHECK_FALSE(h.found.any_problem());
@@ -263,8 +276,10 @@ TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
 TEST_CASE("check: what slurmctld loads must be of one version of slurm-k8s")
 {
 	Host h;
-	h.folder.write("libsk8core.so.0", std::string(SK8_STAMP "0") + '\0');
+	h.folder.write("libsk8core.so.0", Host::of_another_version());
 	CHECK(contains(h.check(), "libsk8core.so.0 are of two versions of slurm-k8s, and slurmctld would load neither; install it again"));
+	const std::string found = h.bad();
+	CHECK(std::count(found.begin(), found.end(), '\n') == 1); // not once for each plugin
 	h.folder.write("libsk8core.so.0", "cut off: " SK8_STAMP_BEGIN); // at the very end
 	CHECK(contains(h.check(), "are of two versions"));
 	std::filesystem::remove(h.folder.path + "/libsk8core.so.0");
@@ -273,6 +288,72 @@ TEST_CASE("check: what slurmctld loads must be of one version of slurm-k8s")
 	CHECK(h.check().empty());
 	h.folder.write("ours/libsk8core.so.0", SK8_STAMP + std::string(70u << 20, '\0')); // with its debugging information
 	CHECK(h.check().empty());
+}
+
+TEST_CASE("check: each plugin that slurmctld loads must be of libsk8core's version")
+{
+	Host h;
+	h.folder.write("ours/prep_k8s.so", Host::built_for("22.05.8"));
+	CHECK(h.check().empty());
+	for (const std::string name : {"select_cons_tres", "job_submit_k8s", "prep_k8s"}) {
+		const std::string path = "ours/" + name + ".so";
+		const std::string good = name == "select_cons_tres" ? Host::select_for("22.05.8") : Host::built_for("22.05.8");
+		h.folder.write(path, good.substr(0, good.find(SK8_STAMP_BEGIN)) + Host::of_another_version());
+		CHECK(h.check() == "PluginDir: " + h.ours + "/" + name + ".so and " + h.ours +
+					   "/../libsk8core.so.0 are of two versions of slurm-k8s; install it again, all of it in one version\n");
+		h.folder.write(path, good.substr(0, good.find(SK8_STAMP_BEGIN))); // of before there were stamps
+		CHECK(contains(h.check(), name + ".so and " + h.ours + "/../libsk8core.so.0 are of two versions"));
+		h.folder.write(path, good);
+	}
+	CHECK(h.check().empty());
+}
+
+TEST_CASE("check: slurmd does not start with a prep plugin that is absent or for another Slurm")
+{
+	Host h;
+	std::filesystem::remove(h.ours + "/select_cons_tres.so"); // slurm-k8s-node alone
+	h.answers["scontrol -V"] = h.answers["slurmd -V"] = "slurm-wlm 22.05.8\n";
+	h.conf["PrEpPlugins"] = "prep/script,prep/k8s";
+	CHECK(contains(h.check_on_node(), "no folder of PluginDir has prep_k8s.so, and slurmd does not start without it"));
+	h.folder.write("ours/prep_k8s.so", Host::built_for("22.05.8"));
+	CHECK(h.check_on_node().empty());
+	h.folder.write("ours/prep_k8s.so", Host::built_for("22.05.9"));
+	CHECK(h.check_on_node() == "Slurm: slurmd is version 22.05.8, " + h.ours + "/prep_k8s.so was built for 22.05.9; slurmd would "
+				   "refuse it and not start: install slurm-k8s for 22.05.8\n");
+	h.answers.erase("slurmd -V"); // a login node: nobody loads it there
+	CHECK(h.check_on_node().empty());
+	h.answers["slurmd -V"] = "slurm-wlm 22.05.8\n";
+	h.conf.erase("PrEpPlugins");
+	CHECK(h.check_on_node().empty());
+}
+
+TEST_CASE("check: on a node the SPANK plugin must be for this release, and the agent that it opens of one version and for this slurmd")
+{
+	Host h;
+	std::filesystem::remove(h.ours + "/select_cons_tres.so");
+	h.answers["scontrol -V"] = h.answers["slurmd -V"] = "slurm-wlm 22.05.8\n";
+	h.folder.write("ours/spank_k8s.so", Host::built_for("22.05.8"));
+	CHECK(contains(h.check_on_node(), "SPANK: there is no " + h.ours + "/sk8_slurmd.so, so that no agent would run on this node"));
+	h.folder.write("sk8_slurmd.so", Host::built_for("22.05.8"));
+	CHECK(h.check_on_node().empty());
+
+	h.folder.write("sk8_slurmd.so", Host::built_for("22.05.9"));
+	CHECK(h.check_on_node() == "Slurm: slurmd is version 22.05.8, " + h.ours + "/../sk8_slurmd.so was built for 22.05.9; its agent "
+				   "may not run: install slurm-k8s for 22.05.8\n");
+	h.folder.write("ours/spank_k8s.so", Host::built_for("22.05.1")); // that will do
+	h.folder.write("sk8_slurmd.so", Host::of_another_version());
+	CHECK(contains(h.check_on_node(), "sk8_slurmd.so and " + h.ours + "/../libsk8core.so.0 are of two versions of slurm-k8s, and slurmd "
+					  "would load neither; "));
+	h.folder.write("libsk8core.so.0", Host::of_another_version());
+	CHECK(contains(h.check_on_node(), "spank_k8s.so and " + h.ours + "/../sk8_slurmd.so are of two versions of slurm-k8s; "));
+	std::filesystem::remove(h.folder.path + "/libsk8core.so.0");
+	CHECK(contains(h.check_on_node(), "there is no " + h.ours + "/libsk8core.so.0, so that no agent would run"));
+
+	h.answers.erase("slurmd -V"); // a login node needs no agent
+	CHECK(h.check_on_node().empty());
+	h.folder.write("ours/spank_k8s.so", Host::built_for("23.11.8"));
+	CHECK(h.check_on_node() == "Slurm: scontrol is version 22.05.8, " + h.ours + "/spank_k8s.so was built for 23.11.8; slurmd, srun and "
+				   "sbatch would refuse it: install slurm-k8s for 22.05.8\n");
 }
 
 TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
