@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # Does what we built fit into this release of Slurm? A release adds its
-# <type>-<version>.symbols, in the order of the loader's own table.
+# <type>-<version>.symbols, in the order of the loader's own table. SPANK's functions are the
+# same in all of them, and a plugin has those that it wants.
 EXTRA_DIST += \
 	test/abi/borders \
 	test/abi/check-border \
@@ -14,7 +15,8 @@ EXTRA_DIST += \
 	test/abi/prep-26.05.3.symbols \
 	test/abi/select-22.05.8.symbols \
 	test/abi/select-24.11.5.symbols \
-	test/abi/select-26.05.3.symbols
+	test/abi/select-26.05.3.symbols \
+	test/abi/spank.symbols
 
 AM_TESTS_ENVIRONMENT += \
 	SK8_SRCDIR='$(abs_top_srcdir)'; export SK8_SRCDIR; \

@@ -3,7 +3,8 @@
  * plugin_host.c - loads a plugin as a program of Slurm does (plugin_load_from_file() in
  * src/common/plugin.c): lazily, libslurmfull is there, slurmctld's own symbols are not.
  * So the select plugin goes through, as slurmctld, what it does if our module cannot be
- * loaded: Slurm starts all the same.
+ * loaded: Slurm starts all the same. A SPANK plugin has no init(); what it calls later must
+ * be there in each of these programs.
  *
  *   plugin_host PROGRAM STOCK-DIRECTORY PLUGIN SYMBOLS
  *
@@ -11,6 +12,8 @@
  * brought nothing into a program that needs nothing of it.
  */
 #include "lib/slurm/release.h"
+#include <sys/wait.h>
+#include <unistd.h>
 #include <dlfcn.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -47,15 +50,22 @@ static void *need(void *handle, const char *name)
 	return p;
 }
 
-/* "select/cons_tres" in select_cons_tres.so */
+static bool is_spank(void *plugin)
+{
+	return !strcmp((const char *) need(plugin, "plugin_type"), "spank");
+}
+
+/* "select/cons_tres" in select_cons_tres.so. SPANK plugins may have any name. */
 static void check_identity(void *plugin, const char *path)
 {
 	char *type = strdup((const char *) need(plugin, "plugin_type"));
 	char *copy = strdup(path), *file = basename(copy), *slash = strchr(type, '/');
 
+	(void) need(plugin, "plugin_name");
 	if (slash)
 		*slash = '_';
-	if (!slash || strncmp(type, file, strlen(type)) || strcmp(file + strlen(type), ".so"))
+	if (!is_spank(plugin) &&
+	    (!slash || strncmp(type, file, strlen(type)) || strcmp(file + strlen(type), ".so")))
 		complain("plugin_type is not the file's name", path);
 	if (*(const uint32_t *) need(plugin, "plugin_version") != SLURM_VERSION_NUMBER)
 		complain("wrong plugin_version", path);
@@ -94,6 +104,20 @@ static void check_forwarding(void *plugin)
 #endif
 }
 
+/* Slurm would find out when it calls them: all functions that it refers to. In a process of its own: what is loaded stays as it is. */
+static void check_calls(const char *path)
+{
+	int status = 1;
+	pid_t child = fork();
+
+	if (!child) {
+		(void) open_or_exit(path, RTLD_NOW | RTLD_LOCAL, 1);
+		_exit(0);
+	}
+	if ((child < 0) || (waitpid(child, &status, 0) < 0) || status)
+		complain("refers to what this program does not have", path);
+}
+
 static bool mapped(const char *what)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -110,7 +134,7 @@ static bool mapped(const char *what)
 /* The engine and its libraries must not come into a program that has no use for them. */
 static void check_strangers(void)
 {
-	static const char *const strangers[] = { "sk8_slurmctld", "libsk8core", "libcurl", "libstdc++" };
+	static const char *const strangers[] = { "sk8_slurmctld", "sk8_slurmd", "libsk8core", "libcurl", "libstdc++" };
 
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++)
 		if (mapped(strangers[i]))
@@ -146,10 +170,12 @@ int main(int argc, char **argv)
 	full = open_or_exit(full_path, RTLD_NOW | RTLD_GLOBAL, 77);
 	run_as(full, argv[1]);
 	((slurm_conf_t *) need(full, "slurm_conf"))->plugindir = argv[2];
+	if (strstr(argv[3], "/spank_"))
+		check_calls(argv[3]);
 	plugin = open_or_exit(argv[3], RTLD_LAZY | RTLD_LOCAL, 1);
 	check_identity(plugin, argv[3]);
 	check_symbols(plugin, argv[4]);
-	if (((int (*)(void)) need(plugin, "init"))()) {
+	if (!is_spank(plugin) && ((int (*)(void)) need(plugin, "init"))()) {
 		complain("init() failed", argv[3]);
 		return 1;
 	}
