@@ -4,8 +4,8 @@ dnl Slurm's plugins are loaded by one exact version only, and internal structs
 dnl change even in micro releases: so the version, its public headers and the
 dnl source tree with the internal headers must all agree.
 dnl
-dnl The versions that were tried. A new release adds its line here, its
-dnl differences to lib/slurm/release.h and its symbols to test/abi/.
+dnl The versions that were tried. doc/architecture.md says what else a new one
+dnl needs ("Support another release").
 m4_define([sk8_slurm_known], [m4_join([ ],
 	[22.05.8], [24.11.5], [26.05.3])])
 

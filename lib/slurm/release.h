@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
  * release.h - what differs between Slurm's releases. No other file of ours looks
- * at SLURM_VERSION_NUMBER, but the list of a release's select symbols in
- * plugins/select/forward.h and that of its errors in error_table.c.
+ * at SLURM_VERSION_NUMBER, but that of its errors, error_table.c; plugins/select/forward.h
+ * has the list of each release's select symbols.
  *
  * 22.05, 24.11 and 26.05 are run, each in the micro release that configure knows.
  *
@@ -40,21 +40,39 @@
 #include "src/slurmctld/node_scheduler.h"
 #include "src/slurmctld/state_save.h"
 
+/*
+ * The one block of each release: its headers, and which form it has of what differs. What a
+ * form means stands where it is used. A new release begins as a copy of the newest block; a
+ * form that no release had before gets a name here, and its code below beside the others.
+ */
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(22,5,0)
 # error "Slurm before 22.05 is not supported"
 #elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23,2,0)
-# define SK8_SLURM_2205 1
-/* clients load select plugins too, and call them for nodes */
-# define SK8_CLIENTS_SELECT 1
+# define SK8_SLURM_2205 1		/* for the symbols in plugins/select/forward.h */
 # include "src/common/gres.h"
 # include "src/common/prep.h"
 # include "src/common/select.h"
 # include "src/slurmctld/srun_comm.h"
 # include "src/slurmctld/preempt.h"
 # include "src/plugins/select/cons_common/cons_common.h"
+# define SK8_CLIENTS_SELECT 1		/* clients load select plugins too, and call them for nodes */
+# define SK8_GRES_HAS_ALT_STATE 1
+# define SK8_JOB_REASON_STRING 1
+# define SK8_LIST_TYPES 1
+# define SK8_MODIFY_TELLS_NOBODY 1
+# define SK8_NODEINFO_IS_PUBLIC 1
+# define SK8_NO_NEW_JOB 1
+# define SK8_ONE_CORE_MAP 1
+# define SK8_REMOVE_SUBMIT_OF_ONE 1
+# define SK8_RESERVATIONS_ARE_OPEN 1
+# define SK8_ROWS_ARE_NEW 1
+# define SK8_SELECT_NODES_OF_ARGUMENTS 1
+# define SK8_SHARED_GRES_OF_ONE_DEVICE 1
+# define SK8_TRES_BY_COLON 1
 #elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24,11,0)
 # error "Slurm 23.02 to 24.05: other symbols and parameters, not covered"
-#else
+#elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25,5,0)
+# define SK8_SLURM_2411 1
 # include "src/interfaces/gres.h"
 # include "src/interfaces/prep.h"
 # include "src/interfaces/preempt.h"
@@ -62,31 +80,45 @@
 # include "src/plugins/select/cons_tres/node_data.h"
 # include "src/plugins/select/cons_tres/part_data.h"
 # include "src/stepmgr/srun_comm.h"
-# if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25,5,0)
-#  define SK8_SLURM_2411 1
-#  define SK8_CLIENTS_SELECT 1
-# else
-#  define SK8_SLURM_2605 1
-/* select plugins have no select_p_state_save() */
-#  define SK8_NO_STATE_SAVE 1
-# endif
+# define SK8_CLIENTS_SELECT 1
+# define SK8_NODEINFO_IS_PRIVATE 1
+#else					/* 25.05 and later */
+# define SK8_SLURM_2605 1
+# include "src/interfaces/gres.h"
+# include "src/interfaces/prep.h"
+# include "src/interfaces/preempt.h"
+# include "src/interfaces/select.h"
+# include "src/plugins/select/cons_tres/node_data.h"
+# include "src/plugins/select/cons_tres/part_data.h"
+# include "src/stepmgr/srun_comm.h"
+# define SK8_GRACE_OF_PLUGINS 1
+# define SK8_JOBS_BY_STEP_ID 1
+# define SK8_MAX_JOB_COUNT_IS_TOLD 1
+# define SK8_NODE_STATS 1
+# define SK8_NO_STATE_SAVE 1		/* select plugins have no select_p_state_save() */
+# define SK8_REQUEUE_INTERNAL 1
+# define SK8_VALIDATE_WITH_TWO 1
 #endif
 
 /* ---- types ------------------------------------------------------------------ */
 
-#ifdef SK8_SLURM_2205
+#ifdef SK8_LIST_TYPES
 typedef List sk8_list_t;
 typedef struct listIterator list_itr_t;
 typedef struct job_details job_details_t;
-typedef bitstr_t *sk8_excluded_t;	/* one bitmap over all cores of the cluster */
 #else
 typedef list_t *sk8_list_t;
+#endif
+
+#ifdef SK8_ONE_CORE_MAP
+typedef bitstr_t *sk8_excluded_t;	/* one bitmap over all cores of the cluster */
+#else
 typedef resv_exc_t sk8_excluded_t;	/* .exc_cores: one bitmap per node */
 #endif
 
 /* ---- select_p_job_test ------------------------------------------------------- */
 
-#ifdef SK8_SLURM_2205
+#ifdef SK8_ONE_CORE_MAP
 # define SK8_JOB_TEST_PARAMS \
 	job_record_t *job_ptr, bitstr_t *node_bitmap, uint32_t min_nodes, \
 	uint32_t max_nodes, uint32_t req_nodes, uint16_t mode, \
@@ -121,7 +153,7 @@ typedef resv_exc_t sk8_excluded_t;	/* .exc_cores: one bitmap per node */
  */
 static inline sk8_excluded_t sk8_excluded_copy(sk8_excluded_t from)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_ONE_CORE_MAP
 	return from ? bit_copy(from) :
 		bit_alloc(cr_get_coremap_offset(node_record_count));
 #else
@@ -137,7 +169,7 @@ static inline sk8_excluded_t sk8_excluded_copy(sk8_excluded_t from)
 
 static inline void sk8_excluded_free(sk8_excluded_t *excluded)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_ONE_CORE_MAP
 	FREE_NULL_BITMAP(*excluded);
 #else
 	for (int i = 0; i < node_record_count; i++)
@@ -154,7 +186,7 @@ static inline void sk8_excluded_add(sk8_excluded_t *excluded, int node_inx,
 
 	if (last < 0)
 		return;
-#ifdef SK8_SLURM_2205
+#ifdef SK8_ONE_CORE_MAP
 	uint32_t base = cr_get_coremap_offset(node_inx);
 
 	for (int k = bit_ffs(cores); k <= last; k++)
@@ -172,7 +204,7 @@ static inline void sk8_excluded_add(sk8_excluded_t *excluded, int node_inx,
  * Since 24.11 the stock plugin builds its rows of used cores anew when it looks at
  * them, by this function; who looks at them himself must call it before.
  */
-#ifdef SK8_SLURM_2205
+#ifdef SK8_ROWS_ARE_NEW
 static inline void sk8_rows_are_new(part_res_record_t *parts)
 {
 	(void) parts;
@@ -184,9 +216,9 @@ static inline void sk8_rows_are_new(part_res_record_t *parts)
 
 /* ---- what sinfo and scontrol show as allocated -------------------------------- */
 
-#ifdef SK8_SLURM_2205
+#ifdef SK8_NODEINFO_IS_PUBLIC
 typedef select_nodeinfo_t sk8_nodeinfo_t;
-#elif defined(SK8_SLURM_2411)
+#elif defined(SK8_NODEINFO_IS_PRIVATE)
 /* cons_tres' struct select_nodeinfo, which it keeps to itself; what follows is not used */
 typedef struct {
 	uint16_t magic, alloc_cpus;
@@ -195,7 +227,7 @@ typedef struct {
 } sk8_nodeinfo_t;
 #endif
 
-#ifdef SK8_SLURM_2605
+#ifdef SK8_NODE_STATS
 /* "cpu=2,mem=1G,gres/gpu=1" with other numbers of CPUs and MB. To be freed by xfree(). */
 static inline char *sk8_tres_with(const char *old, uint32_t cpus, uint64_t memory_mb)
 {
@@ -219,7 +251,7 @@ static inline char *sk8_tres_with(const char *old, uint32_t cpus, uint64_t memor
 static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 				      uint64_t memory_mb)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_NODE_STATS
 	node_select_stats_t *stats = node_select_stats_array[node_ptr->index];
 	char *old;
 
@@ -246,7 +278,7 @@ static inline void sk8_show_allocated(node_record_t *node_ptr, uint32_t cpus,
 /* Bytes of what is shown, as our headers have it, and where it is; NULL: nowhere yet */
 static inline const void *sk8_shown(const node_record_t *node_ptr, size_t *size)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_NODE_STATS
 	*size = sizeof(node_select_stats_t);
 	return node_select_stats_array[node_ptr->index];
 #else
@@ -259,7 +291,7 @@ static inline const void *sk8_shown(const node_record_t *node_ptr, size_t *size)
 static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
 				       uint64_t *memory_mb)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_NODE_STATS
 	*cpus = node_select_stats_array[node_ptr->index]->alloc_cpus;
 	*memory_mb = node_select_stats_array[node_ptr->index]->alloc_memory;
 #else
@@ -281,7 +313,7 @@ static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
  * other way round; NULL: there is none */
 static inline gres_node_state_t *sk8_gres_alternate(const gres_node_state_t *ns)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_GRES_HAS_ALT_STATE
 	return ns->alt_gres_ns;
 #else
 	return ns->alt_gres ? ns->alt_gres->gres_data : NULL;
@@ -292,7 +324,7 @@ static inline gres_node_state_t *sk8_gres_alternate(const gres_node_state_t *ns)
  * In 22.05 that is one device. */
 static inline uint64_t sk8_gres_on_device(const gres_job_state_t *js, uint32_t n, int device, uint64_t count)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_SHARED_GRES_OF_ONE_DEVICE
 	(void) js;
 	(void) n;
 	(void) device;
@@ -308,7 +340,7 @@ static inline uint64_t sk8_gres_on_device(const gres_job_state_t *js, uint32_t n
 static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,
 				   bool node_fail, uint32_t wait_status)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_JOBS_BY_STEP_ID
 	slurm_step_id_t step_id = STEP_ID_FROM_JOB_RECORD(job_ptr);
 
 	return job_complete(&step_id, uid, false, node_fail, wait_status);
@@ -320,7 +352,7 @@ static inline int sk8_job_complete(job_record_t *job_ptr, uint32_t uid,
 /* As scontrol requeue. Not of a job that is no batch job, or may not be requeued. */
 static inline int sk8_job_requeue(job_record_t *job_ptr, uint32_t uid)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_REQUEUE_INTERNAL
 	return job_requeue_internal(uid, job_ptr, false, 0);
 #else
 	return job_requeue(uid, job_ptr->job_id, NULL, false, 0);
@@ -330,7 +362,7 @@ static inline int sk8_job_requeue(job_record_t *job_ptr, uint32_t uid)
 /* Shows f a job as slurmctld makes one, which no table has; true where it cannot. */
 static inline bool sk8_with_new_job(bool (*f)(job_record_t *job_ptr))
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_NO_NEW_JOB
 	(void) f;	/* it is made where nobody else can call */
 	return true;
 #else
@@ -345,7 +377,7 @@ static inline bool sk8_with_new_job(bool (*f)(job_record_t *job_ptr))
 /* Starts this pending job in its part_ptr now, if it can. *err_msg as select_nodes() has it. */
 static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_SELECT_NODES_OF_ARGUMENTS
 	return select_nodes(job_ptr, false, NULL, err_msg, false, SLURMDB_JOB_FLAG_SCHED);
 #else
 	job_node_select_t select = { .job_ptr = job_ptr, .err_msg = err_msg };
@@ -357,7 +389,7 @@ static inline int sk8_select_nodes(job_record_t *job_ptr, char **err_msg)
 /* Seconds from preempt_time to the end of a job that is preempted. */
 static inline uint32_t sk8_grace_time(job_record_t *job_ptr)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_GRACE_OF_PLUGINS
 	/* only Slurm's preempt plugins are asked: this is what they answer */
 	if (!xstrcmp(slurm_conf.preempt_type, "preempt/qos"))
 		return job_ptr->qos_ptr ? job_ptr->qos_ptr->grace_time : 0;
@@ -368,7 +400,7 @@ static inline uint32_t sk8_grace_time(job_record_t *job_ptr)
 }
 
 /* job_allocate(): there are as many jobs as MaxJobCount allows */
-#ifdef SK8_SLURM_2605
+#ifdef SK8_MAX_JOB_COUNT_IS_TOLD
 # define SK8_TOO_MANY_JOBS ESLURM_MAX_JOB_COUNT
 #else
 # define SK8_TOO_MANY_JOBS EAGAIN
@@ -376,7 +408,7 @@ static inline uint32_t sk8_grace_time(job_record_t *job_ptr)
 
 static inline const char *sk8_reason_string(uint32_t reason)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_JOB_REASON_STRING
 	return job_reason_string(reason);
 #else
 	return job_state_reason_string(reason);
@@ -386,7 +418,7 @@ static inline const char *sk8_reason_string(uint32_t reason)
 /* Limits no longer count this pending job. Without the locks of accounting. */
 static inline void sk8_remove_job_submit(job_record_t *job_ptr)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_REMOVE_SUBMIT_OF_ONE
 	acct_policy_remove_job_submit(job_ptr);
 #else
 	acct_policy_remove_job_submit(job_ptr, false);
@@ -397,7 +429,7 @@ static inline void sk8_remove_job_submit(job_record_t *job_ptr)
  * KILL_JOB_RESV in a job's warn_flags lets it into reservations. Since 23.02 only into
  * those with a MaxStartDelay: between open and close every one has. Node write lock.
  */
-#ifdef SK8_SLURM_2205
+#ifdef SK8_RESERVATIONS_ARE_OPEN
 static inline void sk8_open_reservations(void) { }
 static inline void sk8_close_reservations(void) { }
 #else
@@ -437,7 +469,7 @@ static inline void sk8_close_reservations(void)
 #endif
 
 /* What stands before a name in tres_per_node: "gres:gpu:2" or "gres/gpu:2" */
-#ifdef SK8_SLURM_2205
+#ifdef SK8_TRES_BY_COLON
 # define SK8_TRES_PREFIX "gres:"
 #else
 # define SK8_TRES_PREFIX "gres/"
@@ -452,7 +484,7 @@ static inline void sk8_close_reservations(void)
 
 static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_ptr)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_JOBS_BY_STEP_ID
 	desc->step_id = STEP_ID_FROM_JOB_RECORD(job_ptr);
 #else
 	desc->job_id = job_ptr->job_id;
@@ -460,7 +492,7 @@ static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_p
 }
 
 /* After a node was drained or resumed; takes slurmctld's locks */
-#ifdef SK8_SLURM_2605
+#ifdef SK8_VALIDATE_WITH_TWO
 # define SK8_VALIDATE_ALL_RESERVATIONS() validate_all_reservations(false, false)
 #else
 # define SK8_VALIDATE_ALL_RESERVATIONS() validate_all_reservations(false)
@@ -469,7 +501,7 @@ static inline void sk8_desc_set_job_id(job_desc_msg_t *desc, job_record_t *job_p
 /* RPC, of one job */
 static inline int sk8_load_job(job_info_msg_t **to, uint32_t id)
 {
-#ifdef SK8_SLURM_2605
+#ifdef SK8_JOBS_BY_STEP_ID
 	slurm_step_id_t which = SLURM_STEP_ID_INITIALIZER;
 
 	which.job_id = id;
@@ -481,7 +513,7 @@ static inline int sk8_load_job(job_info_msg_t **to, uint32_t id)
 
 /* ---- job_submit -------------------------------------------------------------------- */
 
-#ifdef SK8_SLURM_2205
+#ifdef SK8_MODIFY_TELLS_NOBODY
 # define SK8_JOB_MODIFY_PARAMS \
 	job_desc_msg_t *job_desc, job_record_t *job_ptr, uint32_t submit_uid
 /* 22.05 has no way to tell the caller why; the log says it */
