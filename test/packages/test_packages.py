@@ -52,6 +52,8 @@ def test_rpm_has_its_files_and_no_others(rpms, package):
 		assert "drwxr-xr-x /usr/lib/slurm-k8s/plugins" in names
 
 
+
+
 def test_only_the_controllers_package_needs_a_slurm_and_exactly_the_one_it_was_built_for(debs, rpms, slurm_version):
 	year, month, micro = slurm_version.split(".")
 	for package, path in debs.items():
@@ -63,6 +65,18 @@ def test_only_the_controllers_package_needs_a_slurm_and_exactly_the_one_it_was_b
 		assert (len(requires) == 1 and f"slurm-slurmctld(x86-64) = {slurm_version} or" in requires[0]) if package == "controller" \
 			else not requires
 		assert f".sl{slurm_version}" in run("rpm", "-qp", "--qf", "%{RELEASE}", path)
+
+
+def test_what_slurmd_loads_is_installed_beside_no_slurmd_but_the_one_it_was_built_for(debs, rpms, slurm_version):
+	year, month, micro = slurm_version.split(".")
+	bound = {package for package, files in FILES.items() if {os.path.basename(name) for name in files} & {"prep_k8s.so", "sk8_slurmd.so"}}
+	assert bound == {"node", "spank"}  # hosts that have no slurmd, where users submit, need no Slurm of that version
+	for package, path in debs.items():
+		breaks = set(filter(None, run("dpkg-deb", "--field", path, "Breaks").strip().split(", ")))
+		assert breaks == ({f"slurmd (<< {slurm_version})", f"slurmd (>= {year}.{month}.{int(micro) + 1}~)"} if package in bound else set())
+	for package, path in rpms.items():
+		assert sorted(run("rpm", "-qp", "--conflicts", path).splitlines()) == ([f"{name} {than} {slurm_version}"
+			for name in ("slurm-slurmd", "slurm-slurmd-ohpc") for than in "<>"] if package in bound else [])
 
 
 def unpacked(rpms, folder):
