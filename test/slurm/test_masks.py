@@ -2,6 +2,7 @@
 """What pods hold is kept away from Slurm's jobs, and shown."""
 import subprocess
 
+import pytest
 from conftest import Cluster
 from stands.waiting import wait_for
 
@@ -18,6 +19,17 @@ def cores_of(cluster, job):
 		first, _, last = part.partition("-")
 		found += range(int(first), int(last or first) + 1)
 	return set(found)
+
+
+def reserve(cluster, *words):
+	"""Makes the reservation `kept`: its nodes, and how many cores."""
+	cluster.run("scontrol", "create", "reservation", "ReservationName=kept", "StartTime=now", "Duration=60", "Users=root", *words)
+	told = dict(word.partition("=")[::2] for word in cluster.run("scontrol", "-o", "show", "reservation", "kept").split())
+	return told["Nodes"], int(told["CoreCnt"])
+
+
+def forget(cluster):
+	cluster.run("scontrol", "delete", "ReservationName=kept")
 
 
 def test_masked_cores_and_memory_are_kept_away_and_given_back(cluster):
@@ -206,3 +218,27 @@ def test_masks_hold_through_reconfigure_and_new_partitions(cluster):
 	finally:
 		cluster.clean()
 		cluster.run("scontrol", "delete", "PartitionName=extra")
+
+
+@pytest.mark.parametrize("what", ["NodeCnt=1", "CoreCnt=4"])
+def test_reservation_gets_what_it_had_gotten_without_masks_and_a_job_in_it_waits_for_them(cluster, what):
+	def use(count):
+		return cluster.batch("-p", "batch", "-N", "1", "-n", str(count), "--mem=100", "--reservation=kept")
+
+	def used(job):
+		cluster.becomes(job, "RUNNING")
+		return cluster.show(job)["NodeList"], cores_of(cluster, job)
+	try:
+		without = reserve(cluster, "PartitionName=batch", what)
+		node, cores = used(use(without[1]))
+		cluster.cancel_all()
+		forget(cluster)
+		cluster.tell("mask", node, f"cores={','.join(map(str, sorted(cores)))}", "mem=1000")
+		assert reserve(cluster, "PartitionName=batch", what) == without
+		job = use(without[1])
+		stays_pending(cluster, job)
+		cluster.tell("unmask")
+		assert used(job) == (node, cores)
+	finally:
+		cluster.cancel_all()
+		forget(cluster)
