@@ -106,6 +106,7 @@ EXTRA_DIST += \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
+	test/sim/regressions/eight-candidates.case \
 	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/ends-before-nodes-are-known.case \

@@ -160,6 +160,13 @@ def preempting(request, session_stands, api):
 
 
 @pytest.fixture
+def preempting_by_clock(request, session_stands, slurm_clock):
+	"""The same, and slurmctld has this clock."""
+	yield from lent(request, session_stands, "sim",
+		*with_conf("PreemptType=preempt/partition_prio", "PreemptMode=CANCEL", "KillWait=1"), *slurm_clock.options)
+
+
+@pytest.fixture
 def aging(request, session_stands):
 	"""The same, and Slurm computes priorities by age alone, which 24.11 does with slurmdbd only."""
 	need_slurmdbd()

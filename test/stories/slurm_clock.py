@@ -33,6 +33,6 @@ class SlurmClock:
 		"""From now on it is so many seconds ahead of the host's. Returns when slurmctld has it."""
 		def there():
 			told = re.search(r"sdiag output at .*\((\d+)\)", stand.run("sdiag"))
-			return abs(int(told.group(1)) - seconds - time.time()) < 60
+			return abs(int(told.group(1)) - seconds - time.time()) < 5
 		self.write(seconds)
 		wait_for("slurmctld's clock", there, 20)

@@ -126,10 +126,15 @@ def test_pods_preempt_jobs_and_pods(preempting):
 		victim.wait_job("PREEMPTED")
 
 
-def test_qos_preempts_as_partitions_do_and_accounting_has_it(preempting_qos):
-	stand = preempting_qos
+def by_qos(stand):
+	"""QOS high preempts normal, which has a grace."""
 	stand.run("sacctmgr", "-i", "modify", "qos", "high", "set", "preempt=normal")
 	stand.run("sacctmgr", "-i", "modify", "qos", "normal", "set", f"gracetime={GRACE}")
+	return stand
+
+
+def test_qos_preempts_as_partitions_do_and_accounting_has_it(preempting_qos):
+	stand = by_qos(preempting_qos)
 	pod = stand.pod("victim", STUBBORN, cpu="8", node="n1").wait_running()
 	wins = stand.pod("wins", POLITE, cpu="8", node="n1", annotations={"slurm-k8s.io/qos": "high"})
 	assert GRACE - 1 <= deletion(pod).grace <= GRACE
@@ -137,6 +142,22 @@ def test_qos_preempts_as_partitions_do_and_accounting_has_it(preempting_qos):
 	assert wins.runs()[0].start > stop_of(pod)
 	job = pod.wait_job("PREEMPTED")
 	wait_for("sacct", lambda: stand.run("sacct", "-n", "-X", "-j", job["JobId"], "-o", "State").strip() == "PREEMPTED", 60)
+
+
+@pytest.mark.apis("sim")
+def test_by_qos_a_job_preempts_a_pod_and_a_pod_a_job(preempting_qos):
+	stand = by_qos(preempting_qos)
+	pod = stand.pod("victim", STUBBORN, cpu="8", node="n1").wait_running()
+	job = stand.batch(8, node="n2", options=["--qos", "normal"])
+	job.wait_started()
+	over_pod = stand.batch(8, node="n1", options=["--qos", "high"])
+	over_job = stand.pod("wins", POLITE, cpu="8", node="n2", annotations={"slurm-k8s.io/qos": "high"})
+	assert GRACE - 1 <= deletion(pod).grace <= GRACE
+	over_job.wait_running()
+	assert over_job.runs()[0].start > job.stamps()[1] and job.state == "PREEMPTED"
+	assert over_pod.wait_started() > stop_of(pod)
+	assert stop_of(pod) - deletion(pod).when > deletion(pod).grace - 1
+	pod.wait_job("PREEMPTED")
 
 
 @pytest.mark.apis("sim")
@@ -153,6 +174,36 @@ def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, who
 		victims = [pod for pod in pods if pod.job()["JobState"] != "RUNNING"]
 		assert [pod.job()["JobState"] for pod in victims] == ["PREEMPTED"], [pod.about() for pod in victims]
 		assert deletion(victims[0]).when + 23 < stop_of(victims[0]) < started
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.slow
+def test_preemptor_takes_one_of_eight_pods_though_that_leaves_for_many_times_what_slurm_waits(preempting_by_clock, slurm_clock):
+	"""Of the 90 s most pass on slurmctld's clock alone, in steps; the victim's kubelet has the host's."""
+	stand, grace, end = preempting_by_clock, 90, os.path.join(preempting_by_clock.spare, "end-")
+	slurm_clock.set(stand, 0)
+	with partition(stand, "low", GraceTime=grace), kill_grace(stand, grace):
+		pods = [stand.pod(f"candidate-{i}", f"trap '' TERM; until [ -e {end}candidate-{i} ]; do sleep 0.2; done",
+			cpu="1", node="n1", grace=grace, annotations=LOW) for i in range(8)]
+		for pod in pods:
+			pod.wait_running()
+		batch = stand.batch(1)
+		victim = wait_for("a victim", lambda: next((pod for pod in pods if deletions(pod)), None), 20, batch.why)
+		assert grace - 1 <= deletion(victim).grace <= grace
+
+		def taken():
+			jobs = [pod.job() for pod in pods]
+			return [pod.name for pod, job in zip(pods, jobs) if job["JobState"] != "RUNNING" or job["PreemptTime"] != "None"]
+		for passed in range(12, 80, 12):  # Slurm would choose again KillWait + MessageTimeout = 11 s after it has chosen
+			slurm_clock.set(stand, passed)
+			stand.scheduled()
+			assert taken() == [victim.name] and batch.state == "PENDING", passed
+		with open(end + victim.name, "w", encoding="ascii"):
+			pass
+		assert batch.wait_started() > stop_of(victim)
+		victim.wait_job("PREEMPTED")
+		assert taken() == [victim.name]
+		assert [len(deletions(pod)) for pod in pods] == [int(pod == victim) for pod in pods]
 
 
 @pytest.mark.apis("sim")
