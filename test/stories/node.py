@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A node on both sides, as its two administrators see it."""
+import contextlib
 import time
 
 from stands.waiting import StandError, wait_for
@@ -34,6 +35,39 @@ class Node:
 
 	def resume(self):
 		self.stand.scontrol("update", f"NodeName={self.name}", "State=resume")
+
+	@contextlib.contextmanager
+	def maintained(self):
+		"""A reservation for maintenance has it meanwhile."""
+		self.stand.scontrol("create", "reservation", "ReservationName=upkeep", "StartTime=now", "Duration=60", "Users=root",
+			"Flags=maint,ignore_jobs", f"Nodes={self.name}")
+		try:
+			yield
+		finally:
+			self.stand.scontrol("delete", "ReservationName=upkeep")
+
+	@contextlib.contextmanager
+	def without_slurmd(self):
+		"""With ReturnToService=2 a node that is DOWN is in use again as soon as its slurmd registers, which it does now and then."""
+		self.stand.cluster("stop", f"slurmd-{self.name}")
+		try:
+			yield
+		finally:
+			self.stand.cluster("start", f"slurmd-{self.name}")
+
+	@contextlib.contextmanager
+	def deleted(self):
+		"""Kubernetes does not have it meanwhile. No kubelet makes its Node again before it starts again itself, and here is no
+		controller that takes off what a new Node is tainted with."""
+		path, old = f"/api/v1/nodes/{self.name}", self.stand.node(self.name)
+		self.stand.api.delete(path)
+		try:
+			yield
+		finally:
+			self.stand.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node",
+				"metadata": {"name": self.name, "labels": old["metadata"]["labels"]}})
+			self.stand.api.patch(path + "/status", {"status": old["status"]})
+			self.stand.api.patch(path, {"spec": {"taints": old["spec"].get("taints")}})
 
 	def say(self, kind, status, message):
 		"""A condition of the node, as its kubelet or another agent writes it."""
@@ -81,6 +115,11 @@ class Node:
 	def wait_in_use(self):
 		"""slurmd has registered again, too."""
 		self.wait("in use", lambda: self.slurm()["State"] in ("IDLE", "MIXED", "ALLOCATED"), 60)
+
+	def wait_not_cordoned_by_us(self):
+		self.wait("uncordoned", lambda: not self.cordoned, 30)
+		assert [self.note(name) for name in (OWNER, REASON, BY)] == [None] * 3
+		self.wait_condition("False", "Slurm gives this node jobs")
 
 	def wait_condition(self, status, part, seconds=PROMPT):
 		def there():

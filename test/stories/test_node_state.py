@@ -50,6 +50,70 @@ def test_drain_in_slurm_cordons_and_says_draining_then_drained_and_resume_uncord
 	node.stays("resumed, and not cordoned", lambda: not node.drained and not node.cordoned)
 
 
+@pytest.mark.apis("sim")
+def test_node_that_is_down_in_slurm_is_cordoned_with_reason_and_who_until_it_returns_to_service(node):
+	job = node.stand.batch(1, options=["--no-requeue"])
+	job.wait("RUNNING")
+	with node.without_slurmd():
+		node.drain("bad board", "down")
+		job.wait("NODE_FAIL")
+		node.wait("cordoned", lambda: node.cordoned)
+		node.wait_condition("True", "no job of Slurm left: bad board, by root (uid 0)", 30)
+		assert not node.drained and node.reason == "bad board"
+		assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "bad board", "root (uid 0)")
+		node.stays("cordoned, and nobody's drain", lambda: node.cordoned and not node.drained)
+	node.wait_in_use()
+	node.wait_not_cordoned_by_us()
+
+
+@pytest.mark.apis("sim")
+def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_resumed(node):
+	job = node.stand.batch(1)
+	job.wait("RUNNING")
+	node.drain("smoke", "fail")
+	node.wait("cordoned", lambda: node.cordoned)
+	assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "smoke", "root (uid 0)")
+	node.wait_condition("False", "1 job of Slurm left: smoke, by root (uid 0)")
+	assert job.state == "RUNNING" and "FAIL" in node.slurm()["State"]
+	job.cancel()
+	node.wait_condition("True", "no job of Slurm left: smoke, by root (uid 0)", 30)
+	node.resume()
+	node.wait_not_cordoned_by_us()
+
+
+@pytest.mark.apis("sim")
+def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(node):
+	job = node.stand.batch(1)
+	job.wait("RUNNING")
+	with node.maintained():
+		node.wait("cordoned", lambda: node.cordoned, 30)  # Slurm looks every 5 s
+		# Slurm does not keep who made a reservation
+		assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "maintenance reservation", None)
+		node.wait_condition("False", "1 job of Slurm left: maintenance reservation")
+		assert job.state == "RUNNING"
+		job.cancel()
+		node.wait_condition("True", "no job of Slurm left: maintenance reservation", 30)
+	node.wait_not_cordoned_by_us()
+
+
+@pytest.mark.apis("sim")
+def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(node):
+	job = node.stand.batch(1)
+	job.wait("RUNNING")
+	with node.deleted():
+		node.wait_drained("k8s: deleted: Kubernetes has no such node")
+		waits = node.stand.batch(1)
+		node.stand.scheduled()
+		assert (waits.state, job.state) == ("PENDING", "RUNNING")
+	waits.wait("RUNNING")
+	assert not node.drained and node.reason == "" and job.state == "RUNNING"
+	node.wait_not_cordoned_by_us()
+	pod = node.stand.pod("again", cpu="1", node="n1")
+	pod.wait_phase("Succeeded")
+	for one in job, waits:
+		one.cancel()
+
+
 def test_an_administrators_drain_is_never_undone_by_uncordon(node):
 	node.cordon()
 	node.wait_drained("k8s: cordoned")
