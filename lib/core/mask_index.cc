@@ -2,6 +2,7 @@
 #include "lib/core/mask_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sk8::core {
@@ -110,11 +111,34 @@ void MaskIndex::forget_holds()
 	}
 }
 
+using Cores = std::vector<std::uint16_t>;
+
+static void sort_once_each(Cores &cores)
+{
+	std::ranges::sort(cores);
+	cores.erase(std::ranges::unique(cores).begin(), cores.end());
+}
+
+// How often cores are named by a hold after another one did: that has others in truth, which nobody knows. The saved ledger
+// tells of an adopted pod which cores it had before, and another may have got these until slurmctld was killed. Foreign pods
+// may share a core by its threads.
+static std::uint32_t named_again(Cores own, Cores foreign)
+{
+	const auto all = own.size();
+	sort_once_each(own);
+	sort_once_each(foreign);
+	Cores both;
+	std::ranges::set_intersection(own, foreign, std::back_inserter(both));
+	return static_cast<std::uint32_t>(all - own.size() + both.size());
+}
+
 std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const OfNode &of)
 {
 	auto m = std::make_shared<NodeMask>();
-	auto add = [&m](const Hold &h) {
-		m->cores.insert(m->cores.end(), h.cores.begin(), h.cores.end());
+	Cores own, foreign;
+	auto add = [&](const Hold &h) {
+		auto &cores = h.foreign ? foreign : own;
+		cores.insert(cores.end(), h.cores.begin(), h.cores.end());
 		m->more_cores += h.more_cores;
 		(h.overhead ? m->overhead_milli_cpu : m->milli_cpu) += h.milli_cpu;
 		(h.overhead ? m->overhead_mb : m->memory_mb) += h.memory_mb;
@@ -123,7 +147,8 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	};
 	for (const auto &[id, hold] : of.holds)
 		add(*hold);
-	for (const Hold &hold : of.free)
+	m->more_cores += named_again(own, foreign);
+	for (const Hold &hold : of.free) // nobody's: another may have these already
 		add(hold);
 	m->node = node;
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
@@ -133,8 +158,9 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	m->gres = merged(std::move(m->gres));
 	m->gres_abi = gres_to_abi(m->gres);
 	m->version = ++version_;
-	std::ranges::sort(m->cores);
-	m->cores.erase(std::ranges::unique(m->cores).begin(), m->cores.end());
+	m->cores = std::move(own);
+	m->cores.insert(m->cores.end(), foreign.begin(), foreign.end());
+	sort_once_each(m->cores);
 	return m;
 }
 

@@ -131,6 +131,7 @@ EXTRA_DIST += \
 	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
+	test/sim/regressions/moved-by-adoption-before-a-crash.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/news-from-before-the-binding.case \
 	test/sim/regressions/our-delete-by-a-clock-ahead.case \

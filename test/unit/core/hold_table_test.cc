@@ -170,6 +170,23 @@ TEST_CASE("saved holds are masks until their jobs are seen running")
 	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0});
 }
 
+TEST_CASE("cores that two saved holds name are those of one of them, and the other has as many others")
+{
+	HoldTable t;
+	t.restore({.holds = {{key(1), "n1", {0, 2}, 0, 5}, {key(2), "n1", {0}, 0, 5}, {key(3), "n1", {2, 4}, 1, 5}}, .released = {}});
+	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0, 2, 4});
+	CHECK(t.masks()->masks[0]->more_cores == 3);
+	Hold foreign{key(4), "n1", {4, 5}, 0, 5};
+	foreign.foreign = true;
+	t.hold_foreign(foreign);
+	foreign.key = key(5); // its kubelet gave it the other threads of these cores
+	t.hold_foreign(foreign);
+	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0, 2, 4, 5});
+	CHECK(t.masks()->masks[0]->more_cores == 4);
+	t.release(key(2)); // free, and masked until Slurm knows
+	CHECK(t.masks()->masks[0]->more_cores == 3);
+}
+
 TEST_CASE("an adopted pod holds amounts until its job gave it cores")
 {
 	HoldTable t;
