@@ -2,6 +2,7 @@
 #include "lib/core/pod_template.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace sk8::core {
 
 namespace {
 
-enum class Kind { text, number, flag, list, object };
+enum class Kind { text, mode, flag, list, object };
 
 struct Shape;
 struct Member {
@@ -69,13 +70,13 @@ const Shape *container_shape(const Shape *text, const Shape *flag)
 const Shape &pod_shape()
 {
 	static const Shape *shape = [] {
-		const Shape *text = leaf(Kind::text), *number = leaf(Kind::number), *flag = leaf(Kind::flag);
-		const Shape *items = list_of(object_of({{"key", text}, {"path", text}, {"mode", number}}));
+		const Shape *text = leaf(Kind::text), *mode = leaf(Kind::mode), *flag = leaf(Kind::flag);
+		const Shape *items = list_of(object_of({{"key", text}, {"path", text}, {"mode", mode}}));
 		const Shape *volume = object_of({
 			{"name", text},
 			{"emptyDir", object_of({{"medium", text}, {"sizeLimit", text}})},
-			{"configMap", object_of({{"name", text}, {"items", items}, {"optional", flag}, {"defaultMode", number}})},
-			{"secret", object_of({{"secretName", text}, {"items", items}, {"optional", flag}, {"defaultMode", number}})},
+			{"configMap", object_of({{"name", text}, {"items", items}, {"optional", flag}, {"defaultMode", mode}})},
+			{"secret", object_of({{"secretName", text}, {"items", items}, {"optional", flag}, {"defaultMode", mode}})},
 			{"persistentVolumeClaim", object_of({{"claimName", text}, {"readOnly", flag}})},
 			{"hostPath", object_of({{"path", text}, {"type", text}})},
 		});
@@ -105,17 +106,31 @@ struct Wrong {
 
 Json converted(const YamlNode &node, const Shape &shape, const std::string &path);
 
+// The mode of a file: 292, or as people write it in YAML, 0444.
+std::optional<std::int64_t> mode_of(const std::string &text)
+{
+	if (!text.starts_with('0') || text.size() > 4)
+		return parse_integer(text, 0, 0777);
+	std::int64_t out = 0;
+	for (const char c : text) {
+		if (c < '0' || c > '7')
+			return std::nullopt;
+		out = out * 8 + (c - '0');
+	}
+	return out;
+}
+
 Json scalar(const YamlNode &node, Kind kind, const std::string &path)
 {
 	if (!node.is_scalar() || node.is_null())
-		refuse(node.line, path + " is no " + (kind == Kind::flag ? "true or false" : kind == Kind::number ? "number" : "text"));
+		refuse(node.line, path + " is no " + (kind == Kind::flag ? "true or false" : kind == Kind::mode ? "mode of a file" : "text"));
 	if (kind == Kind::text)
 		return Json::string(node.text);
-	if (kind == Kind::number) {
-		const auto number = parse_integer(node.text, 0, 0777); // modes of files
-		if (!number)
-			refuse(node.line, path + " is no number from 0 to 511");
-		return Json::integer(*number);
+	if (kind == Kind::mode) {
+		const auto mode = mode_of(node.text);
+		if (!mode)
+			refuse(node.line, path + " is no mode of a file, 0000 to 0777");
+		return Json::integer(*mode);
 	}
 	if (!node.plain || (node.text != "true" && node.text != "false"))
 		refuse(node.line, path + " is neither true nor false");

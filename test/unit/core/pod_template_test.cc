@@ -73,6 +73,7 @@ spec:
 	CHECK(t->pull_policy.str() == "Always");
 	CHECK(t->job_mounts.dump() == R"([{"name":"data","mountPath":"/data"},{"name":"scratch","mountPath":"/s","readOnly":true}])");
 	CHECK(t->pull_secrets.dump() == R"([{"name":"physics"}])");
+	CHECK(t->volumes.at(1)["configMap"]["items"].dump() == R"([{"key":"a","path":"b","mode":292}])"); // 0444
 	CHECK(t->volumes.at(0).dump() == R"({"name":"shared","emptyDir":{}})");
 	REQUIRE(t->containers.size() == 1);
 	const Json side = t->containers.at(0);
@@ -173,7 +174,8 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{head + "  initContainers: [{name: s, image: i, restartPolicy: Never, resources: {limits: {memory: 1Mi}}}]\n", "only init containers may have one"},
 		{head + "  containers: [{name: job, image: i, command: [sh]}]\n", "container job has command, but what runs there are the job's tasks"},
 		{head + "  containers: [{name: job, image: i, resources: {limits: {memory: 1Mi}}}]\n", "container job has resources"},
-		{volumes + "secret: {secretName: alice-token, defaultMode: 4755}\n", "is no number from 0 to 511"},
+		{volumes + "secret: {secretName: alice-token, defaultMode: 4755}\n", "is no mode of a file"}, {volumes + "secret: {secretName: alice-token, defaultMode: 0888}\n", "is no mode of a file"},
+		{volumes + "secret: {secretName: alice-token, defaultMode: 512}\n", "is no mode of a file"},
 		{volumes + "persistentVolumeClaim: {claimName: data-alice, readOnly: \"true\"}\n", "neither true nor false"},
 		// odd YAML
 		{"a: &x [1]\nb: *x\n", "line 2: "},
