@@ -147,9 +147,9 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	};
 	for (const auto &[id, hold] : of.holds)
 		add(*hold);
-	m->more_cores += named_again(own, foreign);
-	for (const Hold &hold : of.free) // nobody's: another may have these already
+	for (const Hold &hold : of.free) // counted as before: a mask becomes less by let_go() alone
 		add(hold);
+	m->more_cores += named_again(own, foreign);
 	m->node = node;
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;

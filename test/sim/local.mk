@@ -135,6 +135,7 @@ EXTRA_DIST += \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-by-adoption-before-a-crash.case \
 	test/sim/regressions/moved-hold.case \
+	test/sim/regressions/named-twice-and-free.case \
 	test/sim/regressions/news-from-before-the-binding.case \
 	test/sim/regressions/our-delete-by-a-clock-ahead.case \
 	test/sim/regressions/outdated-get.case \

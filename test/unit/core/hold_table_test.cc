@@ -184,6 +184,8 @@ TEST_CASE("cores that two saved holds name are those of one of them, and the oth
 	CHECK(t.masks()->masks[0]->cores == std::vector<std::uint16_t>{0, 2, 4, 5});
 	CHECK(t.masks()->masks[0]->more_cores == 4);
 	t.release(key(2)); // free, and masked until Slurm knows
+	CHECK(t.masks()->masks[0]->more_cores == 4);
+	t.let_masks_go();
 	CHECK(t.masks()->masks[0]->more_cores == 3);
 }
 
