@@ -97,6 +97,7 @@ EXTRA_DIST += \
 	test/sim/traces/22.05.8/start-and-end.trace \
 	test/slurm/record_traces \
 	test/sim/open/forgotten-launch-of-a-small-job.case \
+	test/sim/open/lost-with-what-was-deleted-by-force.case \
 	test/sim/open/released-foreign-and-ours-again.case \
 	test/sim/regressions/adopted-by-itself-and-preempted.case \
 	test/sim/regressions/adopted-elsewhere.case \
