@@ -142,15 +142,21 @@ def test_nobody_mounts_what_he_may_not_reach(containers, tmp_path):
 	assert srun(containers, "--k8s-mount-home", "echo", "ran", home=home).stdout == "ran\n"  # root may
 
 
+def told(done, says, job):
+	"""Once. A job that ends as soon as it has begun srun may find ended before slurmctld's word has come, which is a message of
+	its own, and then it does not wait for that: only the job's comment has it."""
+	at_once = job["StartTime"] == job["EndTime"]
+	return says in job["SystemComment"] and done.stderr.count(says) in ((0, 1) if at_once else (1,))
+
+
 @pytest.mark.parametrize("image, says", [
 	("localhost/nobody-has-this:1", "image localhost/nobody-has-this:1 on node n1: its container does not start: "),
 	("$(reboot)", "--k8s-image is no image's name"),
 ])
 def test_image_that_cannot_be_had_ends_the_job_with_one_sentence(containers, image, says):
 	done = containers.run("srun", "--mem=100", "-n1", f"--k8s-image={image}", "true", check=False, seconds=90)
-	assert done.returncode and done.stderr.count(says) == 1, done
 	job = containers.jobs()[-1]
-	assert job["JobState"] == "CANCELLED" and says in job["SystemComment"], job
+	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, says, job), (done, job)
 	wait_no_reservation(containers, int(job["JobId"]))
 
 
