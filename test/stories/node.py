@@ -47,15 +47,6 @@ class Node:
 			self.stand.scontrol("delete", "ReservationName=upkeep")
 
 	@contextlib.contextmanager
-	def without_slurmd(self):
-		"""With ReturnToService=2 a node that is DOWN is in use again as soon as its slurmd registers, which it does now and then."""
-		self.stand.cluster("stop", f"slurmd-{self.name}")
-		try:
-			yield
-		finally:
-			self.stand.cluster("start", f"slurmd-{self.name}")
-
-	@contextlib.contextmanager
 	def deleted(self):
 		"""Kubernetes does not have it meanwhile. No kubelet makes its Node again before it starts again itself, and here is no
 		controller that takes off what a new Node is tainted with."""

@@ -51,22 +51,6 @@ def test_drain_in_slurm_cordons_and_says_draining_then_drained_and_resume_uncord
 
 
 @pytest.mark.apis("sim")
-def test_node_that_is_down_in_slurm_is_cordoned_with_reason_and_who_until_it_returns_to_service(node):
-	job = node.stand.batch(1, options=["--no-requeue"])
-	job.wait("RUNNING")
-	with node.without_slurmd():
-		node.drain("bad board", "down")
-		job.wait("NODE_FAIL")
-		node.wait("cordoned", lambda: node.cordoned)
-		node.wait_condition("True", "no job of Slurm left: bad board, by root (uid 0)", 30)
-		assert not node.drained and node.reason == "bad board"
-		assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "bad board", "root (uid 0)")
-		node.stays("cordoned, and nobody's drain", lambda: node.cordoned and not node.drained)
-	node.wait_in_use()
-	node.wait_not_cordoned_by_us()
-
-
-@pytest.mark.apis("sim")
 def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_resumed(node):
 	job = node.stand.batch(1)
 	job.wait("RUNNING")
