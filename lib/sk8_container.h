@@ -12,6 +12,8 @@
  */
 #define SK8_SPANK_IMAGE "K8S_IMAGE"
 #define SK8_SPANK_TEMPLATE "K8S_TEMPLATE"
+/* "[host[:port]/]path[:tag][@digest]" (distribution/reference, reference.go); longer ones are refused there. */
+#define SK8_LONGEST_IMAGE 512
 /* Bytes. slurmctld keeps it in memory with the job, and hands it to prologs as a variable. */
 #define SK8_LONGEST_TEMPLATE 16384
 

@@ -5,10 +5,8 @@
 #include "lib/base/log.h"
 #include "lib/base/log_limit.h"
 #include "lib/base/text.h"
-#include "lib/core/job_container.h"
 #include "lib/core/lifecycle.h"
 #include "lib/core/names.h"
-#include "lib/core/reservation.h"
 #include "lib/kube/kubeconfig.h"
 #include "lib/kube/url.h"
 #include "lib/sk8_container.h"
@@ -32,24 +30,20 @@ static std::string annotation(const kube::Pod &pod, std::string_view name)
 	return it == pod.meta.annotations.end() ? "" : it->second;
 }
 
-// With containers beside the one of its tasks; in that one nothing runs that needs a core.
-static std::optional<core::JobRef> job_with_sidecars(const kube::Pod &pod, const std::string &ns, const std::string &node)
-{
-	const bool has_some = pod.containers.size() > 1 && core::find_job_container(pod.containers);
-	return pod.meta.ns == ns && has_some ? core::job_of_reservation(pod.meta.name, node) : std::nullopt;
-}
-
 std::vector<PlacedPod> placed_pods(const std::unordered_map<std::string, kube::PodPtr> &pods, const std::string &ns,
 				   const std::string &node)
 {
 	std::vector<PlacedPod> out;
 	for (const auto &[uid, pod] : pods) {
-		if (const auto job = job_with_sidecars(*pod, ns, node); job && !core::kubelet_reports_over(*pod)) {
+		if (core::kubelet_reports_over(*pod))
+			continue;
+		// in a job's container by itself nothing runs that needs a core
+		if (const auto job = job_with_container(*pod, ns, node); job && pod->containers.size() > 1) {
 			out.push_back({pod->meta.ns, pod->meta.name, uid, job->id, "", job->submit_time});
 			continue;
 		}
 		const auto id = parse_integer(annotation(*pod, core::names::job_id), 1, UINT32_MAX);
-		if (!id || core::kubelet_reports_over(*pod))
+		if (!id)
 			continue;
 		out.push_back({pod->meta.ns, pod->meta.name, uid, static_cast<std::uint32_t>(*id),
 			       annotation(*pod, core::names::job_submit_time) + " " + annotation(*pod, core::names::job_cores)});

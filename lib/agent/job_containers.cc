@@ -22,14 +22,19 @@ static bool runs(const kube::ContainerStatus &c)
 	return c.state == kube::ContainerStatus::State::running && !c.id.empty();
 }
 
+std::optional<core::JobRef> job_with_container(const kube::Pod &pod, const std::string &ns, const std::string &node)
+{
+	const bool has_one = pod.meta.ns == ns && core::find_job_container(pod.containers);
+	return has_one ? core::job_of_reservation(pod.meta.name, node) : std::nullopt;
+}
+
 ContainersByKey job_containers(const std::unordered_map<std::string, kube::PodPtr> &pods, const std::string &ns,
 			       const std::string &node)
 {
 	std::map<std::uint32_t, std::pair<std::int64_t, const kube::Pod *>> latest; // by job: submitted when, its pod
 	for (const auto &[uid, pod] : pods) {
-		const auto job = core::job_of_reservation(pod->meta.name, node);
-		const auto *c = core::find_job_container(pod->containers);
-		if (pod->meta.ns != ns || !job || !c || !runs(*c))
+		const auto job = job_with_container(*pod, ns, node);
+		if (!job || !runs(*core::find_job_container(pod->containers)))
 			continue;
 		auto &known = latest[job->id];
 		if (!known.second || known.first < job->submit_time)

@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "lib/agent/pod_cgroups.h"
 #include "lib/base/clock.h"
+#include "lib/core/job.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::agent {
@@ -27,6 +29,9 @@ struct JobContainer {
 // Of which job; name: empty for the one in which its tasks run, else one that its template has besides.
 using ContainerKey = std::pair<std::uint32_t, std::string>;
 using ContainersByKey = std::map<ContainerKey, JobContainer>;
+
+// The job of Slurm's own that has a container in this pod of this node; nothing: none. Pure.
+std::optional<core::JobRef> job_with_container(const kube::Pod &pod, const std::string &ns, const std::string &node);
 
 // Those that run, of pods of this node (by uid) in the namespace ns. Of two runs with one id, which a slurmctld that
 // has lost its state may give, the later one. Pure.

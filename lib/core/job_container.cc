@@ -24,24 +24,29 @@ std::string bad_image(std::string_view image)
 	return "";
 }
 
+Json without_privileges()
+{
+	Json drop = Json::array();
+	drop.append(Json::string("ALL"));
+	Json out = Json::object();
+	return out.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
+}
+
 static Json container(const JobContainerWish &wish, const Json &resources)
 {
-	Json drop = Json::array(), mounts = Json::array(), command = Json::array();
-	drop.append(Json::string("ALL"));
+	Json mounts = Json::array(), command = Json::array();
 	Json mount = Json::object();
 	mount.set("name", pause_volume).set("mountPath", pause_in_container).set("readOnly", Json::boolean(true));
 	mounts.append(mount);
 	if (wish.more)
 		wish.more->job_mounts.each_item([&](const Json &more) { mounts.append(more); });
 	command.append(Json::string(pause_in_container));
-	Json context = Json::object();
-	context.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
 	const bool says_when = wish.more && wish.more->pull_policy.is_string();
 	Json out = Json::object();
 	out.set("name", job_container).set("image", wish.image);
 	out.set("imagePullPolicy", says_when ? wish.more->pull_policy : Json::string("IfNotPresent"));
 	out.set("command", command).set("args", Json::array()).set("resources", resources);
-	return out.set("securityContext", context).set("volumeMounts", mounts);
+	return out.set("securityContext", without_privileges()).set("volumeMounts", mounts);
 }
 
 // What it may use is a part of what the job has. One that ends before the job starts uses what the job has not yet.

@@ -12,6 +12,7 @@
 
 #include "lib/base/json.h"
 #include "lib/kube/objects.h"
+#include "lib/sk8_container.h"
 
 namespace sk8::core {
 
@@ -20,8 +21,7 @@ struct PodTemplate;
 // Its name in the pod.
 inline constexpr std::string_view job_container = "job";
 
-// "[host[:port]/]path[:tag][@digest]" (distribution/reference, reference.go); longer ones are refused there.
-inline constexpr std::size_t longest_image = 512;
+inline constexpr std::size_t longest_image = SK8_LONGEST_IMAGE;
 
 // What is wrong with the reference of an image, as a part of a sentence; empty: nothing that one sees.
 std::string bad_image(std::string_view image);
@@ -36,6 +36,9 @@ struct JobContainerWish {
 	const PodTemplate *more = nullptr; // what its user wants besides
 	bool counts_memory = true;         // Slurm does: other containers request what they may use
 };
+// The securityContext of every container that we make, and of those that users may add: no capability, and no way to any.
+Json without_privileges();
+
 // Makes the spec of a reservation pod one with such a container, which requests these resources.
 void add_job_container(Json &spec, const JobContainerWish &wish, const Json &resources);
 

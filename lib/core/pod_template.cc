@@ -346,9 +346,6 @@ Json Reader::other_container(const Json &c, bool init)
 	if (!c["restartPolicy"].is_null() && (!init || restart != "Always"))
 		no(where + " has a restartPolicy; only init containers may have one, Always, which makes them sidecars");
 	check_image(where, c["image"].str());
-	Json drop = Json::array(), context = Json::object();
-	drop.append(Json::string("ALL"));
-	context.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
 	Json out = Json::object();
 	for (const char *key : {"name", "image", "imagePullPolicy", "command", "args", "workingDir", "restartPolicy", "envFrom"})
 		if (!c[key].is_null())
@@ -363,7 +360,7 @@ Json Reader::other_container(const Json &c, bool init)
 	if (!c["env"].is_null())
 		out.set("env", environment(where, c["env"]));
 	limits(where, c, out, !init || restart == "Always");
-	return out.set("securityContext", context).set("volumeMounts", mounts(where, c, false));
+	return out.set("securityContext", without_privileges()).set("volumeMounts", mounts(where, c, false));
 }
 
 PodTemplate Reader::read(const Json &pod)

@@ -87,12 +87,8 @@ static Json resources_of(const NativeShare &share, const Devices &devices, const
 
 static Json container(const Json &resources, const ReservationSettings &settings)
 {
-	Json drop = Json::array();
-	drop.append(Json::string("ALL"));
-	Json context = Json::object();
-	context.set("readOnlyRootFilesystem", Json::boolean(true)).set("allowPrivilegeEscalation", Json::boolean(false));
-	context.set("capabilities", Json::object().set("drop", drop));
-	Json out = Json::object();
+	Json context = without_privileges(), out = Json::object();
+	context.set("readOnlyRootFilesystem", Json::boolean(true));
 	out.set("name", reservation_container).set("image", settings.image).set("imagePullPolicy", "IfNotPresent");
 	return out.set("resources", resources).set("securityContext", context);
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "lib/sk8_container.h"
 #include "plugins/spank/options.h"
 
 struct sk8_wish sk8_wish;

@@ -9,8 +9,9 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <slurm/spank.h>
+#include "lib/sk8_container.h"
 
-enum { SK8_LONGEST_IMAGE = 512, SK8_LONGEST_CONTAINER = 63 };
+enum { SK8_LONGEST_CONTAINER = 63 };
 
 struct sk8_wish {
 	char image[SK8_LONGEST_IMAGE + 1];		/* "" = none */
