@@ -16,6 +16,7 @@ TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mixed import mixing, sharing_pods  # noqa: E402
+from replays import Replays  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import daemons, tail  # noqa: E402
@@ -32,6 +33,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
 	config.addinivalue_line("markers", "apis(NAME...): the story makes sense on these API servers only")
 	config.addinivalue_line("markers", "slow: takes more than half a minute")
+	config.addinivalue_line("markers", "flaky(reruns): how often script/test plays the story again, if it fails")
+	config.pluginmanager.register(Replays(config))
 
 
 def wanted_apis(config):

@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_state_save.py \
 	test/stories/mixed.py \
 	test/stories/node.py \
+	test/stories/replays.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
 	test/stories/sharing/pmi2_client.c \

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from node import Node
+from replays import once_only
 from stands.waiting import wait_for
 
 
@@ -152,6 +153,7 @@ def test_drained_node_takes_no_pod_and_keeps_the_administrators_reason(stand):
 	pod.wait_phase("Succeeded")
 
 
+@once_only
 def test_top_and_requeue_do_not_run_a_pod_twice(stand):
 	"""requeue ends the job of a running pod: the pod is bound to a node for ever, so it is deleted."""
 	pod = stand.pod("requeued", "sleep 600", grace=1).wait_running()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """How a pod ends is how its job ends. All pods of this file run side by side."""
 import pytest
+from replays import once_only
 
 OVER = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED")
 
@@ -76,6 +77,7 @@ def test_request_becomes_whole_cores_and_memory_and_the_pod_says_where_it_runs(p
 	assert len(notes["slurm-k8s.io/cores"].replace("-", ",").split(",")) == 2
 
 
+@once_only
 def test_each_pod_was_bound_once_and_by_us(pods, shared):
 	for pod in pods.values():
 		pod.wait_job(*OVER)

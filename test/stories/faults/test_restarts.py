@@ -6,6 +6,7 @@ import time
 
 import pytest
 from outage import converge, in_every_state, saved, stand_job
+from replays import once_only
 from stands.api import Api
 from stands.waiting import wait_for
 
@@ -52,6 +53,7 @@ def kept_out(stand):
 	return wide
 
 
+@once_only
 def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_api_server(stand):
 	"""Of eight cores three are a running pod's, three a pod's whose job was cancelled, two are free."""
 	runs = stand.pod("runs", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
@@ -74,6 +76,7 @@ def test_nothing_that_pods_hold_is_given_away_when_slurmctld_starts_without_an_a
 	leaves.wait_gone()
 
 
+@once_only
 def test_the_same_with_an_api_server_that_accepts_and_never_answers(stand):
 	runs = stand.pod("runs", "sleep 600", cpu="6", node="n1", grace=1).wait_running()
 	with stand.paused("apiserver"):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from outage import restart_without, saved, stand_job
+from replays import once_only
 from stands.process import run
 from stands.waiting import wait_for
 
@@ -102,6 +103,7 @@ def test_lost_state_of_slurm_adopts_what_runs_queues_what_waits_and_confuses_no_
 	assert all(len(stand.bindings()[pod.uid]) == 1 for pod in runs + waits)
 
 
+@once_only
 def test_old_state_of_slurm_ends_jobs_of_pods_that_are_gone_and_starts_none_twice(stand):
 	long = stand.pod("long", POLITE, cpu="2", node="n2", grace=1).wait_running()
 	stand.scontrol("update", "PartitionName=batch", "State=DOWN")

@@ -6,6 +6,7 @@ import pytest
 from command import status, tool
 from conftest import lent, with_conf
 from mixed import mixing, wait_no_reservation, wait_reservation
+from replays import once_only
 from stands.gres import devices
 from stands.waiting import wait_for
 
@@ -140,6 +141,7 @@ def test_pod_that_asks_for_a_resource_without_a_mapping_is_refused(gpus):
 	strange.wait("a refusal", lambda: "example.com/fpga: resources other than" in strange.condition().get("message", ""))
 
 
+@once_only
 def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
 	job = batch(mixed_gpus, 2, "--gres=gpu:2,token:1")
 	job.wait_started()

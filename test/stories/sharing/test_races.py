@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from conftest import lent, with_conf
 from mixed import mixing
+from replays import once_only
 from stands.api import Api
 from stands.waiting import wait_for
 from world import Pod, pod_object
@@ -109,6 +110,7 @@ class Track:
 		return self.wins
 
 
+@once_only
 @pytest.mark.slow
 def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_core_whoever_comes_first(small):
 	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
