@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	test/stories/conftest.py \
 	test/stories/hook_clock.c \
 	test/stories/faults/test_absent.py \
+	test/stories/faults/test_etcd_backup.py \
 	test/stories/faults/test_restarts.py \
 	test/stories/faults/test_rights.py \
 	test/stories/faults/test_slurm_clock.py \

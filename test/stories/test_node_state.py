@@ -50,7 +50,6 @@ def test_drain_in_slurm_cordons_and_says_draining_then_drained_and_resume_uncord
 	node.stays("resumed, and not cordoned", lambda: not node.drained and not node.cordoned)
 
 
-@pytest.mark.apis("sim")
 def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_resumed(node):
 	job = node.stand.batch(1)
 	job.wait("RUNNING")
@@ -65,7 +64,6 @@ def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_re
 	node.wait_not_cordoned_by_us()
 
 
-@pytest.mark.apis("sim")
 def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(node):
 	job = node.stand.batch(1)
 	job.wait("RUNNING")
@@ -80,7 +78,6 @@ def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(nod
 	node.wait_not_cordoned_by_us()
 
 
-@pytest.mark.apis("sim")
 def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(node):
 	job = node.stand.batch(1)
 	job.wait("RUNNING")
