@@ -19,7 +19,7 @@ from stands.slurm import Slurm
 from stands.waiting import StandError
 from story import Story
 from users import Users
-from node import OWNER
+from node import OURS, OWNER
 from world import LIVE, Stand
 
 # After the faults something must come to its end in so many seconds, until all has: a kubelet can take 90 s to look for
@@ -29,7 +29,7 @@ HANDS = 48  # steps at once
 ROUND = 15  # seconds between two looks of the administrator
 # MinJobAge: Slurm shows all jobs until the end. SlurmdTimeout: it looks for lost jobs every 20 s.
 SLURM_CONF = "MinJobAge=86400\nSlurmdTimeout=60\nSlurmdDebug=verbose"
-GATES = {"none": "", "mixed": "\nPrEpPlugins=prep/script,prep/k8s"}
+GATES = {"none": "", "dedicated": "", "mixed": "\nPrEpPlugins=prep/script,prep/k8s"}
 
 
 class Game:
@@ -46,6 +46,8 @@ class Game:
 			if sharing == "mixed":
 				mixed.apply(self.stand)
 				mixed.share(self.stand, {"image": mixed.IMAGE}, sharing="mixed")
+			elif sharing == "dedicated":
+				mixed.share(self.stand, sharing="dedicated")
 			self.faults = Faults(self.stand)
 		except (StandError, OSError):
 			self.stand.down()
@@ -142,6 +144,7 @@ class Game:
 		"""{what: names} of what still has to come to an end."""
 		pods, jobs = self.users.api.get("/api/v1/pods")["items"], self.stand.jobs()
 		nodes = [line.split() for line in self.stand.run("sinfo", "-h", "-N", "-o", "%N %T %C").splitlines()]
+		kube_nodes = self.users.api.get("/api/v1/nodes")["items"]
 		holds = self.holds()
 		if holds:
 			self.lost.update(ControllerLog(self.stand.log()).lost())
@@ -150,8 +153,10 @@ class Game:
 			"reservations": [pod["metadata"]["name"] for pod in pods if pod["metadata"]["namespace"] == mixed.NAMESPACE],
 			"finalizers": [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("finalizers")],
 			"jobs": [job["JobName"] for job in jobs if job["JobState"] in LIVE],
-			"cordons": [node["metadata"]["name"] for node in self.users.api.get("/api/v1/nodes")["items"] if
+			"cordons": [node["metadata"]["name"] for node in kube_nodes if
 				node["spec"].get("unschedulable") or OWNER in node["metadata"].get("annotations", {})],
+			"taints": [node["metadata"]["name"] for node in kube_nodes if
+				(OURS in node["spec"].get("taints", [])) != (self.sharing == "dedicated")],
 			"nodes": sorted({name for name, state, cpus in nodes if state != "idle" or not cpus.startswith("0/")}),
 			"containers": [run.id for run in self.stand.runs() if run.stop is None and self._runs_on(run)],
 			"holds": holds,

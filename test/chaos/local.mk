@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #
 # Real daemons that break at random, see test/chaos/chaos --help.
-#   make chaos [CHAOS_SECONDS=300] [CHAOS_SEED=N] [CHAOS_API=real|sim] [CHAOS_SHARING="none mixed"]
+#   make chaos [CHAOS_SECONDS=300] [CHAOS_SEED=N] [CHAOS_API=real|sim] [CHAOS_SHARING="none dedicated mixed"]
 #   script/test chaos        45 s of it, and 30 s on kubesim
 # CHAOS_SECONDS: of each kind of sharing.
 CHAOS_SECONDS = 300
 CHAOS_API = real
-CHAOS_SHARING = none mixed
+CHAOS_SHARING = none dedicated mixed
 
 .PHONY: chaos
 chaos: all

@@ -36,6 +36,7 @@ ON_JOBS = ("scancel", "scancel", "hold")
 ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
 ON_NODES = {"cordon": (1, 8), "drain": (1, 8)}  # {what its administrators do: (shortest, longest) seconds}
+ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
 
 
 def moments(dice, gap, until):
@@ -67,8 +68,9 @@ def _foreign(dice):
 
 # {verb: (what it is about, what users do to it)}
 LOAD = {"pod": (_pod, ON_PODS), "job": (_job, ON_JOBS), "foreign_pod": (_foreign, ON_FOREIGN)}
-# {how nodes are shared: (GAP, LOAD)}
-SHARING = {"none": (GAP, LOAD), "mixed": (MIXED_GAP, {**LOAD, "job": (_mixed_job, ON_JOBS + ON_RESERVATIONS)})}
+# {how nodes are shared: (GAP, LOAD, ON_NODES)}
+SHARING = {"none": (GAP, LOAD, ON_NODES), "dedicated": (GAP, LOAD, ON_DEDICATED),
+	"mixed": (MIXED_GAP, {**LOAD, "job": (_mixed_job, ON_JOBS + ON_RESERVATIONS)}, ON_NODES)}
 
 
 def _touch(dice, verbs, name, born, until):
@@ -81,7 +83,7 @@ def _touch(dice, verbs, name, born, until):
 
 
 def load(seed, until, sharing):
-	gap, what = SHARING[sharing]
+	gap, what, on_nodes = SHARING[sharing]
 	for kind, (about, verbs) in what.items():
 		dice = random.Random(f"{seed} {kind}")
 		for number, at in enumerate(moments(dice, gap[kind], until)):
@@ -92,9 +94,9 @@ def load(seed, until, sharing):
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
 	dice = random.Random(f"{seed} nodes")
-	for at in moments(dice, GAP["node"], until):
-		verb = dice.choice(list(ON_NODES))
-		yield Step(at, verb, dice.choice(NODES), {"seconds": round(dice.uniform(*ON_NODES[verb]), 1)})
+	for at in moments(dice, gap["node"], until):
+		verb = dice.choice(list(on_nodes))
+		yield Step(at, verb, dice.choice(NODES), {"seconds": round(dice.uniform(*on_nodes[verb]), 1)})
 
 
 def faults(seed, until, api):

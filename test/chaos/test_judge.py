@@ -361,3 +361,8 @@ def test_audit_log_tells_who_did_what_to_the_pods_of_which_run():
 def test_users_of_mixed_nodes_take_the_pods_of_jobs_and_others_do_not():
 	verbs = {sharing: {step.verb for step in plan.make(3, 600, "real", sharing)} for sharing in ("none", "mixed")}
 	assert verbs["mixed"] - verbs["none"] == set(plan.ON_RESERVATIONS)
+
+
+def test_taint_of_dedicated_nodes_is_taken_off_and_other_nodes_have_none():
+	verbs = {sharing: {step.verb for step in plan.make(3, 600, "real", sharing)} for sharing in ("none", "dedicated")}
+	assert verbs["dedicated"] - verbs["none"] == {"untaint"}

@@ -6,6 +6,7 @@ import time
 
 import jobs
 import mixed
+from node import OURS
 from plan import GPUS, NODES
 from stands.api import Api, ApiError
 from stands.waiting import StandError
@@ -192,6 +193,16 @@ class Users:
 		finally:
 			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
 		return "for a while"
+
+	def untaint(self, step):
+		"""Takes off what keeps kube-scheduler from the node; leaves what others have put there."""
+		path = f"/api/v1/nodes/{step.target}"
+
+		def take_off():
+			taints = self.api.get(path)["spec"].get("taints", [])
+			self.api.patch(path, {"spec": {"taints": [taint for taint in taints if taint["key"] != OURS["key"]] or None}})
+			return "taken off" if OURS in taints else "not there"
+		return self._insist(take_off)
 
 	def drain(self, step):
 		self.to_resume.discard(step.target)
