@@ -14,7 +14,9 @@ NODES, ROUNDS, JOBS = 1000, 16, 10
 STARTS, MOST_START = 20, 1.25
 RUN_NOW, WILL_RUN = 0, 2  # SELECT_MODE_* of Slurm, the same on all releases
 MOST, MOST_NEW = {"22.05": 1.25, "24.11": 1.25}, 1.5  # times what stock Slurm takes, which is less with each release
+FEW, PART_OF_ALL = 10, 1 / 3
 CONF = f"""PartitionName=wide Nodes=c[1-{NODES}] Default=NO
+PartitionName=few Nodes=c[1-{FEW}] Default=NO
 SuspendProgram=/bin/true
 ResumeProgram=/bin/true
 SuspendTime=1000000
@@ -48,8 +50,8 @@ def timed(cluster, mode, play):
 	return [(whose, int(took) / 1000) for whose, of, took in lines if int(of) == mode]
 
 
-def start_jobs(cluster):
-	jobs = [cluster.batch("-p", "wide", "-n", "2", "--mem=100") for _ in range(JOBS)]
+def start_jobs(cluster, partition="wide"):
+	jobs = [cluster.batch("-p", partition, "-n", "2", "--mem=100") for _ in range(JOBS)]
 	wait_for("all jobs to start", lambda: all(cluster.show(job)["JobState"] in ("CONFIGURING", "RUNNING") for job in jobs), 60)
 
 
@@ -81,6 +83,26 @@ def test_masks_of_half_of_a_thousand_nodes_cost_a_quarter_of_a_job_test_at_most(
 		f"{statistics.median(free):.0f} us, ratio in one round {ratio:.2f} (median of {ROUNDS}, at most {most}); p99 "
 		f"{statistics.quantiles(masked, n=100)[98]:.0f} and {statistics.quantiles(free, n=100)[98]:.0f} us")
 	assert ratio <= most
+
+
+def beyond_stock(cluster, partition):
+	"""Microseconds that our call took beyond Slurm's own in it, each time that a job of this partition starts at once."""
+	calls = timed(cluster, RUN_NOW, lambda: start_jobs(cluster, partition))
+	cluster.run("scancel", "-p", partition)
+	wait_for("free nodes", lambda: not cluster.run("squeue", "-h", "-p", partition), 60)
+	return [ours - stock for (_, stock), (whose, ours) in zip(calls, calls[1:]) if whose == "ours"]
+
+
+def test_masks_of_nodes_that_are_no_candidates_of_a_job_cost_it_next_to_nothing(wide):
+	wide.tell("mask", "c", "from=1", f"to={NODES}", "milli=2500", "mem=1000")
+	took = {"wide": [], "few": []}
+	for _ in range(ROUNDS // 2):
+		for partition, calls in took.items():
+			calls.extend(beyond_stock(wide, partition))
+	median = {partition: statistics.median(calls) for partition, calls in took.items()}
+	print(f"{NODES} masked nodes, beyond Slurm's own job_test: {median['wide']:.0f} us with all as candidates, {median['few']:.0f} us with {FEW} "
+		f"({len(took['few'])} calls; at most {PART_OF_ALL:.2f} of it)")
+	assert median["few"] <= PART_OF_ALL * median["wide"]
 
 
 def ask_when(cluster):
