@@ -237,7 +237,7 @@ def check_left(game, evidence):
 	what = {"containers": "container without pod", "jobs": "job that lives on", "pods": "pod that lives on",
 		"reservations": "reservation pod that stays",
 		"finalizers": "finalizer that stays", "holds": "hold that stays", "nodes": "node not free", "cordons": "cordon that stays",
-		"answers": "no answer"}
+		"taints": "taint that is missing, or that stays", "answers": "no answer"}
 	seen = sum(len(runs) for runs in evidence.runs.values())
 	return [Verdict("orphan", text, seen if key == "containers" else len(evidence.users.pods), game.left.get(key, []), [])
 		for key, text in what.items() if key != "answers" or game.left.get(key)]
