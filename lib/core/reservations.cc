@@ -34,7 +34,9 @@ void Reservations::arrived(const NativeJobPtr &job)
 	const Id id{job->ref.id, job->ref.submit_time};
 	if (auto it = entries_.find(id); it != entries_.end() && (it->second.in_gate || it->second.ending))
 		return;
-	enter(job).in_gate = true;
+	Entry &e = enter(job);
+	e.in_gate = true;
+	e.perhaps_launched = !jobs_listed_;
 	ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); });
 	if (!job->pod_template.empty())
 		ports_.timer.after(time_to_mount, [this, id] { look_at_volumes(id); });
@@ -67,15 +69,20 @@ void Reservations::ended(JobRef job)
 		return;
 	Entry &e = it->second;
 	e.ending = true;
-	for (auto &[node, p] : e.pods)
-		cover(e, p);
-	if (std::exchange(e.in_gate, false)) // it has never been on its nodes
+	if (std::exchange(e.in_gate, false) && !e.perhaps_launched) // it has never been on its nodes
 		return left(job, {});
-	// Also on nodes that are told of later.
+	keep_to_the_end(e);
+}
+
+// What it has there stays until Slurm has done with it, also on nodes that are told of later.
+void Reservations::keep_to_the_end(Entry &e)
+{
 	NativeJob job_now = *e.job;
 	job_now.ending = true;
 	e.job = std::make_shared<NativeJob>(std::move(job_now));
-	ports_.slurm.watch_end(job);
+	for (auto &[node, p] : e.pods)
+		cover(e, p);
+	ports_.slurm.watch_end(e.job->ref);
 }
 
 void Reservations::left(JobRef job, const std::set<std::string> &still_on)

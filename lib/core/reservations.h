@@ -84,6 +84,8 @@ private:
 	struct Entry {
 		NativeJobPtr job;
 		bool in_gate = false, ending = false;
+		// It was in the gate before us: a slurmctld that was killed may have launched it, and forgotten that.
+		bool perhaps_launched = false;
 		bool waits_for_image = false; // longer than gateTimeout
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
 		Asked asked = Asked::no;
@@ -123,6 +125,7 @@ private:
 	static std::string container_trouble(const Entry &e);
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
+	void keep_to_the_end(Entry &e);
 	void end(Entry &e, const std::string &why);
 	bool may_start(const Entry &e, const Pod &p) const;
 	void timeout(Id id);

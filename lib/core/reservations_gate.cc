@@ -153,9 +153,12 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	const Millis delay = before == 0 ? Millis(0) : std::min(longest_requeue, Millis(1'000) * (1 << std::min(before - 1, 10)));
 	e.in_gate = false;
 	e.ending = true;
-	not_wanted(e);
+	if (!e.perhaps_launched)
+		not_wanted(e);
 	log_job(info, e.job->ref, "%s: %s", e.job->requeues ? "back into the queue" : "not started", why.c_str());
 	ports_.slurm.answer(e.job->ref, not_started(why, delay));
+	if (e.perhaps_launched)
+		keep_to_the_end(e);
 	for (auto &[node, p] : e.pods)
 		step(e, p);
 }

@@ -19,7 +19,7 @@ void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer)
 
 void SlurmWorker::watch_end(JobRef job)
 {
-	post([this, job] { leaving_[job.id] = {job, {}}; });
+	post([this, job] { leaving_[{job.id, job.submit_time}].clear(); }); // of one job two runs may leave at a time
 }
 
 void SlurmWorker::end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done)
@@ -71,7 +71,8 @@ void SlurmWorker::scan_natives(Posts &posts)
 	}
 	SlurmLock lock(ops_, clock_, false);
 	for (auto it = leaving_.begin(); it != leaving_.end();) {
-		auto &[ref, before] = it->second;
+		const JobRef ref{it->first.first, it->first.second};
+		auto &before = it->second;
 		NativeJobPtr now;
 		ops_.with_native(
 			ref.id,
@@ -85,7 +86,7 @@ void SlurmWorker::scan_natives(Posts &posts)
 				still_on.insert(share.node);
 		if (still_on != before || still_on.empty())
 			for (const auto &cluster : clusters)
-				posts[cluster].push_back([ref = ref, still_on](SlurmListener &l) { l.native_left(ref, still_on); });
+				posts[cluster].push_back([ref, still_on](SlurmListener &l) { l.native_left(ref, still_on); });
 		before = still_on;
 		it = still_on.empty() ? leaving_.erase(it) : std::next(it);
 	}

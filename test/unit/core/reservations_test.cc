@@ -303,6 +303,32 @@ TEST_CASE("reservations: a job whose start Slurm has forgotten finds its former 
 	CHECK(w.pods.size() == 1);
 }
 
+TEST_CASE("reservations: the pod of a job that a killed slurmctld may have launched stays until Slurm has done with it")
+{
+	ReservationWorld w;
+	const auto job = w.job(8, 2);
+	w.controller->arrived(job);
+	w.run();
+	REQUIRE(w.fate(8) == "launched"); // which is not saved
+	w.answers.clear();
+	w.restart(false);
+	w.controller->arrived(job);
+	w.controller->jobs_replaced({job});
+	const bool refused = GENERATE(true, false);
+	if (refused)
+		w.run(Millis(21'000)); // gateTimeout
+	else
+		w.controller->ended(job->ref);
+	w.list();
+	w.run(Millis(1'000));
+	CHECK(w.fate(8) == (refused ? "back after 0 s" : "waits"));
+	CHECK(w.watched == std::vector{job->ref});
+	CHECK(w.only_pod() == "slurm-8-3f0-n1");
+	w.controller->left(job->ref, {});
+	w.run(Millis(1'000));
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("reservations: a request whose answer is lost makes no second pod")
 {
 	ReservationWorld w;

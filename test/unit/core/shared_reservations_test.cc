@@ -538,6 +538,35 @@ TEST_CASE("shared reservation: after a restart it is not made smaller until all 
 	CHECK(w.resized == resized);
 }
 
+TEST_CASE("shared reservation: what a job has that a killed slurmctld may have launched is not given back before Slurm has done with it")
+{
+	SharedWorld w;
+	w.arrive(1);
+	const auto second = w.arrive(2);
+	w.run(Millis(100));
+	REQUIRE(w.fates(1, 2) == "ll"); // which is not saved for the second one
+	w.answers.clear();
+	const bool refused = GENERATE(true, false);
+	if (refused)
+		w.change_pod(shared, [](ForeignPod &p) {
+			p.over = true;
+			p.admitted = false;
+			p.reason = "OutOfcpu";
+		});
+	w.restart();
+	w.arrive(2);
+	if (!refused)
+		w.controller->ended(second->ref);
+	w.controller->jobs_replaced({w.job(1, 1), second});
+	w.run(Millis(3'000));
+	CHECK(w.fate(2) == (refused ? "back after 0 s" : "waits"));
+	CHECK(w.watched == std::vector{second->ref});
+	CHECK(w.requested() == 2);
+	w.controller->left(second->ref, {});
+	w.run(Millis(3'000));
+	CHECK(w.requested() == 1);
+}
+
 TEST_CASE("shared reservation: a pod that others make in the name of a job's own takes nothing of its part away")
 {
 	SharedWorld w;

@@ -39,6 +39,7 @@ struct FakeSlurm {
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
+	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
 } fake;
 
@@ -203,6 +204,21 @@ const sk8_slurm_ops ops = {
 			if (!out->rc)
 				fake.reason = c->reason;
 		},
+	.with_native =
+		[](std::uint32_t id, void (*f)(void *, const sk8_native_job *), void *arg) {
+			need_lock(false);
+			const auto it = fake.natives.find(id);
+			if (it == fake.natives.end())
+				return;
+			sk8_share share{};
+			share.node = it->second.second.c_str();
+			sk8_native_job job{};
+			job.job_id = id;
+			job.submit_time = it->second.first;
+			job.share_count = 1;
+			job.shares = &share;
+			f(arg, &job);
+		},
 	.end_native =
 		[](const sk8_native_end *e, sk8_outcome *out) {
 			need_lock(true);
@@ -234,7 +250,18 @@ public:
 	void job_changed(const PodKey &, const JobPtr &job) override { changes.push_back(*job); }
 	void job_purged(const PodKey &, JobRef ref) override { purged.push_back(ref.id); }
 
+	bool wants_natives() const override { return natives; }
+	void native_left(JobRef job, const std::set<std::string> &still_on) override
+	{
+		left += std::to_string(job.id) + "/" + std::to_string(job.submit_time) + ":";
+		for (const auto &node : still_on)
+			left += " " + node;
+		left += ", ";
+	}
+
 	int posts = 0;
+	bool natives = false;
+	std::string left; // "7/1000: n1, "
 	std::size_t listed = 999;
 	std::vector<SlurmNode> nodes;
 	std::vector<Job> changes;
@@ -682,4 +709,22 @@ TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says wh
 	CHECK(reply.ok);
 	CHECK(reply.requeued == requeue);
 	CHECK(fake.wakes == 1);
+}
+
+TEST_CASE("two runs of a job of Slurm's own are watched to the end of each, at whatever time they end")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->natives = true;
+	fake.natives[7] = {1000, "n1"};
+	s.worker.watch_end({7, 1000});
+	s.worker.round();
+	CHECK(std::exchange(s.listener->left, "") == "7/1000: n1, ");
+	fake.natives[7] = {1002, "n2"};
+	s.worker.watch_end({7, 1002}); // before anybody has looked
+	s.worker.round();
+	CHECK(std::exchange(s.listener->left, "") == "7/1000:, 7/1002: n2, ");
+	fake.natives.clear();
+	s.worker.round();
+	CHECK(s.listener->left == "7/1002:, ");
 }
