@@ -120,6 +120,19 @@ std::optional<HoldTable::Running> HoldTable::take_second(const std::string &id, 
 	return out;
 }
 
+// An adopted pod has no cores and devices of its own until its job gave it some: they are free
+// of other jobs, so let it keep just these. True if they are others than before.
+bool HoldTable::take_over(Hold &hold, const Running &job)
+{
+	const Hold before = hold;
+	hold.cores = job.cores;
+	hold.more_cores = 0;
+	hold.memory_mb = std::max(hold.memory_mb, job.memory_mb);
+	if (!job.gres.empty())
+		hold.gres = job.gres;
+	return hold != before;
+}
+
 void HoldTable::job_started(const PodKey &key, const Job &job)
 {
 	std::lock_guard lock(mutex_);
@@ -141,15 +154,8 @@ void HoldTable::job_ended(const PodKey &key, JobRef ref)
 	}
 	auto other = take_second(key.id(), it->second.node);
 	const bool covered = other && other->node == it->second.node;
-	// An adopted pod has no cores and devices of its own until its job gave it some:
-	// they are free of other jobs, so let it keep just these.
-	if (auto h = holds_.find(key.id()); !covered && h != holds_.end() && h->second.node == it->second.node) {
-		h->second.cores = it->second.cores;
-		h->second.more_cores = 0;
-		h->second.memory_mb = std::max(h->second.memory_mb, it->second.memory_mb);
-		if (!it->second.gres.empty())
-			h->second.gres = it->second.gres;
-	}
+	if (auto h = holds_.find(key.id()); !covered && h != holds_.end() && h->second.node == it->second.node)
+		take_over(h->second, it->second);
 	if (other)
 		it->second = std::move(*other);
 	else
@@ -179,6 +185,18 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	h.gres = r.gres;
 	changed(key.id());
 	return h;
+}
+
+std::optional<Hold> HoldTable::settle(const PodKey &key, JobRef ref)
+{
+	std::lock_guard lock(mutex_);
+	auto h = holds_.find(key.id());
+	auto r = running_.find(key.id());
+	if (h == holds_.end() || r == running_.end() || r->second.ref != ref || r->second.node != h->second.node ||
+	    !take_over(h->second, r->second))
+		return std::nullopt;
+	changed(key.id());
+	return h->second;
 }
 
 std::optional<Hold> HoldTable::lose_node(const PodKey &key)

@@ -63,6 +63,8 @@ public:
 	// Holds what the running job has. nullopt if that job does not run (any more):
 	// then nothing may be bound.
 	std::optional<Hold> place(const PodKey &key, JobRef ref);
+	// It holds something where that job runs: now just what the job has there. nullopt: as before.
+	std::optional<Hold> settle(const PodKey &key, JobRef ref);
 	// Its object has lost its node (Hold::lost_node). nullopt: it holds nothing.
 	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.
@@ -129,6 +131,7 @@ private:
 		GresList gres;
 	};
 	static Running running_of(const Job &job);
+	static bool take_over(Hold &hold, const Running &job);
 	void run(const std::string &id, Running job);
 	std::optional<Running> take_second(const std::string &id, const std::string &node);
 	bool suspended(const std::string &id) const;

@@ -41,7 +41,7 @@ void PodsController::hold_what_runs(Entry &e)
 {
 	const std::string held = ports_.holds.node_of(e.key);
 	if (held == e.bound_node)
-		return;
+		return save_what_its_job_got(e);
 	std::optional<Hold> hold;
 	if (e.job && e.job->running() && e.job->node == e.bound_node)
 		hold = ports_.holds.place(e.key, e.job->ref);
@@ -54,6 +54,16 @@ void PodsController::hold_what_runs(Entry &e)
 	ports_.journal.hold(*hold);
 	if (!held.empty())
 		ports_.slurm.wake_scheduler(); // what it held elsewhere is free, and may have been a mask
+}
+
+// An adopted pod's job may start when nobody waits for the answer any more, on other cores than the
+// saved ledger says: a slurmctld that starts when that job has ended would mask those.
+void PodsController::save_what_its_job_got(const Entry &e)
+{
+	if (!e.job || !e.job->running())
+		return;
+	if (const auto hold = ports_.holds.settle(e.key, e.job->ref))
+		ports_.journal.hold(*hold);
 }
 
 void PodsController::adopt(Entry &e)

@@ -198,6 +198,7 @@ private:
 	void warn_of_waiting_for_ever(Entry &e);
 	void adopt(Entry &e);
 	void hold_what_runs(Entry &e);
+	void save_what_its_job_got(const Entry &e);
 	std::string node_of(const Entry &e) const;
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
 	JobEnd end_because_of(Entry &e, PodState state);

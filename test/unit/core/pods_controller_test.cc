@@ -1165,6 +1165,26 @@ TEST_CASE("what an adopted pod's job got is what the saved ledger says it holds"
 	CHECK(saved[0].cores == std::vector<std::uint16_t>{5});
 }
 
+TEST_CASE("what the job of an adopted pod got that started by itself is in the saved ledger while it runs")
+{
+	World w;
+	w.create_running("p"); // on core 0
+	w.slurm_forgets_start("p");
+	w.nodes_take_jobs = false;
+	w.restart();
+	w.run(Millis(20'000));
+	REQUIRE(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.slurm_starts("p", "n1", {6});
+	w.run(Millis(100));
+	const auto saved = w.journal.saved().holds;
+	REQUIRE(saved.size() == 1);
+	CHECK(saved[0].cores == std::vector<std::uint16_t>{6});
+	CHECK(saved[0].more_cores == 0);
+	const std::string text = w.journal.text;
+	w.run(Millis(60'000));
+	CHECK(w.journal.text == text); // once
+}
+
 namespace {
 
 std::string note(World &w, const std::string &pod, std::string_view name)
