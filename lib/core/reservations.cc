@@ -32,11 +32,13 @@ Reservations::Entry &Reservations::enter(const NativeJobPtr &job)
 void Reservations::arrived(const NativeJobPtr &job)
 {
 	const Id id{job->ref.id, job->ref.submit_time};
-	if (auto it = entries_.find(id); it != entries_.end() && (it->second.in_gate || it->second.ending))
+	const auto it = entries_.find(id);
+	const bool listed = it != entries_.end();
+	if (listed && (it->second.in_gate || it->second.ending))
 		return;
 	Entry &e = enter(job);
 	e.in_gate = true;
-	e.perhaps_launched = !jobs_listed_;
+	e.perhaps_launched = listed || !jobs_listed_;
 	ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); });
 	if (!job->pod_template.empty())
 		ports_.timer.after(time_to_mount, [this, id] { look_at_volumes(id); });

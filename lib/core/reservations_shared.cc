@@ -15,7 +15,7 @@ void Reservations::tell_shared(Entry &e, Pod &p)
 	else if (e.ending || e.asked == Asked::waits)
 		shared_.set(id, p.share, Use::ends);
 	else
-		shared_.set(id, p.share, e.in_gate ? Use::waits : Use::runs);
+		shared_.set(id, p.share, e.in_gate ? Use::waits : Use::runs, e.in_gate && e.perhaps_launched);
 	static_cast<ReservationState &>(p) = shared_.state(id, p.share.node);
 }
 

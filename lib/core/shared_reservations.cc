@@ -109,7 +109,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		n.failures = 0;
 	if (n.asked.covers(wanted(n)))
 		for (auto &[id, m] : n.members)
-			m.asked |= !m.refused;
+			m.asked |= m.requested();
 	judge(node, n);
 	return true;
 }
@@ -169,7 +169,7 @@ void SharedReservations::refuse(const std::string &node, Node &n, const std::str
 		const Id id = waiting[i].second;
 		Member &m = n.members.at(id);
 		m.refused = true;
-		m.asked = false;
+		m.asked &= m.perhaps_runs;
 		m.trouble = "the kubelet of node " + node + " refuses room for the job in the reservation pod of small jobs (" + why + ")";
 		const Millis delay = pause_after(m.refusals++);
 		ports_.timer.after(delay, [this, node, id, arrival = m.arrival] {

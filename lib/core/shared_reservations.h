@@ -49,7 +49,8 @@ public:
 	bool takes(const NativeShare &share) const;
 
 	// ---- Slurm ----
-	void set(Id job, const NativeShare &share, Use use);
+	// perhaps_runs: it waits, and may have been launched before; what it has stays requested.
+	void set(Id job, const NativeShare &share, Use use, bool perhaps_runs = false);
 	void leave(Id job, const std::string &node);
 	std::vector<Id> jobs(const std::string &node) const;
 	// As of a pod of its own. over: it is refused, or was evicted.
@@ -74,7 +75,9 @@ private:
 		bool asked = false;        // the pod was asked to hold it, too
 		bool admitted = false;     // in what the kubelet has set aside
 		bool was_admitted = false; // at some time, by the pod that is there
-		bool refused = false;      // not requested for now
+		bool refused = false;      // not requested for now, ...
+		bool perhaps_runs = false; // ... but this one
+		bool requested() const { return !refused || perhaps_runs; }
 		int refusals = 0;
 		std::string trouble;
 	};

@@ -44,7 +44,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 {
 	SharedFacts f;
 	for (const auto &[id, m] : n.members) {
-		f.used |= !m.refused;
+		f.used |= m.requested();
 		f.wanted |= !m.refused && m.use != Use::ends;
 	}
 	f.lingers = settings_.reservations.shared.max_cpus && resizes_ && n.resizes &&

@@ -14,11 +14,12 @@ bool SharedReservations::takes(const NativeShare &share) const
 	return resizes_ && may_share(share, settings_.reservations) && (it == nodes_.end() || it->second.resizes);
 }
 
-void SharedReservations::set(Id job, const NativeShare &share, Use use)
+void SharedReservations::set(Id job, const NativeShare &share, Use use, bool perhaps_runs)
 {
 	Node &n = nodes_[share.node];
 	const auto [it, fresh] = n.members.try_emplace(job);
 	Member &m = it->second;
+	m.perhaps_runs |= perhaps_runs;
 	if (fresh) {
 		m.share = share;
 		m.arrival = ++arrivals_;
@@ -95,14 +96,14 @@ Amount SharedReservations::sum(const Node &n, bool (*counts)(const Member &))
 
 Amount SharedReservations::wanted(const Node &n)
 {
-	return request_for(sum(n, [](const Member &m) { return !m.refused; }));
+	return request_for(sum(n, [](const Member &m) { return m.requested(); }));
 }
 
 std::string SharedReservations::job_ids(const Node &n) const
 {
 	std::vector<std::uint32_t> ids;
 	for (const auto &[id, m] : n.members)
-		if (!m.refused)
+		if (m.requested())
 			ids.push_back(id.first);
 	return job_list(ids);
 }

@@ -97,6 +97,7 @@ struct ContainerWorld : ReservationWorld {
 	{
 		auto j = std::make_shared<NativeJob>(*job(7, 2, {"n1", "n2"}, requeues));
 		j->image = image;
+		controller->jobs_replaced({});
 		controller->arrived(j);
 		run();
 	}
