@@ -82,6 +82,7 @@ void Judge::etcd_restored()
 		// Its kubelet may have told its end, which was the end of the word; now it may run again.
 		t.word &= !t.foreign || kubelet_->runs_anywhere(uid);
 		t.gone = t.excused = !there;
+		t.unknown &= !there;
 		t.tells = t.told = t.said = false;
 		t.node_forgotten |= there && may_have_node(t) && pod->node_name.empty();
 		t.may_be_bound |= t.may_arrive > 0;
@@ -327,7 +328,8 @@ void Judge::pod_event(const ApiEvent &event)
 	PodTruth &t = pods_.at(event.pod->meta.uid);
 	if (t.foreign)
 		return foreign_event(event);
-	t.protected_ |= core::has_finalizer(*event.pod);
+	// Who releases by force takes it off: from then on the object may go before anybody could tell how it ended.
+	t.protected_ = core::has_finalizer(*event.pod) || (t.protected_ && !t.forced);
 	if (!event.removed)
 		return;
 	const bool runs = kubelet_->runs_anywhere(event.pod->meta.uid);

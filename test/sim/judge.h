@@ -75,8 +75,10 @@ public:
 	void state_lost() // StateSaveLocation
 	{
 		state_lost_ = true;
-		for (auto &[uid, t] : pods_)
+		for (auto &[uid, t] : pods_) {
 			t.devices_lost = true; // only how many GPUs it has is known then
+			t.unknown |= t.gone && !t.foreign && kubelet_->runs_anywhere(uid); // only the ledger knew that it does
+		}
 		foreign_after_loss();
 	}
 	void foreign_created(const kube::Pod &pod, const std::string &node, const Program &program);
@@ -199,7 +201,8 @@ private:
 		bool told = false;         // ... which the engine has seen
 		bool unknown = false;      // ... while it ran, and nobody is left who knows that it does
 		bool excused = false;      // ... which could go although we had not protected it
-		bool released = false;     // by hand
+		bool released = false;     // by hand, ...
+		bool forced = false;       // ... with --force
 		bool said = false;         // ... and that is not forgotten
 		bool end_forgotten = false; // of the job that it had then
 		bool word = false;         // ... and its object is there, which may say otherwise

@@ -134,6 +134,7 @@ void Judge::released_by_people(const std::string &uid, bool force, bool former, 
 	kube::PodPtr pod = api_.pod(t.name);
 	const bool says_otherwise = is_there(pod, uid) && !pod->node_name.empty();
 	t.released = true;
+	t.forced |= force;
 	t.innocent = false;
 	t.said = true;
 	// Who does not know yet that it has a node cannot remember more than that it has none.

@@ -96,9 +96,6 @@ EXTRA_DIST += \
 	test/sim/traces/22.05.8/queue.trace \
 	test/sim/traces/22.05.8/start-and-end.trace \
 	test/slurm/record_traces \
-	test/sim/open/forgotten-launch-of-a-small-job.case \
-	test/sim/open/lost-with-what-was-deleted-by-force.case \
-	test/sim/open/released-foreign-and-ours-again.case \
 	test/sim/regressions/adopted-by-itself-and-preempted.case \
 	test/sim/regressions/adopted-elsewhere.case \
 	test/sim/regressions/aside-known-late.case \
@@ -119,6 +116,7 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-kubelet-back.case \
 	test/sim/regressions/foreign-released-before-nodes.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
+	test/sim/regressions/forgotten-launch-of-a-small-job.case \
 	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
@@ -133,6 +131,7 @@ EXTRA_DIST += \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
 	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
+	test/sim/regressions/lost-with-what-was-deleted-by-force.case \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-by-adoption-before-a-crash.case \
 	test/sim/regressions/moved-hold.case \
@@ -149,6 +148,7 @@ EXTRA_DIST += \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
+	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \
 	test/sim/regressions/second-job-ends.case \
