@@ -237,8 +237,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
 			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; }},
 		pods_->nodes(), pods_->use(), settings_.resources);
-	if (wants_natives())
-		reserve();
+	reserve();
 	pods_->expect_foreign(false);
 	node_kube_ = std::make_unique<NodeLink>(*client_);
 	node_slurm_ = worker_->node_port(seat_);

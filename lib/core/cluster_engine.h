@@ -127,7 +127,7 @@ private:
 	std::unique_ptr<NodesController> nodes_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
 	std::unique_ptr<ReservationPort> reservation_kube_;
-	std::unique_ptr<Reservations> reservations_; // null: no node is mixed
+	std::unique_ptr<Reservations> reservations_; // null: not connected yet
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;

@@ -108,6 +108,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
 	lib/core/reservations_eviction.cc \
+	lib/core/reservations_former.cc \
 	lib/core/reservations_gate.cc \
 	lib/core/reservations_shared.cc \
 	lib/core/resubmit.cc \

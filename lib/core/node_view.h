@@ -41,6 +41,7 @@ public:
 	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.
 	enum class Shared { no, yes, unknown };
 	Shared shared(const std::string &node) const;
+	bool in_slurm(const std::string &node) const { return slurm_.contains(node); }
 	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
 	// nullptr: Kubernetes has no such node. Until the next change.
 	const kube::Node *find(const std::string &node) const;

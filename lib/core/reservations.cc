@@ -11,7 +11,7 @@ static constexpr std::int64_t grace_seconds = 1;
 static constexpr Millis orphan_pause{10'000};
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
-	: settings_(settings), ports_(std::move(ports)), nodes_(nodes),
+	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), only_former_(!settings.nodes.any(Sharing::mixed)),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); }})
 {
@@ -92,7 +92,7 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 	const Id id{job.id, job.submit_time};
 	auto it = entries_.find(id);
 	if (it == entries_.end())
-		return;
+		return former_left(job, still_on);
 	it->second.ending = true;
 	// Also for pods that are told of later: after a start jobs may come first, and go.
 	NativeJob job_now = *it->second.job;
@@ -144,6 +144,8 @@ void Reservations::changed(const ForeignPodPtr &pod)
 {
 	if (pod->meta.ns != settings_.reservations.ns)
 		return;
+	if (only_former_)
+		return former_changed(pod);
 	if (shared_.changed(pod))
 		return;
 	Entry *e = nullptr;
@@ -179,7 +181,7 @@ bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &se
 
 void Reservations::removed(const ForeignPodPtr &last)
 {
-	if (last->meta.ns != settings_.reservations.ns || shared_.removed(last))
+	if (last->meta.ns != settings_.reservations.ns || (!only_former_ && shared_.removed(last)))
 		return;
 	if (auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
 		orphans_.erase(it);
@@ -430,7 +432,7 @@ void Reservations::look_at_orphans()
 			continue;
 		if (by_name_.contains(name))
 			found.push_back(pod);
-		else if (ready() && jobs_listed_)
+		else if (may_go(*pod))
 			gone.push_back(pod);
 	}
 	for (const auto &pod : found) {
@@ -438,14 +440,19 @@ void Reservations::look_at_orphans()
 		changed(pod);
 	}
 	for (const auto &pod : gone) {
-		log_info("cluster %s: reservation pod %s stands for no job and is deleted", settings_.name.c_str(),
-			 pod->meta.name.c_str());
+		log_info("cluster %s: reservation pod %s stands for no job%s and is deleted", settings_.name.c_str(),
+			 pod->meta.name.c_str(), only_former_ ? " any more, since no node is mixed," : "");
 		asked_.insert(pod->meta.uid);
 		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid},
 		       [this, name = pod->meta.name, uid = pod->meta.uid](const KubeReply &r) {
 			       orphan_deleted(name, uid, r);
 		       });
 	}
+}
+
+bool Reservations::may_go(const ForeignPod &orphan)
+{
+	return ready() && (only_former_ ? former_may_go(orphan) : jobs_listed_);
 }
 
 // 409 is another pod of that name, of which the watch tells, or a collision with another writer.

@@ -17,6 +17,8 @@
 // A pod counts as one of these only if its name is that of a job that runs and it holds no
 // more than the job; whatever else its owner claims it is a foreign pod.
 //
+// Where no node is mixed any more, what there is of former settings goes, see reservations_former.cc.
+//
 // Engine thread only. All I/O goes through the ports.
 #ifndef SK8_CORE_RESERVATIONS_H
 #define SK8_CORE_RESERVATIONS_H
@@ -133,6 +135,10 @@ private:
 	void failed(const Entry &e, Pod &p, const std::string &why);
 	void later(const Entry &e, Pod &p);
 	void look_at_orphans();
+	bool may_go(const ForeignPod &orphan);
+	void former_changed(const ForeignPodPtr &pod);
+	void former_left(JobRef job, const std::set<std::string> &still_on);
+	bool former_may_go(const ForeignPod &pod);
 	void tell_shared(Entry &e, Pod &p);
 	void share(Entry &e, Pod &p);
 	void shared_news(const std::string &node, Gone gone);
@@ -141,6 +147,8 @@ private:
 	const ClusterSettings settings_;
 	ReservationPorts ports_;
 	const NodeView &nodes_;
+	const bool only_former_; // no node is mixed: there is no job for a pod
+	std::map<Id, std::optional<std::set<std::string>>> formers_used_; // jobs that run in such a pod: the nodes that they use, once told
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;
 	// By name: in our namespace, of no job known, or of one that has a part of a shared pod.

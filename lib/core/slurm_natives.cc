@@ -66,8 +66,7 @@ void SlurmWorker::scan_natives(Posts &posts)
 	{
 		std::lock_guard lock(mutex_);
 		for (const auto &[cluster, l] : listeners_)
-			if (l->wants_natives())
-				clusters.push_back(cluster);
+			clusters.push_back(cluster); // also one where no node is mixed any more
 	}
 	SlurmLock lock(ops_, clock_, false);
 	for (auto it = leaving_.begin(); it != leaving_.end();) {

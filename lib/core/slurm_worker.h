@@ -167,7 +167,7 @@ private:
 
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
-	// Native jobs that end, by id and submit time, and on which nodes.
+	// Native jobs whose end is awaited, by id and submit time, and on which nodes.
 	std::map<std::pair<std::uint32_t, std::int64_t>, std::set<std::string>> leaving_;
 	std::unordered_multimap<std::string, std::uint32_t> ids_; // cluster/uid -> id of a live job: one, if nobody interferes
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before

@@ -96,8 +96,6 @@ private:
 
 void Process::start_reservations()
 {
-	if (!wants_natives())
-		return;
 	native_gate_ = std::make_shared<NativeGate>(*this);
 	core::ClusterSettings settings = settings_;
 	using OnEviction = core::ReservationSettings::OnEviction;

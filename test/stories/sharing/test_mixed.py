@@ -6,7 +6,7 @@ import time
 
 import pytest
 from command import status, tool
-from mixed import IMAGE, PODS, drain, evict, refusals, reservations, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from mixed import IMAGE, PODS, drain, evict, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked, wait_masked
@@ -83,6 +83,21 @@ def test_node_that_gets_the_label_of_a_group_changes_under_its_jobs(grouped):
 	node.wait("tainted again", lambda: OURS in taints(node))
 	wait_no_reservation(grouped, job.id)
 	assert job.state == "RUNNING"
+
+
+def test_pods_of_jobs_go_when_no_node_is_mixed_any_more_and_the_jobs_go_on(mixed):
+	job = mixed.batch(3)
+	job.wait_started()
+	wait_reservation(mixed, job.id)
+	before = share(mixed, sharing="none")
+	try:
+		wait_no_reservation(mixed, job.id)
+		wait_for("nothing masked beside the job", lambda: not masked(mixed) and allocated(mixed)[0] == 3, 30,
+			lambda: f"{masked(mixed)} {allocated(mixed)}")
+		assert job.state == "RUNNING"
+	finally:
+		restore(mixed, before)
+	wait_reservation(mixed, job.id)  # it goes on, and the kubelet knows of it again
 
 
 # -- refusals: the kubelet knows of a pod that Slurm has been told to forget

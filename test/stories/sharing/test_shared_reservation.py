@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
 from command import tool
-from mixed import (IMAGE, PODS, drain, names, reservations, share, shared_pod, wait_requests, wait_reservation,
+from mixed import (IMAGE, PODS, drain, names, reservations, restore, share, shared_pod, wait_requests, wait_reservation,
 	wait_reservations_known)
 from stands.waiting import wait_for
 from test_foreign import allocated, foreign, masked
@@ -40,6 +40,21 @@ def test_larger_job_has_a_pod_of_its_own_beside_it(sharing):
 	wait_reservation(sharing, large.id)
 	assert list(reservations(sharing)) == [(large.id, "n1")]
 	wait_requests(sharing, "2", "100Mi")
+
+
+def test_shared_pod_goes_when_no_node_is_mixed_any_more_and_its_jobs_go_on(sharing):
+	jobs = [sharing.batch(1), sharing.batch(2)]
+	for job in jobs:
+		job.wait_started()
+	before = share(sharing, sharing="none")
+	try:
+		wait_for("no pod", lambda: not names(sharing), 30, lambda: str(names(sharing)))
+		wait_for("nothing masked beside the jobs", lambda: not masked(sharing) and allocated(sharing)[0] == 3, 30,
+			lambda: f"{masked(sharing)} {allocated(sharing)}")
+		assert all(job.state == "RUNNING" for job in jobs)
+	finally:
+		restore(sharing, before)
+	wait_requests(sharing, "3", "200Mi")
 
 
 def test_one_label_selects_the_pods_of_all_jobs_and_who_drains_without_them_ends_none(sharing):

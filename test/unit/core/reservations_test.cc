@@ -289,6 +289,55 @@ TEST_CASE("reservations: a pod that stands for no job goes, however often its de
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: where no node is mixed any more what there was goes at once, on our nodes, and the jobs go on")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.reservations.shared.max_cpus = 2; });
+	w.controller->jobs_replaced({});
+	w.controller->arrived(w.job(7, 3, {"n1"}));
+	w.controller->arrived(w.job(8, 1, {"n2"}));
+	w.run(Millis(100));
+	REQUIRE(w.pods.size() == 2);
+	w.foreign("slurm-9-3f1-other", w.settings.reservations.ns, 1, "other"); // of another Slurm
+	w.foreign("slurm-9-3f1-n1", "default", 1);
+	w.settings.nodes.sharing = GENERATE(Sharing::none, Sharing::dedicated);
+	w.fail_delete = GENERATE(0, 503);
+	const bool first_pods = GENERATE(true, false);
+	w.restart(first_pods);
+	if (!first_pods)
+		w.watch_catches_up(); // before nodes are known
+	w.run(Millis(100));
+	if (!first_pods)
+		w.list();
+	w.run(Millis(11'000));
+	CHECK(w.pods.size() == 2);
+	CHECK(w.pods.contains("slurm-9-3f1-other"));
+	CHECK(w.pods.contains("slurm-9-3f1-n1"));
+	CHECK(w.watched.empty());
+}
+
+TEST_CASE("reservations: a pod in which tasks of a job run goes when that has left the node, though no node is mixed any more")
+{
+	ReservationWorld w;
+	const auto job = w.job(7, 3, {"n1", "n2"});
+	w.controller->arrived(job);
+	w.run();
+	for (const auto &name : {"slurm-7-3ef-n1", "slurm-7-3ef-n2"})
+		w.pods.at(name).container = std::make_shared<JobContainerState>();
+	w.settings.nodes.sharing = Sharing::none;
+	w.restart();
+	w.run(Millis(20'000));
+	CHECK(w.watched == std::vector{job->ref});
+	w.controller->left(job->ref, {"n1", "n2"});
+	w.run(Millis(20'000));
+	CHECK(w.pods.size() == 2);
+	w.controller->left(job->ref, {"n2"});
+	w.run(Millis(100));
+	CHECK(w.only_pod() == "slurm-7-3ef-n2");
+	w.controller->left(job->ref, {});
+	w.run(Millis(100));
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("reservations: a job whose start Slurm has forgotten finds its former pod when it comes into the gate again")
 {
 	ReservationWorld w;
