@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_15
+#define SK8_BORDER sk8_border_16
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -115,6 +115,7 @@ struct sk8_node {
 	const char *reason;       /* Slurm's, "" = none */
 	uint32_t reason_uid;      /* who gave it, or SK8_NO_UID */
 	uint32_t job_count;       /* jobs that run or end there, of everybody */
+	const char *features, *active_features; /* comma lists, "" = none */
 };
 
 enum sk8_node_action {
@@ -130,6 +131,13 @@ struct sk8_node_change {
 	const char *reason;       /* drain, down: why, for people */
 	const char *expected;     /* the reason that SlurmUser gave it, and that it has now; "" = nobody
 				   * keeps jobs away from it (resume always expects one) */
+};
+
+/* Features of a node; nothing unless they are as the caller believes. Comma lists, "" = none. */
+struct sk8_feature_change {
+	const char *node;
+	const char *expected, *expected_active;
+	const char *features, *active; /* active: part of features, and what --constraint finds */
 };
 
 /* What to make a placeholder job from. Empty string or 0: leave to Slurm's default. */
@@ -257,6 +265,8 @@ struct sk8_slurm_ops {
 	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
 	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
 	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */
+	/* ESLURM_INVALID_NODE_STATE: as change_node. Pending jobs for which there was no node get another turn. */
+	void (*change_features)(const struct sk8_feature_change *c, struct sk8_outcome *out); /* write */
 	/* jobs of Slurm's own that run, are suspended, or end. Pointers are valid during f */
 	void (*each_native)(void (*f)(void *arg, const struct sk8_native_job *job), void *arg); /* read */
 	/* f is not called: there is no such job, or no process of it is left */

@@ -252,6 +252,8 @@ static std::string show_state(const Json &node)
 	std::string out;
 	if (const std::string slurm = text_of(node, "in_slurm", ""); !slurm.empty())
 		out = "in Slurm: " + slurm + "\nin Kubernetes: " + text_of(node, "in_kubernetes") + "\n";
+	if (const std::string features = text_of(node, "features", ""); !features.empty())
+		out += "features by labels: " + features + "\n";
 	if (const std::string trouble = text_of(node, "trouble", ""); !trouble.empty())
 		out += "tried again: " + trouble + "\n";
 	return out;

@@ -60,6 +60,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/metrics_table.h \
 	lib/core/names.h \
 	lib/core/native_job.h \
+	lib/core/node_features.cc \
+	lib/core/node_features.h \
 	lib/core/node_kube_port.h \
 	lib/core/node_link.cc \
 	lib/core/node_link.h \

@@ -206,6 +206,8 @@ void NodesController::sync(const std::string &name)
 	const NodePlan plan = decide(f, settings_.state);
 	if (plan.slurm && !e.slurm_busy)
 		tell_slurm(name, e, *plan.slurm);
+	if (e.slurm && !e.slurm_busy)
+		features(name, e);
 	if (e.kube && !e.kube_busy)
 		taint(name, e);
 	if (e.kube && !e.kube_busy)
@@ -228,6 +230,33 @@ void NodesController::taint(const std::string &name, Entry &e)
 		kube_answered(name, on ? "is tainted, so that only pods that go through Slurm come there"
 				       : "is not tainted any more: sharing is not dedicated, or it is not shared", r);
 	});
+}
+
+LabelFeatures NodesController::label_features(const Entry &e) const
+{
+	return e.kube && shared_.has(*e.kube) ? features_of(e.kube->meta.labels, settings_.nodes.features) : LabelFeatures{};
+}
+
+// nodes.features. A node that was never shared is another cluster's, or Slurm's alone.
+void NodesController::features(const std::string &name, Entry &e)
+{
+	if (settings_.nodes.features.empty() || !((e.kube && shared_.has(*e.kube)) || e.had_features))
+		return;
+	e.had_features = true;
+	std::vector<std::string> wanted = label_features(e).features;
+	const auto change = feature_change(*e.slurm, wanted, settings_.nodes.features);
+	if (!change)
+		return;
+	// Somebody who takes them away again and again: a script, or another cluster with this node.
+	const Millis now = ports_.timer.now();
+	if (wanted == e.features_set) {
+		if (e.features_pace.next > now)
+			return later(name, e.features_pace.next - now);
+		e.features_pace.put_on(now);
+	}
+	e.features_set = std::move(wanted);
+	e.slurm_busy = true;
+	ports_.slurm.change_features(*change, [this, name](const SlurmReply &r) { features_answered(name, r); });
 }
 
 void NodesController::tell_slurm(const std::string &name, Entry &e, NodeChange change)
@@ -284,6 +313,25 @@ void NodesController::slurm_answered(const std::string &name, const NodeChange &
 		}
 	} else {
 		failed(name, e, "a change in Slurm", r.text);
+	}
+	sync(name);
+}
+
+void NodesController::features_answered(const std::string &name, const SlurmReply &r)
+{
+	auto it = entries_.find(name);
+	if (it == entries_.end())
+		return;
+	Entry &e = it->second;
+	e.slurm_busy = false;
+	if (r.node)
+		e.slurm = *r.node;
+	if (r.ok) {
+		succeeded(e);
+		log_node(verbose, name, "has other features in Slurm: %s", e.slurm ? e.slurm->active_features.c_str() : "");
+	} else {
+		e.features_set.clear(); // it does not have them
+		failed(name, e, "a change of features in Slurm", r.text);
 	}
 	sync(name);
 }

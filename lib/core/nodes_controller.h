@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/json.h"
+#include "lib/core/node_features.h"
 #include "lib/core/node_kube_port.h"
 #include "lib/core/node_state.h"
 #include "lib/core/node_taint.h"
@@ -64,7 +65,9 @@ private:
 						// an administrator took it back
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
-		TaintPace taint_pace;
+		bool had_features = false;      // labels of it were features in Slurm
+		std::vector<std::string> features_set; // what they were to be when Slurm was last told
+		TaintPace taint_pace, features_pace;
 		int failures = 0;
 		std::string trouble; // why the last write failed; empty: it did not
 		Millis retry_at{0};
@@ -80,6 +83,9 @@ private:
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
 	void taint(const std::string &name, Entry &e);
+	LabelFeatures label_features(const Entry &e) const;
+	void features(const std::string &name, Entry &e);
+	void features_answered(const std::string &name, const SlurmReply &r);
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
 	static void succeeded(Entry &e);

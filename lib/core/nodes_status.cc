@@ -44,6 +44,18 @@ static std::string in_slurm(const NodeFacts &f)
 	return out;
 }
 
+// What its labels give it.
+static std::string features_text(const LabelFeatures &labels)
+{
+	std::string out;
+	for (const auto &feature : labels.features)
+		out += (out.empty() ? "" : ", ") + feature;
+	if (labels.left_out)
+		out += (out.empty() ? "" : "; ") + std::to_string(labels.left_out) +
+		       (labels.left_out == 1 ? " label is" : " labels are") + " left out: too many, too long, or no label of Kubernetes";
+	return out;
+}
+
 Json NodesController::status(const std::string &name)
 {
 	Json out = Json::object();
@@ -54,6 +66,9 @@ Json NodesController::status(const std::string &name)
 	out.set("in_kubernetes", in_kubernetes(f, it->second.kube.get()));
 	if (f.known)
 		out.set("in_slurm", in_slurm(f));
+	const LabelFeatures labels = label_features(it->second);
+	if (const std::string text = features_text(labels); !text.empty())
+		out.set("features", text);
 	if (!it->second.trouble.empty())
 		out.set("trouble", it->second.trouble);
 	return out;

@@ -69,6 +69,18 @@ static const Schema<NodeGroupSettings> &node_group_schema()
 
 static constexpr std::size_t max_groups = 64;
 
+static std::string bad_label_keys(const std::vector<std::string> &keys)
+{
+	static constexpr std::size_t most = 64, longest = 317; // of a key: a DNS subdomain, '/', a word
+	if (keys.size() > most)
+		return "has " + std::to_string(keys.size()) + " entries, use at most 64";
+	for (const auto &key : keys)
+		if (key.empty() || key.size() > longest || key.find_first_not_of(
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./*?") != key.npos)
+			return "has '" + one_line(key, 64) + "', which is no key of a label, use for example topology.kubernetes.io/zone";
+	return "";
+}
+
 static const Schema<NodeSettings> &node_schema()
 {
 	using N = NodeSettings;
@@ -78,6 +90,8 @@ static const Schema<NodeSettings> &node_schema()
 		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
 		sharing_field<N>("How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
 		list("groups", &N::groups, node_group_schema(), "Shared nodes with another sharing. The first group that a node is in counts; nodes in none have nodes.sharing.", max_groups),
+		field("features", &N::features, "Keys of labels; * and ? match. A shared node has each label with such a key as a feature in Slurm, k8s.KEY.VALUE with each dot of the key written twice, for --constraint: nvidia.com/gpu.product=A100 is k8s.nvidia..com/gpu..product.A100. It follows the label at once, without a reconfigure. Features that Slurm's own configuration gives a node stay. A node has at most 64 of these, the first by name.")
+			.default_text("none").check(bad_label_keys),
 		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes. Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
 			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
 	};

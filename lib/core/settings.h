@@ -49,6 +49,7 @@ struct NodeSettings {
 	                                // pods are not known (no saved ledger, no list yet)
 	Sharing sharing = Sharing::none; // of a node that no group has
 	std::vector<NodeGroupSettings> groups; // the first that has a node counts
+	std::vector<std::string> features; // keys of labels, * and ? match; see node_features.h
 	Millis gate_timeout{60'000};
 
 	bool any(Sharing wanted) const // may a node have it?

@@ -19,6 +19,7 @@ struct SlurmNode {
 	std::string reason;
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::uint32_t jobs = 0; // that run or end there
+	std::string features, active_features; // comma lists
 
 	bool operator==(const SlurmNode &) const = default;
 };
@@ -28,6 +29,15 @@ struct NodeChange {
 	std::string node;
 	sk8_node_action action = SK8_NODE_DRAIN;
 	std::string reason, expected;
+};
+
+// See struct sk8_feature_change.
+struct FeatureChange {
+	std::string node;
+	std::string expected, expected_active;
+	std::string features, active;
+
+	bool operator==(const FeatureChange &) const = default;
 };
 
 } // namespace sk8::core

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The Slurm thread's part for nodes: they are looked at when Slurm says that some have
-// changed, and drained and resumed one at a time.
+// changed, and drained, resumed and given features one at a time.
 #include "lib/base/guard.h"
 #include "lib/core/slurm_lock.h"
 #include "lib/core/slurm_worker.h"
@@ -13,6 +13,10 @@ public:
 	NodePort(SlurmWorker &worker, Seat seat) : worker_(worker), seat_(std::move(seat)) {}
 
 	void change_node(NodeChange change, Done done) override
+	{
+		worker_.enqueue({seat_, std::move(change), std::move(done)});
+	}
+	void change_features(FeatureChange change, Done done) override
 	{
 		worker_.enqueue({seat_, std::move(change), std::move(done)});
 	}
@@ -29,7 +33,8 @@ std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const Seat &who)
 
 static SlurmNode node_from_abi(const sk8_node &n)
 {
-	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.reason, n.reason_uid, n.job_count};
+	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.reason, n.reason_uid, n.job_count,
+		n.features, n.active_features};
 }
 
 void SlurmWorker::run(const NodeChange &c, SlurmReply &reply)
@@ -38,8 +43,23 @@ void SlurmWorker::run(const NodeChange &c, SlurmReply &reply)
 	sk8_outcome out{};
 	ops_.change_node(&change, &out);
 	copy_outcome(out, reply);
+	look_again(c.node, reply);
+}
+
+void SlurmWorker::run(const FeatureChange &c, SlurmReply &reply)
+{
+	const sk8_feature_change change{c.node.c_str(), c.expected.c_str(), c.expected_active.c_str(), c.features.c_str(),
+					c.active.c_str()};
+	sk8_outcome out{};
+	ops_.change_features(&change, &out);
+	copy_outcome(out, reply);
+	look_again(c.node, reply);
+}
+
+void SlurmWorker::look_again(const std::string &node, SlurmReply &reply)
+{
 	sk8_node now{};
-	if (ops_.find_node(c.node.c_str(), &now))
+	if (ops_.find_node(node.c_str(), &now))
 		reply.node = node_from_abi(now);
 }
 

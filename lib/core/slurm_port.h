@@ -22,7 +22,7 @@ struct SlurmReply {
 	bool fatal = false;  // the same again would fail again
 	std::string text;    // Slurm's words
 	JobPtr job;          // submit: as it is now; null unless ok
-	std::optional<SlurmNode> node; // change_node: as it is now; nothing: there is no such node
+	std::optional<SlurmNode> node; // of a node: as it is now; nothing: there is no such node
 	bool requeued = false; // a job of Slurm's own: it waits in the queue again
 };
 
@@ -51,6 +51,7 @@ public:
 
 	// Not ok: it was not as expected (reply.node tells how it is), or Slurm refuses.
 	virtual void change_node(NodeChange change, Done done) = 0;
+	virtual void change_features(FeatureChange change, Done done) = 0; // the same
 };
 
 } // namespace sk8::core

@@ -111,7 +111,7 @@ private:
 	};
 	struct Command {
 		Seat who;
-		std::variant<Submit, End, Exclude, Spare, NodeChange, EndNative> what;
+		std::variant<Submit, End, Exclude, Spare, NodeChange, FeatureChange, EndNative> what;
 		SlurmPort::Done done;
 	};
 	struct Known {
@@ -138,6 +138,8 @@ private:
 	void run(const Exclude &e, SlurmReply &reply);
 	void run(const Spare &s, SlurmReply &reply);
 	void run(const NodeChange &c, SlurmReply &reply);
+	void run(const FeatureChange &c, SlurmReply &reply);
+	void look_again(const std::string &node, SlurmReply &reply);
 	void run(const EndNative &e, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();

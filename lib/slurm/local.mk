@@ -33,6 +33,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/masks.c \
 	lib/slurm/module.c \
 	lib/slurm/native_end.c \
+	lib/slurm/node_features.c \
 	lib/slurm/node_state.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \

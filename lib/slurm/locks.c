@@ -21,6 +21,8 @@ extern void sk8_unlock(bool write, bool changed)
 {
 	const bool nodes = write && sk8_nodes_changed();
 
+	if (write)
+		sk8_features_done();
 	/* else clients are told that nothing changed and keep old numbers */
 	if (write && changed && sk8_masks_changed())
 		last_node_update = time(NULL);

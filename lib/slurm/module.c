@@ -94,6 +94,7 @@ static const struct sk8_slurm_ops ops = {
 	.each_node = sk8_each_node,
 	.find_node = sk8_find_node,
 	.change_node = sk8_change_node,
+	.change_features = sk8_change_features,
 	.each_native = sk8_each_native,
 	.with_native = sk8_with_native,
 	.end_native = sk8_end_native,

@@ -26,6 +26,8 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.reason_uid = (node_ptr->reason && (node_ptr->reason_uid != NO_VAL)) ?
 			node_ptr->reason_uid : SK8_NO_UID,
 		.job_count = node_ptr->run_job_cnt + node_ptr->comp_job_cnt,
+		.features = node_ptr->features ? node_ptr->features : "",
+		.active_features = node_ptr->features_act ? node_ptr->features_act : "",
 	};
 }
 

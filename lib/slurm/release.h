@@ -56,6 +56,7 @@
 # include "src/slurmctld/preempt.h"
 # include "src/plugins/select/cons_common/cons_common.h"
 # define SK8_CLIENTS_SELECT 1		/* clients load select plugins too, and call them for nodes */
+# define SK8_FEATURE_LIST_OF_CTLD 1
 # define SK8_GRES_HAS_ALT_STATE 1
 # define SK8_JOB_REASON_STRING 1
 # define SK8_LIST_TYPES 1
@@ -98,6 +99,16 @@
 # define SK8_NO_STATE_SAVE 1		/* select plugins have no select_p_state_save() */
 # define SK8_REQUEUE_INTERNAL 1
 # define SK8_VALIDATE_WITH_TWO 1
+#endif
+
+/* ---- features of nodes -------------------------------------------------------- */
+
+#ifdef SK8_FEATURE_LIST_OF_CTLD
+# include "src/slurmctld/read_config.h"
+# define SK8_UPDATE_FEATURE_LIST update_feature_list
+#else
+# include "src/common/node_features.h"
+# define SK8_UPDATE_FEATURE_LIST node_features_update_list
 #endif
 
 /* ---- types ------------------------------------------------------------------ */

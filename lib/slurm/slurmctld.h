@@ -90,6 +90,11 @@ extern void sk8_change_node(const struct sk8_node_change *c, struct sk8_outcome 
 extern bool sk8_nodes_changed(void);
 extern void sk8_save_nodes(void);	/* after that, without locks */
 
+/* node_features.c */
+extern void sk8_change_features(const struct sk8_feature_change *c, struct sk8_outcome *out);
+/* under job and node write locks, after all of the above: jobs that had no node get another turn */
+extern void sk8_features_done(void);
+
 /* suspension.c: sk8_preemptors_job_test(), without cores of pods whose jobs would be suspended */
 extern int sk8_suspension_job_test(SK8_JOB_TEST_PARAMS);
 extern void sk8_on_suspension(job_record_t *job_ptr, bool suspended);

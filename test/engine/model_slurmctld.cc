@@ -56,6 +56,7 @@ sk8_node ModelSlurmctld::view(const std::string &node)
 	n.reason = drained_[node].c_str();
 	n.reason_uid = *n.reason ? 0 : SK8_NO_UID; // SlurmUser is root here
 	n.drain = *n.reason;
+	n.features = n.active_features = features_[node].c_str();
 	return n;
 }
 
@@ -278,6 +279,13 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 			out->rc = the->drained_[c->node] != c->expected;
 			if (!out->rc)
 				the->drained_[c->node] = c->action == SK8_NODE_RESUME ? "" : c->reason;
+			the->updated_ = time(nullptr);
+		},
+		.change_features = [](const sk8_feature_change *c, sk8_outcome *out) {
+			*out = {};
+			out->rc = the->features_[c->node] != c->expected;
+			if (!out->rc)
+				the->features_[c->node] = c->features;
 			the->updated_ = time(nullptr);
 		},
 	};

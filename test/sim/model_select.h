@@ -25,6 +25,7 @@ struct SelectNode {
 	bool drain = false;
 	std::string reason;       // of the drain
 	std::uint32_t reason_uid = SK8_NO_UID;
+	std::string features;     // available and active
 	int completing = 0;       // ended jobs whose processes are still there
 };
 

@@ -138,6 +138,7 @@ private:
 	void exclude(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *nodes, sk8_outcome &out);
 	sk8_node view(const std::string &name, const SelectNode &n) const;
 	void change_node(const sk8_node_change &c, sk8_outcome &out);
+	void change_features(const sk8_feature_change &c, sk8_outcome &out);
 	void set_drain(const std::string &node, bool on, const std::string &reason, std::uint32_t by);
 	SlurmJob *find(std::uint32_t id);
 	SlurmJob *find(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);

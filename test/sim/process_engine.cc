@@ -148,6 +148,14 @@ public:
 		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
 	}
 
+	void change_features(core::FeatureChange change, core::SlurmNodePort::Done done) override
+	{
+		if (!p_.effect("change features"))
+			return;
+		slurm_.change_features(std::move(change), std::move(done));
+		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
+	}
+
 private:
 	Process &p_;
 	core::NodeKubePort &kube_;

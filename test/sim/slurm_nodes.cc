@@ -65,6 +65,7 @@ sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 	node.down = n.down;
 	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : "";
 	node.reason_uid = n.drain ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
+	node.features = node.active_features = n.features.c_str();
 	for (const auto &[id, job] : jobs_)
 		node.job_count += job.running() && job.node == name;
 	node.job_count += static_cast<std::uint32_t>(n.completing);
@@ -115,6 +116,19 @@ void ModelSlurm::change_node(const sk8_node_change &c, sk8_outcome &out)
 		set_drain(c.node, false, "", SK8_NO_UID);
 	else
 		set_drain(c.node, true, c.reason, model_slurm_uid);
+}
+
+// node_features.c
+void ModelSlurm::change_features(const sk8_feature_change &c, sk8_outcome &out)
+{
+	out = {};
+	SelectNode &n = select_.nodes.at(c.node);
+	out.rc = n.features != c.expected || n.features != c.expected_active;
+	if (out.rc)
+		return;
+	n.features = c.features;
+	nodes_stamp_ = wall();
+	changed();
 }
 
 } // namespace sk8::sim

@@ -222,6 +222,7 @@ const sk8_slurm_ops Ops::table = {
 		return it != the->select_.nodes.end();
 	},
 	.change_node = [](const sk8_node_change *c, sk8_outcome *out) { the->change_node(*c, *out); },
+	.change_features = [](const sk8_feature_change *c, sk8_outcome *out) { the->change_features(*c, *out); },
 	.each_native = [](void (*f)(void *, const sk8_native_job *), void *arg) {
 		for (const auto &[id, job] : the->jobs_)
 			if (job.batch() && (job.running() || job.completing)) {

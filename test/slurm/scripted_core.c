@@ -533,6 +533,25 @@ static void cmd_node(FILE *io, const struct words *a)
 	fputc('\n', io);
 }
 
+/* features NAME [expected=] [expected_active=] [features=] [active=]: as they are afterwards */
+static void cmd_features(FILE *io, const struct words *a)
+{
+	struct sk8_feature_change c = {
+		.node = a->w[1], .expected = value(a, "expected", ""), .expected_active = value(a, "expected_active", ""),
+		.features = value(a, "features", ""), .active = value(a, "active", ""),
+	};
+	struct sk8_outcome o;
+	struct sk8_node n;
+
+	host->ops->lock(true);
+	host->ops->change_features(&c, &o);
+	fprintf(io, "rc=%d ", o.rc);
+	if (host->ops->find_node(c.node, &n))
+		fprintf(io, "features=%s active=%s", n.features, n.active_features);
+	host->ops->unlock(true, true);
+	fputc('\n', io);
+}
+
 static void cmd_find(FILE *io, const struct words *a)
 {
 	struct sk8_job j;
@@ -590,6 +609,8 @@ static void command(FILE *io, char *line)
 		cmd_exclude(io, &a);
 	else if (!strcmp(a.w[0], "node") && (a.n > 2))
 		cmd_node(io, &a);
+	else if (!strcmp(a.w[0], "features") && (a.n > 1))
+		cmd_features(io, &a);
 	else if (!strcmp(a.w[0], "find") && (a.n > 1))
 		cmd_find(io, &a);
 	else if (!strcmp(a.w[0], "jobs") || !strcmp(a.w[0], "nodes"))

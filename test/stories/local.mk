@@ -55,6 +55,7 @@ EXTRA_DIST += \
 	test/stories/test_hostile.py \
 	test/stories/test_identity.py \
 	test/stories/test_many_nodes.py \
+	test/stories/test_node_features.py \
 	test/stories/test_node_state.py \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \

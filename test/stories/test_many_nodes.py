@@ -4,6 +4,7 @@ import statistics
 import time
 
 import pytest
+from mixed import restore, share
 from node import Node
 from stands.waiting import wait_for
 
@@ -29,3 +30,41 @@ def test_cordon_drains_and_drain_cordons_within_a_second_among_a_thousand_nodes(
 		took(node.resume, lambda: not node.cordoned)
 	print(f"cordon -> drain {sorted(cordon)}, drain -> cordon {sorted(drain)} seconds")
 	assert statistics.median(cordon) < 1 and statistics.median(drain) < 1, (cordon, drain)
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.slow
+def test_label_is_a_feature_and_finds_a_job_its_node_within_a_second_among_a_thousand_nodes(many):
+	zone, feature = "topology.kubernetes.io/zone", "k8s.topology..kubernetes..io/zone"
+
+	def label(value):
+		many.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {zone: value}}})
+
+	def has(text):
+		return all(text in line for line in many.run("scontrol", "show", "node", "n1").splitlines() if "Features=" in line)
+	before = share(many, features=[zone, "kubernetes.io/hostname"])
+	try:
+		last = f"k8s.kubernetes..io/hostname.f{NODES}"
+		wait_for("all nodes to have features", lambda: last in many.run("scontrol", "show", "node", f"f{NODES}"), 60)
+		seen, ran = [], []
+		for number in range(TIMES):
+			began = time.monotonic()
+			label(f"z{number}")
+			wait_for("the feature", lambda n=number: has(f"{feature}.z{n}"), 20)
+			seen.append(time.monotonic() - began)
+			job = int(many.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-n1", "--mem", "100", "-C", f"{feature}.z{number}",
+				"--begin", "now+1hour", "--wrap", "sleep 600"))
+			label("other")
+			wait_for("no feature", lambda: has(f"{feature}.other"), 20)
+			many.scontrol("update", f"JobId={job}", "StartTime=now")
+			wait_for("no node for the job", lambda j=job: many.job(j)["Reason"] == "BadConstraints", 90, lambda j=job: many.job(j))
+			began = time.monotonic()
+			label(f"z{number}")
+			wait_for("the job to run", lambda j=job: many.job(j)["JobState"] == "RUNNING", 60, lambda j=job: many.job(j))
+			ran.append(time.monotonic() - began)
+			many.run("scancel", str(job))
+		print(f"label -> feature {sorted(seen)}, label -> job runs {sorted(ran)} seconds")
+		assert statistics.median(seen) < 1 and statistics.median(ran) < 1, (seen, ran)
+	finally:
+		label(None)
+		restore(many, before)

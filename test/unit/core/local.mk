@@ -18,6 +18,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/link_state_test.cc \
 	test/unit/core/metrics_server_test.cc \
 	test/unit/core/metrics_table_test.cc \
+	test/unit/core/node_features_test.cc \
 	test/unit/core/node_state_test.cc \
 	test/unit/core/node_world.h \
 	test/unit/core/nodes_controller_test.cc \

@@ -60,6 +60,12 @@ public:
 		slurm.reason_uid = SK8_NO_UID;
 		scan();
 	}
+	// scontrol update, or slurm.conf read again: both lists
+	void set_features(const std::string &list)
+	{
+		slurm.features = slurm.active_features = list;
+		scan();
+	}
 	void jobs(std::uint32_t left)
 	{
 		slurm.jobs = left;
@@ -87,6 +93,11 @@ public:
 	void set_label(const std::string &key, const std::string &value)
 	{
 		kube.meta.labels[key] = value;
+		changed();
+	}
+	void set_labels(const std::map<std::string, std::string> &labels)
+	{
+		kube.meta.labels = labels;
 		changed();
 	}
 	void annotate(std::string_view name, const std::string &value)
@@ -156,7 +167,7 @@ public:
 	bool exists = true, admin_cordoned = false;
 	ClusterSettings settings;
 	VirtualTimer timer;
-	int slurm_writes = 0, kube_writes = 0, refused = 0;
+	int slurm_writes = 0, feature_writes = 0, kube_writes = 0, refused = 0;
 	int fail_kube = 0; // HTTP status of the next writes; 0: they succeed
 	std::unique_ptr<NodesController> controller;
 
@@ -248,6 +259,23 @@ private:
 			slurm.down = c.action == SK8_NODE_DOWN;
 			slurm.reason = c.action == SK8_NODE_RESUME ? "" : c.reason;
 			slurm.reason_uid = c.action == SK8_NODE_RESUME ? SK8_NO_UID : slurm_uid;
+		} else {
+			refused++;
+		}
+		r.node = slurm;
+		slurm_news_.push_back([done = std::move(done), r] { done(r); });
+		scan();
+	}
+
+	// As lib/slurm/node_features.c compares.
+	void change_features(FeatureChange c, SlurmNodePort::Done done) override
+	{
+		SlurmReply r;
+		r.ok = c.expected == slurm.features && c.expected_active == slurm.active_features;
+		if (r.ok) {
+			feature_writes++;
+			slurm.features = c.features;
+			slurm.active_features = c.active;
 		} else {
 			refused++;
 		}

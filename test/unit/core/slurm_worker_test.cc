@@ -36,6 +36,7 @@ struct FakeSlurm {
 	bool cannot_start = false;
 	std::string started_on, end_node;
 	std::string reason; // why n1 is drained; empty: it is not
+	std::string features; // of the node
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
@@ -150,6 +151,8 @@ sk8_node a_node()
 	n.reason = fake.reason.c_str();
 	n.reason_uid = 7;
 	n.job_count = 3;
+	n.features = fake.features.c_str();
+	n.active_features = "k8s.a.b";
 	return n;
 }
 
@@ -203,6 +206,14 @@ const sk8_slurm_ops ops = {
 			out->rc = fake.reason == c->expected ? 0 : 1;
 			if (!out->rc)
 				fake.reason = c->reason;
+		},
+	.change_features =
+		[](const sk8_feature_change *c, sk8_outcome *out) {
+			need_lock(true);
+			*out = {};
+			out->rc = fake.features == c->expected && std::string(c->expected_active) == "k8s.a.b" ? 0 : 1;
+			if (!out->rc)
+				fake.features = c->features;
 		},
 	.with_native =
 		[](std::uint32_t id, void (*f)(void *, const sk8_native_job *), void *arg) {
@@ -319,6 +330,24 @@ TEST_CASE("a node is changed under the write lock, and the answer has it as it i
 		REQUIRE(reply.node);
 		CHECK(reply.node->drain);
 		CHECK(reply.node->reason == "k8s: cordoned");
+	}
+}
+
+TEST_CASE("features are changed under the write lock if they are as expected, and the answer has them as they are then")
+{
+	Stand s;
+	fake.features = "theirs";
+	s.worker.round();
+	CHECK(s.listener->nodes.at(0).features == "theirs");
+	CHECK(s.listener->nodes.at(0).active_features == "k8s.a.b");
+	auto port = s.worker.node_port(s.worker.seat("c"));
+	SlurmReply reply;
+	for (bool first : {true, false}) {
+		port->change_features({"n1", "theirs", "k8s.a.b", "theirs,k8s.a.b", "k8s.a.b"}, [&](const SlurmReply &r) { reply = r; });
+		s.worker.round();
+		CHECK(reply.ok == first);
+		REQUIRE(reply.node);
+		CHECK(reply.node->features == "theirs,k8s.a.b");
 	}
 }
 

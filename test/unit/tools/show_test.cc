@@ -18,7 +18,8 @@ const char answer[] = R"({"ok":true,"version":"1.0","slurm_version":"22.05.8","s
 "troubles":[{"at":1000002,"times":3,"level":"error","text":"no\u001bway"}],
 "clusters":[{"name":"prod","state":"running","server":"https://api","connected_since":1000003,
 	"watches":[{"what":"nodes","state":"lost","since":1000050,"heard":1000040,"error":"refused"}],
-	"node":{"in_slurm":"drained by slurm-k8s: cordoned; 1 job left","in_kubernetes":"cordoned by an administrator","trouble":"refused"},
+	"node":{"in_slurm":"drained by slurm-k8s: cordoned; 1 job left","in_kubernetes":"cordoned by an administrator",
+		"features":"k8s.zone.a; 1 label is left out","trouble":"refused"},
 	"missing_rights":["create pods/binding"],
 	"foreign_summary":{"held":4,"unproved":1,"lost":1},
 	"foreign":[{"namespace":"sys","name":"agent","uid":"f","node":"n1","milli_cpu":1050,"memory_mb":70,"why":"vanished"}],
@@ -99,7 +100,8 @@ TEST_CASE("show: a node says what pods hold there and what counts it")
 	const std::string text = show_node(parsed(), "n1");
 	CAPTURE(text);
 	CHECK(contains(text, "in Slurm: drained by slurm-k8s: cordoned; 1 job left\n"
-			     "in Kubernetes: cordoned by an administrator\ntried again: refused\n"));
+			     "in Kubernetes: cordoned by an administrator\nfeatures by labels: k8s.zone.a; 1 label is left out\n"
+			     "tried again: refused\n"));
 	CHECK(contains(text, "masked on node n1: 3 cores + 2.5 CPUs, 200M\n"));
 	CHECK(contains(text, "a/p        leaving  12   3          200M    a mask      the kubelet says nothing\n"));
 	CHECK(contains(text, "the engine of cluster other does not answer\n"));

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Features that labels give nodes, in a real slurmctld: what scontrol shows and --constraint finds, and whose they are."""
+import time
+
+import pytest
+from stands.waiting import wait_for
+
+A, B = "k8s.topology..kubernetes..io/zone.a", "k8s.topology..kubernetes..io/zone.b"
+
+
+def lists(cluster, node):
+	found = cluster.node(node)
+	return tuple(found.get(name, "").replace("(null)", "") for name in ("AvailableFeatures", "ActiveFeatures"))
+
+
+def give(cluster, node, features, active=None, expected=None):
+	had = expected or lists(cluster, node)
+	return cluster.ask("features", node, f"expected={had[0]}", f"expected_active={had[1]}", f"features={features}",
+		f"active={features if active is None else active}")
+
+
+@pytest.fixture
+def nodes(cluster):
+	yield cluster
+	cluster.cancel_all()
+	for node in cluster.nodes:
+		give(cluster, node, "")
+
+
+def constrained(cluster, text, *options):
+	return cluster.batch("-C", text, "-N1", *options)
+
+
+def runs_on(cluster, job):
+	wait_for(f"job {job} to run", lambda: cluster.show(job)["JobState"] == "RUNNING", 20, lambda: cluster.show(job))
+	return cluster.show(job)["NodeList"]
+
+
+def test_features_are_shown_and_found_by_every_operator_of_constraints(nodes):
+	assert give(nodes, "n1", f"big,{A}")["rc"] == give(nodes, "n2", B)["rc"] == "0"
+	assert lists(nodes, "n1") == (f"big,{A}", f"big,{A}") and lists(nodes, "n2") == (B, B)
+	assert runs_on(nodes, constrained(nodes, A)) == "n1"
+	assert runs_on(nodes, constrained(nodes, B)) == "n2"
+	assert runs_on(nodes, constrained(nodes, f"{A}&big")) == "n1"
+	assert runs_on(nodes, constrained(nodes, f"{B}|big", "-w", "n2")) == "n2"
+	both = nodes.batch("-C", f"[{A}*1&{B}*1]", "-N2")
+	wait_for("both nodes", lambda: nodes.show(both)["NodeList"] == "n[1-2]", 20, lambda: nodes.show(both))
+	either = nodes.batch("-C", f"[{A}|{B}]", "-N1")
+	assert runs_on(nodes, either) in ("n1", "n2")
+
+
+def test_a_change_is_made_only_of_what_was_expected(nodes):
+	give(nodes, "n1", A)
+	told = give(nodes, "n1", B, expected=("", ""))
+	assert told["rc"] != "0" and (told["features"], told["active"]) == (A, A)
+	assert give(nodes, "nope", B, expected=("", ""))["rc"] != "0"
+
+
+def test_a_label_that_no_node_has_any_more_holds_a_job_and_comes_back_with_the_label_at_once(nodes):
+	give(nodes, "n1", A)
+	block = nodes.batch("-w", "n1", "--exclusive")
+	nodes.becomes(block, "RUNNING")
+	job = constrained(nodes, A)
+	give(nodes, "n1", B)
+	nodes.run("scancel", str(block))
+	wait_for("no node for it", lambda: nodes.show(job)["Reason"] == "BadConstraints", 60, lambda: nodes.show(job))
+	assert nodes.show(job)["Priority"] == "0"
+	began = time.monotonic()
+	give(nodes, "n2", A)
+	assert runs_on(nodes, job) == "n2"
+	assert time.monotonic() - began < 15  # Slurm itself looks every 30 seconds
+
+
+def test_a_job_that_its_user_holds_stays_held(nodes):
+	give(nodes, "n1", A)
+	job = constrained(nodes, A, "--hold")
+	give(nodes, "n2", A)
+	assert (nodes.show(job)["Priority"], nodes.show(job)["Reason"]) == ("0", "JobHeldUser")
+
+
+def test_a_reconfigure_and_a_restart_leave_what_slurm_conf_has_and_double_nothing(nodes):
+	give(nodes, "n1", f"{A},{B}")
+	nodes.reconfigure()
+	assert lists(nodes, "n1") == ("", "")
+	assert give(nodes, "n1", A)["rc"] == "0"
+	assert lists(nodes, "n1") == (A, A)
