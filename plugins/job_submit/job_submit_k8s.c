@@ -5,11 +5,14 @@
  *
  * Only privileged users can set admin_comment at all; this stops their mistakes
  * and other job_submit plugins. slurm.conf: JobSubmitPlugins=...,k8s (the last).
+ * It also says for which label Slurm finds no node; whether the job is refused is Slurm's
+ * decision.
  *
  * From 23.11 on several threads run both functions at once: they keep nothing but
  * whether our headers describe this slurmctld. If not all is let through.
  * It works without our select plugin: then no mark is ever accepted.
  */
+#include "lib/slurm/feature_hint.h"
 #include "lib/slurm/sizes.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -78,11 +81,24 @@ static int refuse(char **err_msg, uint32_t uid, const char *why)
 	return ESLURM_ACCESS_DENIED;
 }
 
+/* What another plugin has said stays. */
+static void explain(const job_desc_msg_t *job_desc, char **err_msg)
+{
+	char *hint = err_msg ? sk8_feature_hint(job_desc->features) : NULL;
+
+	if (hint)
+		xstrfmtcat(*err_msg, "%s%s", *err_msg ? "\n" : "", hint);
+	xfree(hint);
+}
+
 extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_msg)
 {
-	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) ||
-	    !sk8_is_mark(job_desc->admin_comment) || sk8_submitting())
+	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) || sk8_submitting())
 		return SLURM_SUCCESS;
+	if (!sk8_is_mark(job_desc->admin_comment)) {
+		explain(job_desc, err_msg);
+		return SLURM_SUCCESS;
+	}
 	return refuse(err_msg, submit_uid,
 		      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
 		      "\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or --comment");

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from stands.waiting import wait_for
+from stands.waiting import StandError, wait_for
 
 A, B = "k8s.topology..kubernetes..io/zone.a", "k8s.topology..kubernetes..io/zone.b"
 
@@ -84,3 +84,23 @@ def test_a_reconfigure_and_a_restart_leave_what_slurm_conf_has_and_double_nothin
 	assert lists(nodes, "n1") == ("", "")
 	assert give(nodes, "n1", A)["rc"] == "0"
 	assert lists(nodes, "n1") == (A, A)
+
+
+@pytest.mark.parametrize("constraint", ["k8s.nobody.knows", f"[{A}*1&k8s.nobody.knows*1]", f"{A}|k8s.nobody.knows"])
+def test_what_no_node_has_ever_had_is_refused_by_slurm_and_the_user_reads_which_label_it_is(nodes, constraint):
+	give(nodes, "n1", A)
+	with pytest.raises(StandError, match="(?s)no node has the label for k8s.nobody.knows .*Invalid feature"):
+		constrained(nodes, constraint)
+
+
+def said(nodes, constraint):
+	return nodes.run("sh", "-c", f"sbatch -D / -o /dev/null -N1 -C '{constraint}' --wrap 'sleep 600' 2>&1")
+
+
+def test_of_labels_that_no_node_has_any_more_the_user_reads_which_unless_there_is_a_choice(nodes):
+	give(nodes, "n1", A)
+	give(nodes, "n1", B)
+	with pytest.raises(StandError, match="no node has the label for " + A):
+		said(nodes, A)
+	for fine in (B, f"{A}|{B}"):
+		assert "no node has" not in said(nodes, fine)
