@@ -65,8 +65,9 @@ static int let_go(void *x, void *arg)
 {
 	job_record_t *job_ptr = x;
 
-	if (IS_JOB_PENDING(job_ptr) && !job_ptr->priority && (job_ptr->state_reason == FAIL_BAD_CONSTRAINTS) &&
-	    sk8_layout_fits_job(job_ptr) && job_ptr->details && job_ptr->details->features) {
+	(void) arg;
+	if (sk8_layout_fits_job(job_ptr) && IS_JOB_PENDING(job_ptr) && !job_ptr->priority &&
+	    (job_ptr->state_reason == FAIL_BAD_CONSTRAINTS) && job_ptr->details && job_ptr->details->features) {
 		job_ptr->state_reason = WAIT_NO_REASON;
 		set_job_prio(job_ptr);
 		last_job_update = time(NULL);

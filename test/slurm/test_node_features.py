@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Features that labels give nodes, in a real slurmctld: what scontrol shows and --constraint finds, and whose they are."""
+import os
 import time
 
 import pytest
+from conftest import Cluster
 from stands.waiting import StandError, wait_for
 
 A, B = "k8s.topology..kubernetes..io/zone.a", "k8s.topology..kubernetes..io/zone.b"
@@ -104,3 +106,51 @@ def test_of_labels_that_no_node_has_any_more_the_user_reads_which_unless_there_i
 		said(nodes, A)
 	for fine in (B, f"{A}|{B}"):
 		assert "no node has" not in said(nodes, fine)
+
+
+@pytest.fixture
+def helped():
+	"""n1's slurmd has features of its own: fast is active, slow would need a reboot."""
+	cluster = Cluster(nodes=["n1"])
+	try:
+		helper = os.path.join(cluster.folder, "helper.sh")
+		with open(os.open(helper, os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="utf-8") as file:
+			file.write("#!/bin/sh\necho fast\n")
+		with open(os.open(helper + ".reboot", os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="utf-8") as file:
+			file.write(f"#!/bin/sh\ntouch {helper}.rebooted\n")
+		with open(os.path.join(cluster.slurm.etc, "helpers.conf"), "w", encoding="utf-8") as file:
+			file.write(f"Feature=fast Helper={helper}\nFeature=slow Helper={helper}\n")
+		with open(os.path.join(cluster.slurm.etc, "slurm.conf"), "a", encoding="utf-8") as file:
+			file.write(f"NodeFeaturesPlugins=node_features/helpers\nRebootProgram={helper}.reboot\n")
+		for name in ("slurmctld", "slurmd-n1"):
+			cluster.slurm.daemon(name).stop()
+			cluster.slurm.daemon(name).start_again()
+		cluster.slurm.wait_controller()
+		wait_for("features of helpers", lambda: kinds(cluster) == ({"fast", "slow"}, {"fast"}), 30, lambda: lists(cluster, "n1"))
+		cluster.slurm.wait_nodes(["n1"])
+		yield cluster
+	finally:
+		cluster.down()
+
+
+def kinds(cluster):
+	return tuple(set(filter(None, found.split(","))) for found in lists(cluster, "n1"))
+
+
+def test_features_of_helpers_stay_theirs_and_ours_come_and_go_beside_them_without_a_reboot(helped):
+	for label in (A, B):
+		assert give(helped, "n1", f"fast,slow,{label}", f"fast,{label}")["rc"] == "0"
+		assert kinds(helped) == ({"fast", "slow", label}, {"fast", label})
+	daemon = helped.slurm.daemon("slurmd-n1")
+	began = helped.node("n1")["SlurmdStartTime"]
+	wait_for("another second", lambda: time.strftime("%Y-%m-%dT%H:%M:%S") > began, 5)
+	daemon.stop()
+	daemon.start_again()
+	wait_for("n1 to be back", lambda: helped.node("n1")["SlurmdStartTime"] != began, 30)
+	assert kinds(helped) == ({"fast", "slow", B}, {"fast", B})
+	job = constrained(helped, f"{B}&fast")
+	assert runs_on(helped, job) == "n1"
+	assert "REBOOT" not in helped.node("n1")["State"]
+	assert not os.path.exists(os.path.join(helped.folder, "helper.sh.rebooted"))
+	give(helped, "n1", "fast,slow", "fast")
+	assert kinds(helped) == ({"fast", "slow"}, {"fast"})

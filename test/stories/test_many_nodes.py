@@ -34,7 +34,7 @@ def test_cordon_drains_and_drain_cordons_within_a_second_among_a_thousand_nodes(
 
 @pytest.mark.apis("sim")
 @pytest.mark.slow
-def test_label_is_a_feature_and_finds_a_job_its_node_within_a_second_among_a_thousand_nodes(many):
+def test_label_is_a_feature_and_lets_its_job_go_within_a_second_among_a_thousand_nodes(many):
 	zone, feature = "topology.kubernetes.io/zone", "k8s.topology..kubernetes..io/zone"
 
 	def label(value):
@@ -46,7 +46,7 @@ def test_label_is_a_feature_and_finds_a_job_its_node_within_a_second_among_a_tho
 	try:
 		last = f"k8s.kubernetes..io/hostname.f{NODES}"
 		wait_for("all nodes to have features", lambda: last in many.run("scontrol", "show", "node", f"f{NODES}"), 60)
-		seen, ran = [], []
+		seen, free, ran = [], [], []
 		for number in range(TIMES):
 			began = time.monotonic()
 			label(f"z{number}")
@@ -60,11 +60,14 @@ def test_label_is_a_feature_and_finds_a_job_its_node_within_a_second_among_a_tho
 			wait_for("no node for the job", lambda j=job: many.job(j)["Reason"] == "BadConstraints", 90, lambda j=job: many.job(j))
 			began = time.monotonic()
 			label(f"z{number}")
+			wait_for("the job not to be held", lambda j=job: many.job(j)["Priority"] != "0", 60, lambda j=job: many.job(j))
+			free.append(time.monotonic() - began)
 			wait_for("the job to run", lambda j=job: many.job(j)["JobState"] == "RUNNING", 60, lambda j=job: many.job(j))
 			ran.append(time.monotonic() - began)
 			many.run("scancel", str(job))
-		print(f"label -> feature {sorted(seen)}, label -> job runs {sorted(ran)} seconds")
-		assert statistics.median(seen) < 1 and statistics.median(ran) < 1, (seen, ran)
+		print(f"label -> feature {sorted(seen)}, label -> job may run {sorted(free)}, -> runs {sorted(ran)} seconds")
+		assert statistics.median(seen) < 1 and statistics.median(free) < 1, (seen, free)
+		assert statistics.median(ran) < 10, ran  # Slurm looks once a second what it is to start; by itself only every 30
 	finally:
 		label(None)
 		restore(many, before)
