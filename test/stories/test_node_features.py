@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Labels of nodes in Kubernetes are features in Slurm, and follow them."""
 import pytest
+from command import tool
 from mixed import restore, share
 from node import PROMPT
 from stands.waiting import wait_for
@@ -54,6 +55,7 @@ def test_label_is_a_feature_that_constraints_find_and_follows_the_label(labelled
 	assert where(labelled, "-C", f"{FEATURE}.c|{FEATURE}.a") == "n1"
 	label(labelled, "n1", "test.example/x", "x" * 63)
 	wait_features(labelled, "n1", f"{FEATURE}.c", "k8s.test..example/x." + "x" * 63)
+	assert f"features by labels: k8s.test..example/x.{'x' * 63}, {FEATURE}.c\n" in tool(labelled, "status", "--node", "n1") + "\n"
 	label(labelled, "n1", ZONE, None)
 	wait_features(labelled, "n1", "k8s.test..example/x." + "x" * 63)
 

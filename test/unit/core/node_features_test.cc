@@ -221,3 +221,14 @@ TEST_CASE("nodes: after a restart that kept the features none is doubled, and on
 	w.run();
 	CHECK(w.feature_writes == 2);
 }
+
+TEST_CASE("nodes: status says which features labels give a node, and how many labels give none")
+{
+	NodeWorld w(zones);
+	w.set_labels({{"zone", "a"}, {"rack", "1,2"}});
+	w.run();
+	CHECK(w.controller->status("n1").dump().find("k8s.zone.a; 1 label is left out") != std::string::npos);
+	w.set_labels({});
+	w.run();
+	CHECK(w.controller->status("n1").dump().find("features") == std::string::npos);
+}
