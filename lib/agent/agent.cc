@@ -91,7 +91,7 @@ void Agent::run()
 			loop_.run_once(longest_wait);
 			log_limiter().tell();
 		});
-	pinned_report_.reset();
+	report_.reset();
 	reflector_.reset();
 	client_.reset();
 }
@@ -146,8 +146,9 @@ void Agent::watch(const kube::ClusterAccess &access)
 	const kube::Random random = [this] { return std::uniform_real_distribution<double>(0, 1)(random_); };
 	reflector_ = std::make_unique<kube::Reflector<kube::Pod>>(*client_, options, kube::decode_pod, call, random);
 	reflector_->start();
-	if (auto topology = read_cpu_topology(cpu_folder))
-		pinned_report_ = std::make_unique<PinnedReport>(*client_, node_, settings_.kubelet_root_dir, std::move(*topology), random);
+	auto topology = read_cpu_topology(cpu_folder);
+	report_ = std::make_unique<NodeReport>(*client_, node_, KubeletFiles(settings_.kubelet_root_dir, settings_.device_plugin_dir),
+					       topology ? std::move(*topology) : CpuTopology(), random);
 }
 
 void Agent::pods_changed()
@@ -157,8 +158,8 @@ void Agent::pods_changed()
 		news_ = News{placed_pods(pods_, settings_.reservations_ns, node_), job_containers(pods_, settings_.reservations_ns, node_)};
 	}
 	wake_pinning_.notify();
-	if (pinned_report_)
-		pinned_report_->look();
+	if (report_)
+		report_->look();
 }
 
 // ---- thread sk8-pin ----

@@ -18,7 +18,7 @@
 #include <unordered_map>
 
 #include "lib/agent/job_containers.h"
-#include "lib/agent/pinned_report.h"
+#include "lib/agent/node_report.h"
 #include "lib/agent/pinning.h"
 #include "lib/agent/settings.h"
 #include "lib/base/thread.h"
@@ -67,7 +67,7 @@ private:
 	std::mt19937_64 random_;
 	std::unique_ptr<kube::Client> client_;
 	std::unique_ptr<kube::Reflector<kube::Pod>> reflector_;
-	std::unique_ptr<PinnedReport> pinned_report_; // null: the machine does not tell its CPUs
+	std::unique_ptr<NodeReport> report_;
 	std::unordered_map<std::string, kube::PodPtr> pods_; // by uid
 	std::string trouble_;
 };

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 
-#include "lib/base/file.h"
 #include "lib/base/json.h"
 
 namespace sk8::agent {
 
-CpuManager read_cpu_manager(const std::string &kubelet_root_dir)
+CpuManager parse_cpu_manager(std::string_view text)
 {
-	static constexpr std::size_t max_state = 4 << 20; // bytes; it names each container with CPUs of its own
-	const auto text = read_file(kubelet_root_dir + "/cpu_manager_state", max_state);
-	const auto state = text ? Json::parse(*text) : Result<Json>(text.error());
+	const auto state = Json::parse(text);
 	CpuManager out;
 	if (!state)
 		return out;

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "lib/agent/cpus.h"
 #include "lib/core/pinned_cores.h"
@@ -20,8 +21,8 @@ struct CpuManager {
 	bool pins() const { return policy == "static"; }
 };
 
-// Reads a file. What cannot be read counts as nothing.
-CpuManager read_cpu_manager(const std::string &kubelet_root_dir);
+// What makes no sense counts as nothing. Pure.
+CpuManager parse_cpu_manager(std::string_view text);
 
 // The same as Slurm's cores; a core of which a pod has one thread is told, too. Pure.
 core::PinnedPods pinned_pods(const CpuManager &manager, const CpuTopology &topology);

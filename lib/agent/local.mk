@@ -12,12 +12,18 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/cpu_manager.h \
 	lib/agent/cpus.cc \
 	lib/agent/cpus.h \
+	lib/agent/device_manager.cc \
+	lib/agent/device_manager.h \
+	lib/agent/device_order.cc \
+	lib/agent/device_order.h \
 	lib/agent/exclusive_cpus.cc \
 	lib/agent/exclusive_cpus.h \
 	lib/agent/job_containers.cc \
 	lib/agent/job_containers.h \
-	lib/agent/pinned_report.cc \
-	lib/agent/pinned_report.h \
+	lib/agent/kubelet_files.cc \
+	lib/agent/kubelet_files.h \
+	lib/agent/node_report.cc \
+	lib/agent/node_report.h \
 	lib/agent/pinning.cc \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \

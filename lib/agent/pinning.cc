@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "lib/agent/cpu_manager.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/pod_key.h"
@@ -19,7 +18,7 @@ static constexpr Millis first_pause{1'000}, longest_pause{60'000};
 Pinning::Pinning(const Clock &clock, SlurmJobs &jobs, CpuTopology topology, PodCgroups cgroups, std::string kubelet_root_dir,
 		 bool pin, Confinement confinement)
 	: clock_(clock), jobs_(jobs), topology_(std::move(topology)), cgroups_(std::move(cgroups)),
-	  kubelet_root_dir_(std::move(kubelet_root_dir)), pin_(pin), confinement_(std::move(confinement))
+	  cpu_manager_state_(kubelet_root_dir + "/cpu_manager_state"), pin_(pin), confinement_(std::move(confinement))
 {
 }
 
@@ -107,7 +106,8 @@ Millis Pinning::round()
 		return looks_again;
 	const auto folders = cgroups_.find();
 	if (const Millis now = clock_.monotonic(); now >= read_policy_at_) {
-		kubelet_pins_ = read_cpu_manager(kubelet_root_dir_).pins();
+		if (const auto text = cpu_manager_state_.news())
+			kubelet_pins_ = parse_cpu_manager(*text).pins();
 		read_policy_at_ = now + looks_again;
 	}
 	if (in_trouble(kubelet_pins_ ? "the kubelet's CPU manager has the policy static and pins pods itself; set its cpuManagerPolicy to "

@@ -21,6 +21,7 @@
 
 #include "lib/agent/confinement.h"
 #include "lib/agent/cpus.h"
+#include "lib/agent/kubelet_files.h"
 #include "lib/agent/pod_cgroups.h"
 #include "lib/agent/slurm_jobs.h"
 #include "lib/base/clock.h"
@@ -76,7 +77,7 @@ private:
 	SlurmJobs &jobs_;
 	const CpuTopology topology_;
 	const PodCgroups cgroups_;
-	const std::string kubelet_root_dir_;
+	ReplacedFile cpu_manager_state_;
 	const bool pin_;
 	Confinement confinement_;
 	std::map<std::string, Entry> entries_; // by uid

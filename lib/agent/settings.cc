@@ -36,6 +36,10 @@ static const Schema<AgentSettings> &schema()
 		      "The kubelet's --root-dir. Where its CPU manager has the policy static, which pins pods itself, the agent pins none, but "
 		      "tells slurmctld which cores these pods have, in an annotation of the node.")
 			.check(not_absolute),
+		field("devicePluginDir", &AgentSettings::device_plugin_dir,
+		      "Where device plugins find the kubelet; it is the same whatever --root-dir says. The kubelet keeps there which pods have "
+		      "which devices, and the agent tells slurmctld, in an annotation of the node.")
+			.check(not_absolute),
 	};
 	return *table;
 }

@@ -21,6 +21,7 @@ struct AgentSettings {
 	std::string reservations_ns = "slurm-k8s-jobs";
 	std::string cgroup_root = "/";
 	std::string kubelet_root_dir = "/var/lib/kubelet";
+	std::string device_plugin_dir = "/var/lib/kubelet/device-plugins"; // the kubelet's DevicePluginPath: no setting of it
 };
 
 // uid: who besides root may own the file. Reads it.

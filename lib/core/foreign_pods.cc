@@ -15,7 +15,7 @@ static constexpr Millis time_to_clean_up{30'000}, silence_unnoticed{50'000};
 
 ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const NodeView &nodes, NodeUse &use,
 			 std::vector<ResourceSettings> resources)
-	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use), resources_(std::move(resources))
+	: cluster_(cluster), ports_(ports), nodes_(nodes), use_(use), resources_(std::move(resources)), devices_(resources_)
 {
 	// Those that a former slurmctld knew: not in the first list means gone.
 	const Ledger known = ports_.holds.ledger(cluster);
@@ -95,6 +95,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.milli_cpu = pod->milli_cpu;
 	e.memory_mb = whole_mib(pod->memory_bytes);
 	e.gres = gres_of(pod->extended, resources_);
+	e.extended = pod->extended;
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;
@@ -126,6 +127,8 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
 	if (covered.whole)
 		return false;
+	if (!e.extended.empty())
+		hold.gres = devices_.gres_of(e.node, e.key.uid, e.extended);
 	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says
 		hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
 		hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
@@ -245,7 +248,7 @@ void ForeignPods::forget(const std::string &uid)
 
 // ---- nodes ----
 
-// True: its pods are on other cores than before. Of a node that Kubernetes has deleted all stays as it was.
+// True: its pods are on other cores or have other devices than before. Of a node that Kubernetes has deleted all stays as it was.
 bool ForeignPods::learn(const std::string &node)
 {
 	const kube::Node *n = nodes_.find(node);
@@ -254,7 +257,8 @@ bool ForeignPods::learn(const std::string &node)
 	const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0));
 	if (ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu, bytes >> 20}))
 		ports_.slurm.wake_scheduler(); // less may be masked than before
-	return pinned_.read(*n);
+	const bool other_cores = pinned_.read(*n);
+	return devices_.read(*n) || other_cores;
 }
 
 void ForeignPods::update_all_on(const std::string &node)

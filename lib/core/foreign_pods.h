@@ -31,6 +31,7 @@
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pinned_cores.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/pods_status.h"
 #include "lib/core/slurm_port.h"
 #include "lib/core/timer_port.h"
@@ -77,6 +78,7 @@ private:
 		std::int64_t milli_cpu = 0;
 		std::uint64_t memory_mb = 0;
 		GresList gres;
+		std::map<std::string, std::int64_t> extended; // of which gres is
 		std::int64_t grace_seconds = 30;
 		std::string phase;
 		bool mirror = false, overhead = false;
@@ -111,6 +113,7 @@ private:
 	NodeUse &use_;
 	const std::vector<ResourceSettings> resources_;
 	PinnedCores pinned_; // of nodes with pods
+	PodDevices devices_; // the same
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
 	std::unordered_set<std::string> gone_; // uids of entries that are gone

@@ -153,8 +153,7 @@ GresList merged(GresList gres)
 	return out;
 }
 
-// Slurm's own names of what several jobs have of one device.
-static bool is_shared(const std::string &name)
+bool is_shared_gres(const std::string &name)
 {
 	return name == "shard" || name == "mps";
 }
@@ -163,7 +162,7 @@ bool devices_collide(const GresList &a, const GresList &b)
 {
 	for (const Gres &x : a)
 		for (const Gres &y : b)
-			if (x.name == y.name && !is_shared(x.name) &&
+			if (x.name == y.name && !is_shared_gres(x.name) &&
 			    std::ranges::find_first_of(x.devices, y.devices) != x.devices.end())
 				return true;
 	return false;
@@ -174,7 +173,7 @@ bool devices_collide(const GresList &a, const GresList &b)
 const ResourceSettings *find_resource(const std::vector<ResourceSettings> &settings, std::string_view kubernetes)
 {
 	// leaked: no static destructors in slurmctld
-	static const auto *own = new std::vector<ResourceSettings>{{"nvidia.com/gpu", "gpu", ""}, {"amd.com/gpu", "gpu", ""}};
+	static const auto *own = new std::vector<ResourceSettings>{{"nvidia.com/gpu", "gpu", "", {}}, {"amd.com/gpu", "gpu", "", {}}};
 	for (const auto *list : {&settings, own})
 		for (const ResourceSettings &r : *list)
 			if (r.kubernetes == kubernetes)

@@ -52,6 +52,8 @@ std::optional<GresList> gres_from_json(const Json &list); // null: none; nullopt
 
 // Adds those of the same name, type and devices up, in order. Devices that are not known are one entry.
 GresList merged(GresList gres);
+// Slurm's own names of what several jobs have of one device.
+bool is_shared_gres(const std::string &name);
 // Do two pods have one device, both of them whole?
 bool devices_collide(const GresList &a, const GresList &b);
 

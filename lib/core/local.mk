@@ -80,6 +80,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pinned_cores.h \
 	lib/core/placement.cc \
 	lib/core/placement.h \
+	lib/core/pod_devices.cc \
+	lib/core/pod_devices.h \
 	lib/core/pod_end.cc \
 	lib/core/pod_end.h \
 	lib/core/pod_key.cc \

@@ -39,6 +39,7 @@ inline constexpr std::string_view resumed_in_slurm = "slurm-k8s.io/resumed-in-sl
 inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
 // Written by the agent there, as the kubelet: pinned_cores.h.
 inline constexpr std::string_view pinned_cores = "slurm-k8s.io/pinned-cores";
+inline constexpr std::string_view devices = "slurm-k8s.io/devices"; // pod_devices.h
 // The node's condition: True as soon as no job of Slurm is left.
 inline constexpr std::string_view drained_condition = "SlurmDrained";
 

@@ -8,6 +8,7 @@
 #include "lib/base/text.h"
 #include "lib/core/gres.h"
 #include "lib/core/placement.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/pod_template.h"
 
 namespace sk8::core {
@@ -199,6 +200,8 @@ static const Schema<PodSettings> &pod_schema()
 	return *schema;
 }
 
+static constexpr std::size_t max_device_lists = 4096; // one for each node
+
 static std::string bad_resource(const std::string &name)
 {
 	const std::size_t slash = name.find('/');
@@ -212,6 +215,25 @@ static std::string bad_gres(const std::string &name)
 	return name.empty() ? "is empty, use for example gpu" : bad_gres_word(name);
 }
 
+static std::string bad_device(const std::string &id)
+{
+	return id.empty() || id.size() > max_device_id ? "is no ID of a device, use 1 to 128 characters" : "";
+}
+
+static const Schema<DeviceSettings> &device_schema()
+{
+	using D = DeviceSettings;
+	static const auto *schema = new Schema<D>{
+		field("selector", &D::selector, "Label selector of the nodes that have these devices, for example kubernetes.io/hostname=node1. The first entry that takes a node counts.")
+			.default_text("all nodes").check(bad_selector),
+		field("first", &D::first, "Slurm's index, among all devices of the GRES on the node, of the first device: not 0 where those of another type come first in gres.conf.")
+			.range(0, max_gres_devices),
+		field("ids", &D::ids, "IDs of the devices, as the device plugin names them, in the order in which gres.conf has them. The annotation slurm-k8s.io/devices of the node lists them.")
+			.default_text("as the agent finds them: NVIDIA's by their minor numbers, others by their IDs, numbers in these by value").check(each(bad_device)),
+	};
+	return *schema;
+}
+
 static const Schema<ResourceSettings> &resource_schema()
 {
 	using R = ResourceSettings;
@@ -219,6 +241,7 @@ static const Schema<ResourceSettings> &resource_schema()
 		field("kubernetes", &R::kubernetes, "Name of the extended resource.").required().check(bad_resource),
 		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf.").required().check(bad_gres),
 		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any").check(bad_gres_word),
+		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),
 	};
 	return *schema;
 }
@@ -292,7 +315,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
 		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
-		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods do not both have GPUs of one node: which ones a pod gets its kubelet decides. With nodes.sharing: mixed a job of Slurm's own requests those that are here by its reservation pod. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
+		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods for Slurm do not both have GPUs of one node: which ones such a pod gets its kubelet decides. With nodes.sharing: mixed a job of Slurm's own requests those that are here by its reservation pod. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

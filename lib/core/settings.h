@@ -136,11 +136,21 @@ struct ApiSettings {
 	bool operator==(const ApiSettings &) const = default;
 };
 
+// Which of Slurm's devices those are that a device plugin hands out on these nodes.
+struct DeviceSettings {
+	std::string selector;         // empty: all nodes
+	std::uint32_t first = 0;      // Slurm's index of the first one
+	std::vector<std::string> ids; // in the order of Slurm's indices; empty: as the agent tells them
+
+	bool operator==(const DeviceSettings &) const = default;
+};
+
 // An extended resource of Kubernetes is this GRES of Slurm, one for one.
 struct ResourceSettings {
 	std::string kubernetes; // nvidia.com/gpu
 	std::string gres;       // gpu
 	std::string type;       // a100; empty: any
+	std::vector<DeviceSettings> devices{}; // the first that takes a node counts; else all begins at 0
 
 	bool operator==(const ResourceSettings &) const = default;
 };

@@ -483,6 +483,9 @@ Result<NodePtr> decode_node(const Json &object)
 		node->allocatable_pods = pods->second;
 		node->allocatable.extended.erase(pods);
 	}
+	for (const auto &[name, count] : decode_resources(status["capacity"], problem).extended)
+		if (name.find('/') != name.npos)
+			node->capacity.emplace(name, count);
 	if (!problem.empty())
 		log_limited(LogLevel::warning, node->meta.name, "kube: node=%s: %s", node->meta.name.c_str(),
 			    problem.c_str());

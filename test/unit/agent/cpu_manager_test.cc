@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/cpu_manager.h"
 
-#include "test/unit/agent/machine.h"
 #include "test/unit/catch.h"
 
 using namespace sk8;
@@ -9,21 +8,16 @@ using namespace sk8::agent;
 
 TEST_CASE("the kubelet's CPU manager: what its file says of pods with CPUs of their own")
 {
-	const Machine machine;
-	machine.file("cpu_manager_state", R"({"policyName":"static","defaultCpuSet":"0,4","entries":{
+	const CpuManager manager = parse_cpu_manager(R"({"policyName":"static","defaultCpuSet":"0,4","entries":{
 		"a":{"main":"1","side":"2-3"},"b":{"main":"5"},"c":{"main":"hello"},"d":7},"checksum":1})");
-	const CpuManager manager = read_cpu_manager(machine.folder.path);
 	CHECK(manager.pins());
 	CHECK(manager.own == std::map<std::string, CpuSet>{{"a", {1, 2, 3}}, {"b", {5}}});
 }
 
 TEST_CASE("the kubelet's CPU manager: a file that says nothing is none")
 {
-	const Machine machine;
-	CHECK(read_cpu_manager(machine.folder.path).policy.empty()); // no file
 	for (const char *text : {"", "{", "[]", R"({"policyName":1,"entries":[]})", R"({"policyName":{},"entries":{"a":{"main":1}}})"}) {
-		machine.file("cpu_manager_state", text);
-		const CpuManager manager = read_cpu_manager(machine.folder.path);
+		const CpuManager manager = parse_cpu_manager(text);
 		CHECK(manager.policy.empty());
 		CHECK(manager.own.empty());
 	}

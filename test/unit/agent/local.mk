@@ -9,8 +9,11 @@ test_unit_agent_test_SOURCES = \
 	test/unit/agent/confinement_test.cc \
 	test/unit/agent/cpu_manager_test.cc \
 	test/unit/agent/cpus_test.cc \
+	test/unit/agent/device_manager_test.cc \
+	test/unit/agent/device_order_test.cc \
 	test/unit/agent/job_containers_test.cc \
 	test/unit/agent/jobs.h \
+	test/unit/agent/kubelet_files_test.cc \
 	test/unit/agent/machine.h \
 	test/unit/agent/pinning_test.cc \
 	test/unit/agent/pod_cgroups_test.cc \

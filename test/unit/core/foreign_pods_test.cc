@@ -761,13 +761,19 @@ TEST_CASE("what runs of foreign pods is masked whatever happens, and in the end 
 
 namespace {
 
-// n1 says this of pods with cores of their own.
-void say_pinned(Site &s, const std::string &text)
+// n1 says this in an annotation.
+void say(Site &s, const std::string &annotation, const std::string &text)
 {
 	auto n = std::make_shared<kube::Node>(*s.node("n1", "true"));
 	if (!text.empty())
-		n->meta.annotations["slurm-k8s.io/pinned-cores"] = text;
+		n->meta.annotations[annotation] = text;
 	s.foreign->node_changed("n1", s.nodes->change(n));
+}
+
+// Of pods with cores of their own.
+void say_pinned(Site &s, const std::string &text)
+{
+	say(s, "slurm-k8s.io/pinned-cores", text);
 }
 
 } // namespace
@@ -822,6 +828,37 @@ TEST_CASE("a foreign pod with cores of its own masks these, and of others what i
 		s.foreign->cover_changed("a");
 		CHECK(s.mask()->cores.empty());
 		CHECK(s.mask()->milli_cpu == 3000);
+	}
+}
+
+TEST_CASE("a foreign pod whose devices its node tells masks these, and others by their number")
+{
+	Site s;
+	const auto gpus = [&](const std::string &uid, std::int64_t count) {
+		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 0, 0));
+		p->extended = {{"nvidia.com/gpu", count}};
+		return p;
+	};
+	s.foreign->replaced({gpus("a", 2), gpus("b", 1)});
+	say(s, "slurm-k8s.io/devices", R"({"ids":{"nvidia.com/gpu":["w","x","y","z"]},"pods":{"a":{"nvidia.com/gpu":[0,2]}}})");
+	const GresList known{{"gpu", "", 1, {}}, {"gpu", "", 2, {0, 2}}};
+	CHECK(s.mask()->gres == known);
+
+	SECTION("they are known after a restart before Kubernetes has told")
+	{
+		s.restart();
+		CHECK(s.mask()->gres == known);
+	}
+	SECTION("what the node says goes")
+	{
+		say(s, "slurm-k8s.io/devices", "");
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 3, {}}});
+	}
+	SECTION("a job in the gate with one of them is not started on it")
+	{
+		const auto taken = s.holds.taken_by();
+		CHECK(taken({"n1", 1, 0, {{"gpu", "", 1, {2}}}, {}})->uid == "a");
+		CHECK(!taken({"n1", 1, 0, {{"gpu", "", 1, {1}}}, {}}));
 	}
 }
 

@@ -22,6 +22,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/node_state_test.cc \
 	test/unit/core/node_world.h \
 	test/unit/core/nodes_controller_test.cc \
+	test/unit/core/pod_devices_test.cc \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pod_template_test.cc \
 	test/unit/core/pods_controller_test.cc \

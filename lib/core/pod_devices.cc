@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/pod_devices.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/base/json.h"
+#include "lib/base/log.h"
+#include "lib/core/names.h"
+#include "lib/core/placement.h"
+
+namespace sk8::core {
+
+// All annotations of an object together have 256 KiB (apimachinery, TotalAnnotationSizeLimitB).
+static constexpr std::size_t max_text = 262'144, max_uid = 64, max_resource = 317;
+
+std::string devices_text(const NodeDevices &devices)
+{
+	if (devices.ids.empty())
+		return "";
+	Json ids = Json::object(), pods = Json::object(), out = Json::object();
+	for (const auto &[resource, all] : devices.ids) {
+		Json list = Json::array();
+		for (const std::string &id : all)
+			list.append(Json::string(id));
+		ids.set(resource, list);
+	}
+	for (const auto &[uid, of_pod] : devices.pods) {
+		Json pod = Json::object();
+		for (const auto &[resource, positions] : of_pod) {
+			Json list = Json::array();
+			for (const std::uint16_t position : positions)
+				list.append(Json::integer(position));
+			pod.set(resource, list);
+		}
+		pods.set(uid, pod);
+	}
+	return out.set("ids", ids).set("pods", pods).dump();
+}
+
+static bool read_ids(std::string_view resource, const Json &from, NodeDevices &out)
+{
+	if (resource.empty() || resource.size() > max_resource || !from.is_array() || from.size() > max_devices ||
+	    out.ids.size() >= max_device_resources)
+		return false;
+	auto &ids = out.ids[std::string(resource)];
+	for (std::size_t i = 0; i < from.size(); i++) {
+		const Json id = from.at(i); // str() lives as long
+		if (id.str().empty() || id.str().size() > max_device_id)
+			return false;
+		ids.emplace_back(id.str());
+	}
+	return true;
+}
+
+static bool read_pod(const Json &from, const NodeDevices &of, DevicesByResource &out)
+{
+	bool good = from.is_object();
+	from.each_member([&](std::string_view resource, const Json &list) {
+		const auto ids = of.ids.find(std::string(resource));
+		good = good && ids != of.ids.end() && list.is_array() && list.size() <= max_devices;
+		if (!good)
+			return;
+		auto &positions = out[ids->first];
+		for (std::size_t i = 0; i < list.size(); i++) {
+			const std::int64_t position = list.at(i).integer_or(-1);
+			if (position < 0 || static_cast<std::size_t>(position) >= ids->second.size())
+				good = false;
+			else
+				positions.push_back(static_cast<std::uint16_t>(position));
+		}
+		std::ranges::sort(positions);
+		positions.erase(std::ranges::unique(positions).begin(), positions.end());
+	});
+	return good;
+}
+
+Result<NodeDevices> parse_devices(std::string_view text)
+{
+	NodeDevices out;
+	if (text.empty())
+		return out;
+	if (text.size() > max_text)
+		return Error{"is too long"};
+	const auto json = Json::parse(text);
+	if (!json)
+		return Error{"is no JSON"};
+	const Json ids = (*json)["ids"], pods = (*json)["pods"];
+	bool good = ids.is_object() && pods.is_object();
+	ids.each_member([&](std::string_view resource, const Json &list) { good = good && read_ids(resource, list, out); });
+	pods.each_member([&](std::string_view uid, const Json &pod) {
+		good = good && uid.size() <= max_uid && read_pod(pod, out, out.pods[std::string(uid)]);
+	});
+	if (!good)
+		return Error{"is no list of devices and of pods that have some"};
+	return out;
+}
+
+PodDevices::PodDevices(std::vector<ResourceSettings> resources) : resources_(std::move(resources))
+{
+}
+
+static bool takes(const DeviceSettings &settings, const kube::Node &node)
+{
+	const auto selector = parse_selector(settings.selector);
+	return selector && (selector->empty() || matches(*selector, node));
+}
+
+// Slurm's index of each, where it is known.
+std::vector<std::optional<std::uint16_t>> PodDevices::indices_of(const kube::Node &node, const std::string &resource,
+								 const std::vector<std::string> &ids) const
+{
+	std::vector<std::optional<std::uint16_t>> out(ids.size());
+	const ResourceSettings *r = find_resource(resources_, resource);
+	if (!r || is_shared_gres(r->gres)) // which share of a device it is says nothing of what Slurm counts there
+		return out;
+	const auto known = std::ranges::find_if(r->devices, [&](const DeviceSettings &d) { return takes(d, node); });
+	const bool listed = known != r->devices.end() && !known->ids.empty();
+	const std::size_t first = known == r->devices.end() ? 0 : known->first;
+	for (std::size_t i = 0; i < ids.size(); i++) {
+		std::size_t at = i;
+		if (listed)
+			at = static_cast<std::size_t>(std::ranges::find(known->ids, ids[i]) - known->ids.begin());
+		if ((!listed || at < known->ids.size()) && first + at <= std::numeric_limits<std::uint16_t>::max())
+			out[i] = static_cast<std::uint16_t>(first + at);
+	}
+	return out;
+}
+
+bool PodDevices::read(const kube::Node &node)
+{
+	const auto at = node.meta.annotations.find(std::string(names::devices));
+	const std::string text = at == node.meta.annotations.end() ? "" : at->second;
+	const auto known = nodes_.find(node.meta.name);
+	if (known == nodes_.end() ? text.empty() : text == known->second.text && node.meta.labels == known->second.labels)
+		return false;
+	if (text.empty()) {
+		nodes_.erase(known);
+		return true;
+	}
+	auto devices = parse_devices(text);
+	if (!devices && (known == nodes_.end() || known->second.text != text))
+		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
+			    std::string(names::devices).c_str(), devices.error().message.c_str());
+	OfNode &of = nodes_[node.meta.name];
+	of = {text, node.meta.labels, {}, {}};
+	if (!devices)
+		return true;
+	for (const auto &[resource, ids] : devices->ids)
+		of.indices[resource] = indices_of(node, resource, ids);
+	of.pods = std::move(devices->pods);
+	return true;
+}
+
+bool PodDevices::tells(const std::string &node, const std::string &resource) const
+{
+	const auto of = nodes_.find(node);
+	return of != nodes_.end() && of->second.indices.contains(resource);
+}
+
+std::vector<std::uint16_t> PodDevices::find(const std::string &node, const std::string &uid, const std::string &resource) const
+{
+	std::vector<std::uint16_t> out;
+	const auto of = nodes_.find(node);
+	if (of == nodes_.end() || !of->second.pods.contains(uid))
+		return out;
+	const DevicesByResource &pod = of->second.pods.at(uid);
+	if (const auto positions = pod.find(resource); positions != pod.end())
+		for (const std::uint16_t position : positions->second)
+			if (const auto index = of->second.indices.at(resource).at(position))
+				out.push_back(*index);
+	std::ranges::sort(out);
+	return out;
+}
+
+GresList PodDevices::gres_of(const std::string &node, const std::string &uid, const std::map<std::string, std::int64_t> &extended) const
+{
+	GresList out;
+	for (const auto &[resource, count] : extended)
+		for (Gres &g : core::gres_of({{resource, count}}, resources_)) {
+			g.devices = find(node, uid, resource);
+			if (g.devices.size() > g.count) // more than it was given: whoever says so is not believed
+				g.devices.clear();
+			out.push_back(std::move(g));
+		}
+	return merged(std::move(out));
+}
+
+} // namespace sk8::core
