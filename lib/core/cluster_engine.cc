@@ -350,6 +350,8 @@ void ClusterEngine::watch_nodes()
 	call.on_upsert = [this](kube::NodePtr node) {
 		const bool placing = pods_->node_changed(node);
 		foreign_->node_changed(node->meta.name, placing);
+		if (reservations_)
+			reservations_->node_changed(node->meta.name);
 		if (reservations_ && placing)
 			reservations_->nodes_changed();
 		nodes_->node_changed(node);

@@ -77,6 +77,10 @@ public:
 	{
 		worker_->end_native(seat_, job, requeue, std::move(why), std::move(done));
 	}
+	void set_devices(JobRef job, DeviceChange change, SlurmPort::Done done) override
+	{
+		worker_->set_devices(seat_, job, std::move(change), std::move(done));
+	}
 
 	// TimerPort
 	void after(Millis delay, std::function<void()> f) override;

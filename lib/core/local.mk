@@ -111,6 +111,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservation_port.h \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
+	lib/core/reservations_devices.cc \
 	lib/core/reservations_eviction.cc \
 	lib/core/reservations_former.cc \
 	lib/core/reservations_gate.cc \

@@ -55,6 +55,11 @@ std::string taken_text(const NativeShare &share, const TakenBy &taken_by);
 // The answer to a job that is not started; why: a part of a sentence.
 GateAnswer not_started(const std::string &why, Millis delay);
 
+struct DeviceChange {
+	std::string node, gres;
+	std::vector<std::uint16_t> devices; // sorted
+};
+
 // What the engine asks of Slurm about them; any thread, returns at once.
 class NativePort {
 public:
@@ -64,6 +69,8 @@ public:
 	virtual void watch_end(JobRef job) = 0;
 	// One that runs. requeue: cancelled only if it cannot be requeued; reply.requeued. why: one sentence.
 	virtual void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) = 0;
+	// One in the gate gets these devices of a GRES there, instead of those that it has. Refused if another job has one of them.
+	virtual void set_devices(JobRef job, DeviceChange change, SlurmPort::Done done) = 0;
 };
 
 } // namespace sk8::core

@@ -12,6 +12,7 @@ static constexpr Millis orphan_pause{10'000};
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), only_former_(!settings.nodes.any(Sharing::mixed)),
+	  devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); }})
 {
@@ -230,7 +231,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 
 void Reservations::lose(Entry &e, Pod &p, Gone gone)
 {
-	if (p.over && p.wanted && !p.shared) // refused, or evicted: not at once again
+	if ((p.over || p.other_devices) && p.wanted && !p.shared) // refused, or evicted: not at once again
 		later(e, p);
 	give_up(e, p, gone);
 	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !e.in_gate && !e.ending && e.asked != Asked::waits)
@@ -238,7 +239,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
-	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = false;
+	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = false;
 	p.container = {};
 }
 
@@ -263,6 +264,19 @@ void Reservations::uncover(const std::string &uid)
 void Reservations::nodes_changed()
 {
 	sync_all();
+}
+
+void Reservations::node_changed(const std::string &node)
+{
+	const kube::Node *n = nodes_.find(node);
+	if (!n || !nodes_.mixed(node) || !devices_.read(*n))
+		return;
+	std::vector<Id> waiting;
+	for (const auto &[id, e] : entries_)
+		if (e.in_gate && e.pods.contains(node))
+			waiting.push_back(id);
+	for (const Id &id : waiting)
+		sync(id);
 }
 
 // ---- decisions ----
@@ -323,6 +337,7 @@ void Reservations::sync(Id id)
 			if (p.shared)
 				share(e, p);
 			give_up(e, p, Gone::no);
+			look_at_devices(e, p);
 			step(e, p);
 		}
 	}
@@ -348,14 +363,14 @@ void Reservations::step(Entry &e, Pod &p)
 		return shared_.sync(p.share.node);
 	const Millis now = ports_.timer.now();
 	const bool ours = p.fits && !p.uid.empty(); // a stranger of that name is not ours to delete
-	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && p.over, p.deleting || (!p.uid.empty() && !ours), p.busy};
+	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && (p.over || p.other_devices), p.deleting || (!p.uid.empty() && !ours), p.busy};
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
 	if (what == ReservationStep::create)
 		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
-	if (p.over && e.in_gate && e.job->requeues)
+	if ((p.over || p.other_devices) && e.in_gate && e.job->requeues)
 		return;
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = p.by_us = true;

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "lib/core/node_view.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/reservation.h"
 #include "lib/core/reservation_port.h"
 #include "lib/core/shared_reservations.h"
@@ -65,6 +66,7 @@ public:
 	void changed(const ForeignPodPtr &pod);
 	void removed(const ForeignPodPtr &last);
 	void nodes_changed();
+	void node_changed(const std::string &node); // of any
 
 	// Is what this pod takes what a running job of Slurm's own has already?
 	bool covers(const std::string &uid) const { return covered_.contains(uid); }
@@ -76,6 +78,8 @@ private:
 		std::string name;
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
+		bool other_devices = false; // than the job: it is given back
+		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
 		std::string mount_trouble; // its kubelet says of a volume
@@ -129,7 +133,14 @@ private:
 	void refuse(Entry &e, const std::string &why);
 	void keep_to_the_end(Entry &e);
 	void end(Entry &e, const std::string &why);
-	bool may_start(const Entry &e, const Pod &p) const;
+	bool may_start(const Entry &e, const Pod &p);
+	enum class Devices { same, other, unknown }; // unknown: not yet
+	GresList given_devices(const Pod &p, bool &complete);
+	Devices compare_devices(const Pod &p);
+	void look_at_devices(Entry &e, Pod &p);
+	void give_devices_back(const Entry &e, Pod &p, const std::string &why);
+	void ask_for_devices(Entry &e, Pod &p, DeviceChange change);
+	void has_devices(Entry &e, Pod &p, const DeviceChange &change);
 	void timeout(Id id);
 	void not_wanted(Entry &e);
 	void failed(const Entry &e, Pod &p, const std::string &why);
@@ -149,6 +160,7 @@ private:
 	const NodeView &nodes_;
 	const bool only_former_; // no node is mixed: there is no job for a pod
 	std::map<Id, std::optional<std::set<std::string>>> formers_used_; // jobs that run in such a pod: the nodes that they use, once told
+	PodDevices devices_; // of mixed nodes
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;
 	// By name: in our namespace, of no job known, or of one that has a part of a shared pod.

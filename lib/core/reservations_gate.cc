@@ -28,15 +28,17 @@ void Reservations::judge(Entry &e)
 	if (const std::string why = container_trouble(e); !why.empty())
 		return end(e, why);
 	for (const auto &[node, p] : e.pods)
-		if (p.wanted && p.over && p.fits && e.job->requeues)
+		if (p.wanted && (p.over || p.other_devices) && p.fits && e.job->requeues)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
 	if (std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
 		open(e);
 }
 
-bool Reservations::may_start(const Entry &e, const Pod &p) const
+bool Reservations::may_start(const Entry &e, const Pod &p)
 {
-	return !p.wanted || (p.admitted && (!e.job->wants_container() || p.container.runs));
+	if (!p.wanted)
+		return true;
+	return p.admitted && (!e.job->wants_container() || p.container.runs) && (p.shared || compare_devices(p) == Devices::same);
 }
 
 // What its user wants is nothing that anybody could make, wherever it is queued again.
@@ -183,6 +185,8 @@ void Reservations::timeout(Id id)
 		room &= !p.wanted || p.admitted;
 		if (p.wanted && !p.admitted)
 			why = p.trouble.empty() ? "the kubelet of node " + node + " has not said that there is room" : p.trouble;
+		else if (p.wanted && !p.shared && compare_devices(p) != Devices::same)
+			why = p.other_devices ? p.trouble : "the agent of node " + node + " has not said which devices the job's pod has";
 		else if (!may_start(e, p))
 			why = p.mount_trouble.empty() ? "image " + image_of(*e.job, more(e)) + " on node " + node + ": its container does not run yet"
 						      : mount_text(node, p);

@@ -36,6 +36,24 @@ void SlurmWorker::run(const EndNative &e, SlurmReply &reply)
 	reply.requeued = out.running;
 }
 
+void SlurmWorker::set_devices(const Seat &who, JobRef job, DeviceChange change, SlurmPort::Done done)
+{
+	enqueue({who, SetDevices{job, std::move(change)}, std::move(done)});
+}
+
+void SlurmWorker::run(const SetDevices &s, SlurmReply &reply)
+{
+	const sk8_device_change change{s.ref.id,
+				       s.ref.submit_time,
+				       s.change.node.c_str(),
+				       s.change.gres.c_str(),
+				       static_cast<std::uint32_t>(s.change.devices.size()),
+				       s.change.devices.data()};
+	sk8_outcome out{};
+	ops_.set_devices(&change, &out);
+	copy_outcome(out, reply);
+}
+
 // slurmctld's locks are held. Posted under them: what hooks tell of a job comes later.
 void SlurmWorker::read_natives()
 {

@@ -69,6 +69,7 @@ public:
 	void answer_gate(JobRef job, const GateAnswer &answer);
 	void watch_end(JobRef job);
 	void end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
+	void set_devices(const Seat &who, JobRef job, DeviceChange change, SlurmPort::Done done);
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
@@ -109,9 +110,13 @@ private:
 		bool requeue = false;
 		std::string why;
 	};
+	struct SetDevices { // see sk8_slurm_ops
+		JobRef ref;
+		DeviceChange change;
+	};
 	struct Command {
 		Seat who;
-		std::variant<Submit, End, Exclude, Spare, NodeChange, FeatureChange, EndNative> what;
+		std::variant<Submit, End, Exclude, Spare, NodeChange, FeatureChange, EndNative, SetDevices> what;
 		SlurmPort::Done done;
 	};
 	struct Known {
@@ -141,6 +146,7 @@ private:
 	void run(const FeatureChange &c, SlurmReply &reply);
 	void look_again(const std::string &node, SlurmReply &reply);
 	void run(const EndNative &e, SlurmReply &reply);
+	void run(const SetDevices &s, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);

@@ -35,6 +35,42 @@ extern bool sk8_gres_is_shared(const gres_state_t *state)
 	return state->config_flags & GRES_CONF_SHARED;
 }
 
+extern int sk8_gres_topology_of(const gres_node_state_t *ns, int device)
+{
+	for (int t = 0; ns->topo_gres_bitmap && (t < ns->topo_cnt); t++)
+		if (ns->topo_gres_bitmap[t] && (device < bit_size(ns->topo_gres_bitmap[t])) &&
+		    bit_test(ns->topo_gres_bitmap[t], device))
+			return t;
+	return -1;
+}
+
+extern bool sk8_gres_is_of_type(const gres_node_state_t *ns, int device, const char *type)
+{
+	const int t = sk8_gres_topology_of(ns, device);
+
+	return !type[0] || ((t >= 0) && ns->topo_type_name && !xstrcmp(ns->topo_type_name[t], type));
+}
+
+/* Of GRES without topologies types are counted by number alone: that stays. */
+extern void sk8_gres_count_topologies(gres_node_state_t *ns, int device, int n)
+{
+	for (int t = 0; ns->topo_gres_bitmap && ns->topo_gres_cnt_alloc && (t < ns->topo_cnt); t++) {
+		if (!ns->topo_gres_bitmap[t] || (device >= bit_size(ns->topo_gres_bitmap[t])) ||
+		    !bit_test(ns->topo_gres_bitmap[t], device))
+			continue;
+		if ((n > 0) || ns->topo_gres_cnt_alloc[t])
+			ns->topo_gres_cnt_alloc[t] += n;
+		if (!ns->topo_type_name || !ns->topo_type_name[t])
+			continue;
+		for (int j = 0; j < ns->type_cnt; j++)
+			if (ns->type_name[j] && (ns->type_id[j] == ns->topo_type_id[t])) {
+				if ((n > 0) || ns->type_cnt_alloc[j])
+					ns->type_cnt_alloc[j] += n;
+				break;
+			}
+	}
+}
+
 /* ---- what a job has ----------------------------------------------------------- */
 
 struct filling {

@@ -13,6 +13,12 @@ extern gres_job_state_t *sk8_gres_of_job(const gres_state_t *state);
 /* shard, mps: several jobs have a device together, and it is one of another GRES, too */
 extern bool sk8_gres_is_shared(const gres_state_t *state);
 
+/* -1: none, as of GRES whose gres.conf has nothing but files */
+extern int sk8_gres_topology_of(const gres_node_state_t *ns, int device);
+extern bool sk8_gres_is_of_type(const gres_node_state_t *ns, int device, const char *type);	/* "": of any */
+/* A job gets this device (n = 1), or gives it back (-1): what the stock plugin counts of topologies and their types. */
+extern void sk8_gres_count_topologies(gres_node_state_t *ns, int device, int n);
+
 /*
  * What a job has, as sk8_abi.h describes it. prepare() makes room for its first so many nodes;
  * fill() adds what it has on one of them, and returns how many entries that is. Job lock.

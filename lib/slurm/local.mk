@@ -19,6 +19,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/error_table.h \
 	lib/slurm/errors.c \
 	lib/slurm/gate.c \
+	lib/slurm/gate_devices.c \
 	lib/slurm/gres.c \
 	lib/slurm/gres.h \
 	lib/slurm/hooks.h \

@@ -13,26 +13,9 @@ struct plan {
 	uint64_t *amount;
 };
 
-/* -1: none, as of GRES whose gres.conf has nothing but files */
-static int topology_of(const gres_node_state_t *ns, int device)
-{
-	for (int t = 0; ns->topo_gres_bitmap && (t < ns->topo_cnt); t++)
-		if (ns->topo_gres_bitmap[t] && (device < bit_size(ns->topo_gres_bitmap[t])) &&
-		    bit_test(ns->topo_gres_bitmap[t], device))
-			return t;
-	return -1;
-}
-
-static bool is_of_type(const gres_node_state_t *ns, int device, const char *type)
-{
-	const int t = topology_of(ns, device);
-
-	return !type[0] || ((t >= 0) && ns->topo_type_name && !xstrcmp(ns->topo_type_name[t], type));
-}
-
 static uint64_t shares_left(const gres_node_state_t *ns, int device)
 {
-	const int t = topology_of(ns, device);
+	const int t = sk8_gres_topology_of(ns, device);
 
 	if ((t < 0) || (ns->topo_gres_cnt_avail[t] <= ns->topo_gres_cnt_alloc[t]))
 		return 0;
@@ -77,7 +60,7 @@ static void plan_others(struct plan *plan, const struct sk8_gres *gres)
 		for (int d = plan->devices - 1; left && (d >= 0); d--) {
 			uint64_t n;
 
-			if (((round < ANY) && !is_of_type(plan->ns, d, gres->type)) ||
+			if (((round < ANY) && !sk8_gres_is_of_type(plan->ns, d, gres->type)) ||
 			    ((round == BEST) && is_used(alternate, d)))
 				continue;
 			n = MIN(left, room_of(plan, d));

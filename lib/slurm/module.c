@@ -98,6 +98,7 @@ static const struct sk8_slurm_ops ops = {
 	.each_native = sk8_each_native,
 	.with_native = sk8_with_native,
 	.end_native = sk8_end_native,
+	.set_devices = sk8_set_devices,
 	.answer_gate = sk8_answer_gate,
 };
 

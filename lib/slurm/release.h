@@ -52,12 +52,14 @@
 # include "src/common/gres.h"
 # include "src/common/prep.h"
 # include "src/common/select.h"
+# include "src/slurmctld/gres_ctld.h"
 # include "src/slurmctld/srun_comm.h"
 # include "src/slurmctld/preempt.h"
 # include "src/plugins/select/cons_common/cons_common.h"
 # define SK8_CLIENTS_SELECT 1		/* clients load select plugins too, and call them for nodes */
 # define SK8_FEATURE_LIST_OF_CTLD 1
 # define SK8_GRES_HAS_ALT_STATE 1
+# define SK8_GRES_IN_SLURMCTLD 1
 # define SK8_JOB_REASON_STRING 1
 # define SK8_LIST_TYPES 1
 # define SK8_MODIFY_TELLS_NOBODY 1
@@ -80,6 +82,7 @@
 # include "src/interfaces/select.h"
 # include "src/plugins/select/cons_tres/node_data.h"
 # include "src/plugins/select/cons_tres/part_data.h"
+# include "src/stepmgr/gres_stepmgr.h"
 # include "src/stepmgr/srun_comm.h"
 # define SK8_CLIENTS_SELECT 1
 # define SK8_NODEINFO_IS_PRIVATE 1
@@ -91,6 +94,7 @@
 # include "src/interfaces/select.h"
 # include "src/plugins/select/cons_tres/node_data.h"
 # include "src/plugins/select/cons_tres/part_data.h"
+# include "src/stepmgr/gres_stepmgr.h"
 # include "src/stepmgr/srun_comm.h"
 # define SK8_GRACE_OF_PLUGINS 1
 # define SK8_JOBS_BY_STEP_ID 1
@@ -343,6 +347,18 @@ static inline uint64_t sk8_gres_on_device(const gres_job_state_t *js, uint32_t n
 #else
 	return (js->gres_per_bit_alloc && js->gres_per_bit_alloc[n]) ?
 		js->gres_per_bit_alloc[n][device] : count;
+#endif
+}
+
+/* What Slurm shows of a job's devices is a text, made when it gets them. */
+static inline void sk8_gres_details(job_record_t *job_ptr)
+{
+#ifdef SK8_GRES_IN_SLURMCTLD
+	gres_ctld_job_build_details(job_ptr->gres_list_alloc, &job_ptr->gres_detail_cnt, &job_ptr->gres_detail_str,
+				    &job_ptr->gres_used);
+#else
+	gres_stepmgr_job_build_details(job_ptr->gres_list_alloc, job_ptr->nodes, &job_ptr->gres_detail_cnt,
+				       &job_ptr->gres_detail_str, &job_ptr->gres_used);
 #endif
 }
 

@@ -126,6 +126,9 @@ extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *jo
 extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
 
+/* gate_devices.c */
+extern void sk8_set_devices(const struct sk8_device_change *c, struct sk8_outcome *out);
+
 /* errors.c: rc and Slurm's message (may be NULL) as outcome */
 extern void sk8_outcome_error(struct sk8_outcome *out, int rc, const char *message);
 

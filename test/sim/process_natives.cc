@@ -60,6 +60,13 @@ public:
 		p_.worker_->end_native(p_.worker_->seat(p_.settings_.name), job, requeue, std::move(why), std::move(done));
 		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
 	}
+	void set_devices(JobRef job, core::DeviceChange change, core::SlurmPort::Done done) override
+	{
+		if (!p_.effect("set devices of a job of Slurm's own"))
+			return;
+		p_.worker_->set_devices(p_.worker_->seat(p_.settings_.name), job, std::move(change), std::move(done));
+		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
+	}
 	// No job has a template here.
 	void find_mount_trouble(const core::PodKey &, std::function<void(const std::string &)> done) override { done(""); }
 	void create_pod(const std::string &ns, const Json &object, Created done) override

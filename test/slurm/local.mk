@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	test/slurm/test_cost.py \
 	test/slurm/test_external.py \
 	test/slurm/test_gate.py \
+	test/slurm/test_gate_devices.py \
 	test/slurm/test_gres.py \
 	test/slurm/test_guard.py \
 	test/slurm/test_hooks.py \

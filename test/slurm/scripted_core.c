@@ -465,6 +465,22 @@ static void cmd_answer(FILE *io, const struct words *a)
 	fprintf(io, "done\n");
 }
 
+/* devices ID NODE GRES 0-3,6 [submit_time=]: of a job in the gate */
+static void cmd_devices(FILE *io, const struct words *a)
+{
+	uint16_t devices[MAX_CORES];
+	struct sk8_device_change c = { .job_id = atoi(a->w[1]), .node = a->w[2], .gres = a->w[3], .devices = devices };
+	struct sk8_outcome o;
+
+	c.device_count = parse_cores(a->w[4], devices);
+	host->ops->lock(true);
+	host->ops->with_native(c.job_id, note_submit_time, &c.submit_time);
+	c.submit_time = number(a, "submit_time", c.submit_time);
+	host->ops->set_devices(&c, &o);
+	host->ops->unlock(true, true);
+	print_outcome(io, &o);
+}
+
 /* start ID NODE */
 static void cmd_start(FILE *io, const struct words *a)
 {
@@ -601,6 +617,8 @@ static void command(FILE *io, char *line)
 		cmd_end_native(io, &a);
 	else if (!strcmp(a.w[0], "gate") && (a.n > 1))
 		fprintf(io, "keeps=%d\n", keeps = !strcmp(a.w[1], "keeps"));
+	else if (!strcmp(a.w[0], "devices") && (a.n > 4))
+		cmd_devices(io, &a);
 	else if (!strcmp(a.w[0], "answer") && (a.n > 2))
 		cmd_answer(io, &a);
 	else if (!strcmp(a.w[0], "start") && (a.n > 2))

@@ -72,6 +72,16 @@ public:
 		nodes->change(n);
 		controller->nodes_changed();
 	}
+	// The agent there tells which of its four devices this pod has; nobody has any if there is no such pod.
+	void tell_devices(const std::string &name, const std::string &pod, const std::string &positions)
+	{
+		auto n = std::make_shared<kube::Node>(*nodes->find(name));
+		const std::string uid = pods.contains(pod) ? pods.at(pod).meta.uid : "nobody";
+		n->meta.annotations["slurm-k8s.io/devices"] = R"({"ids":{"example.com/card":["a","b","c","d"]},"pods":{")" + uid +
+							      R"(":{"example.com/card":[)" + positions + "]}}}";
+		nodes->change(n);
+		controller->node_changed(name);
+	}
 	void end_pod(const std::string &name)
 	{
 		auto it = pods.find(name);
@@ -179,7 +189,8 @@ public:
 	std::map<std::uint32_t, GateAnswer> answers;
 	std::vector<JobRef> watched;
 	std::vector<std::string> ended; // "7 requeue: why"
-	SlurmReply end_reply{.ok = true};
+	SlurmReply end_reply{.ok = true}, devices_reply{.ok = true};
+	std::vector<std::string> given; // "7 n1 gpu 1-2"
 	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
@@ -385,6 +396,11 @@ private:
 	}
 	void answer(JobRef job, GateAnswer answer) override { answers[job.id] = answer; }
 	void watch_end(JobRef job) override { watched.push_back(job); }
+	void set_devices(JobRef job, DeviceChange change, SlurmPort::Done done) override
+	{
+		given.push_back(std::to_string(job.id) + " " + change.node + " " + change.gres + " " + index_list(change.devices));
+		news_.push_back([this, done = std::move(done)] { done(devices_reply); });
+	}
 	void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) override
 	{
 		ended.push_back(std::to_string(job.id) + (requeue ? " requeue: " : " cancel: ") + why);

@@ -439,6 +439,96 @@ TEST_CASE("reservations: what others make in our names is neither believed nor d
 	CHECK(w.pods.contains(name));
 }
 
+namespace {
+
+// A job with the devices 0 and 1 of n1, four of which a device plugin hands out there.
+struct WithDevices : ReservationWorld {
+	explicit WithDevices(bool requeues = true)
+		: ReservationWorld([](ClusterSettings &s) { s.resources = {{"example.com/card", "gpu", ""}}; })
+	{
+		allocatable = {{"example.com/card", 4}};
+		restart();
+		tell_devices("n1", "", "");
+		auto with = std::make_shared<NativeJob>(*job(7, 3, {"n1"}, requeues));
+		with->shares[0].gres = {{"gpu", "a100", 2, {0, 1}}, {"token", "", 1, {}}};
+		controller->arrived(with);
+		run();
+	}
+	const std::string pod = "slurm-7-3ef-n1";
+};
+
+} // namespace
+
+TEST_CASE("reservations: a job is launched when the agent has said that its pod has the job's devices")
+{
+	WithDevices w;
+	CHECK(w.fate(7) == "waits");
+	w.tell_devices("n1", w.pod, "1"); // not all of them yet
+	CHECK(w.fate(7) == "waits");
+	w.tell_devices("n1", w.pod, "1,0");
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("reservations: a job whose pod has got other devices is given these in Slurm, and launched then")
+{
+	WithDevices w;
+	w.tell_devices("n1", w.pod, "1,2");
+	CHECK(w.fate(7) == "waits");
+	CHECK(w.given == std::vector<std::string>{"7 n1 gpu 1-2"});
+	w.tell_devices("n1", w.pod, "2,1"); // once is enough
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.given.size() == 1);
+	CHECK(w.pods.contains(w.pod));
+}
+
+TEST_CASE("reservations: a job gets no devices that the mask of another pod has")
+{
+	WithDevices w;
+	w.taken_by = [](const NativeShare &share) {
+		return devices_collide(share.gres, {{"gpu", "", 1, {2}}}) ? std::optional(PodKey{"c", "ns", "other", "uid"}) : std::nullopt;
+	};
+	w.tell_devices("n1", w.pod, "1,2");
+	CHECK(w.given.empty());
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("pod ns/other holds its cores or devices") != std::string::npos);
+}
+
+TEST_CASE("reservations: a batch job that Slurm cannot give the devices of its pod goes back into the queue, and its pod goes")
+{
+	WithDevices w;
+	w.devices_reply = {.ok = false, .text = "another job has one of these devices"};
+	w.tell_devices("n1", w.pod, "1,2");
+	w.run();
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("gpu:2(1-2), and Slurm the job gpu:a100:2(0-1)") != std::string::npos);
+	w.run();
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: the pod of an srun that has got devices of another job is given back until another has the right ones")
+{
+	WithDevices w(false);
+	w.devices_reply = {.ok = false, .text = "another job has one of these devices"};
+	const std::string first = w.pods.at(w.pod).meta.uid;
+	w.tell_devices("n1", w.pod, "1,2");
+	w.run(Millis(5'000));
+	REQUIRE(w.pods.contains(w.pod));
+	CHECK(w.pods.at(w.pod).meta.uid != first);
+	CHECK(w.fate(7) == "waits");
+	SECTION("it has")
+	{
+		w.tell_devices("n1", w.pod, "0,1");
+		CHECK(w.fate(7) == "launched");
+	}
+	SECTION("nobody says what it has")
+	{
+		w.run(Millis(20'000));
+		CHECK(w.fate(7) == "back after 0 s");
+		CHECK(w.answers.at(7).why.find("the agent of node n1 has not said which devices") != std::string::npos);
+	}
+}
+
 TEST_CASE("reservations: a pod requests the GPUs that its job has, and is not counted beside it")
 {
 	ReservationWorld w([](ClusterSettings &s) { s.resources = {{"example.com/card", "gpu", ""}}; });

@@ -237,6 +237,14 @@ const sk8_slurm_ops ops = {
 			*out = {};
 			out->running = e->requeue;
 		},
+	.set_devices =
+		[](const sk8_device_change *c, sk8_outcome *out) {
+			need_lock(true);
+			fake.native_end = std::to_string(c->job_id) + " " + std::to_string(c->submit_time) + " " + c->node + " " + c->gres;
+			for (std::uint32_t k = 0; k < c->device_count; k++)
+				fake.native_end += " " + std::to_string(c->devices[k]);
+			*out = {};
+		},
 };
 
 class FakeClock final : public Clock {
@@ -724,6 +732,16 @@ TEST_CASE("what a detached engine still asks for is not done, and its successor 
 	s.worker.port(s.worker.seat("c"))->submit({.key = {"c", "ns", "p", "u"}}, [&](const SlurmReply &) { answered = true; });
 	s.worker.round();
 	CHECK(answered);
+}
+
+TEST_CASE("a job in the gate is given devices by number")
+{
+	Stand s;
+	SlurmReply reply;
+	s.worker.set_devices(s.worker.seat("c"), {7, 1000}, {"n1", "gpu", {0, 3}}, [&](const SlurmReply &r) { reply = r; });
+	s.worker.round();
+	CHECK(fake.native_end == "7 1000 n1 gpu 0 3");
+	CHECK(reply.ok);
 }
 
 TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says whether it waits in the queue again")

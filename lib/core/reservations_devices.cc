@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// The reservations controller's part for devices that a kubelet hands out: Slurm chose some, and the kubelet others perhaps.
+#include <algorithm>
+#include <iterator>
+
+#include "lib/core/reservation_log.h"
+#include "lib/core/reservations.h"
+
+namespace sk8::core {
+
+using Indices = std::vector<std::uint16_t>;
+
+static Indices devices_named(const GresList &gres, const std::string &name)
+{
+	Indices out;
+	for (const Gres &g : gres)
+		if (g.name == name)
+			out.insert(out.end(), g.devices.begin(), g.devices.end());
+	std::ranges::sort(out);
+	return out;
+}
+
+// What its pod has got there, of those resources of which the node tells. Incomplete: that is not known yet.
+GresList Reservations::given_devices(const Pod &p, bool &complete)
+{
+	GresList out;
+	const kube::Node *node = nodes_.find(p.share.node);
+	if (!node)
+		return out;
+	(void) devices_.read(*node);
+	for (const auto &[resource, count] : extended_of(p.share.gres, settings_.resources, node->allocatable.extended)) {
+		const ResourceSettings *r = find_resource(settings_.resources, resource);
+		if (!r || is_shared_gres(r->gres) || !devices_.tells(p.share.node, resource) || devices_named(p.share.gres, r->gres).empty())
+			continue;
+		Indices got = devices_.find(p.share.node, p.uid, resource);
+		complete &= static_cast<std::int64_t>(got.size()) == count;
+		out.push_back({r->gres, r->type, static_cast<std::uint64_t>(count), std::move(got)});
+	}
+	return out;
+}
+
+// Only of a pod that its kubelet has admitted. Slurm's devices are the job's own, the kubelet's are those of its pod: a job that
+// runs on others may share one with a pod.
+Reservations::Devices Reservations::compare_devices(const Pod &p)
+{
+	bool complete = true;
+	const GresList given = given_devices(p, complete);
+	if (!complete)
+		return Devices::unknown;
+	const bool same = std::ranges::all_of(given, [&](const Gres &g) {
+		return std::ranges::includes(devices_named(p.share.gres, g.name), g.devices);
+	});
+	return same ? Devices::same : Devices::other;
+}
+
+// Those of a pod that has others than its job: Slurm gives the job these. If it cannot, the pod is given back.
+void Reservations::look_at_devices(Entry &e, Pod &p)
+{
+	if (!e.in_gate || p.shared || !p.wanted || !p.admitted || p.other_devices || p.asks_devices || compare_devices(p) != Devices::other)
+		return;
+	bool complete = true;
+	const GresList given = given_devices(p, complete);
+	p.trouble = "the kubelet of node " + p.share.node + " has given the job's pod " + gres_text(given) + ", and Slurm the job " +
+		    gres_text(p.share.gres);
+	const NativeShare wished{p.share.node, 0, 0, given, {}};
+	if (const std::string why = taken_text(wished, ports_.taken_by); !why.empty())
+		return give_devices_back(e, p, why);
+	for (const Gres &g : given)
+		if (const Indices devices = devices_named(given, g.name); devices != devices_named(p.share.gres, g.name))
+			return ask_for_devices(e, p, {p.share.node, g.name, devices});
+}
+
+void Reservations::give_devices_back(const Entry &e, Pod &p, const std::string &why)
+{
+	p.other_devices = true;
+	p.trouble += ": " + why;
+	log_job(info, e.job->ref, "%s; the pod is given back", p.trouble.c_str());
+}
+
+void Reservations::ask_for_devices(Entry &e, Pod &p, DeviceChange change)
+{
+	const Id id{e.job->ref.id, e.job->ref.submit_time};
+	p.asks_devices = true;
+	ports_.slurm.set_devices(e.job->ref, change, [this, id, uid = p.uid, change](const SlurmReply &r) {
+		auto it = entries_.find(id);
+		if (it == entries_.end())
+			return;
+		Entry &entry = it->second;
+		Pod &pod = entry.pods.at(change.node);
+		pod.asks_devices = false;
+		if (r.ok)
+			has_devices(entry, pod, change);
+		else if (entry.in_gate && pod.uid == uid)
+			give_devices_back(entry, pod, r.text);
+		sync(id);
+	});
+}
+
+// Which of several types has which Slurm alone knows, and nobody asks.
+void Reservations::has_devices(Entry &e, Pod &p, const DeviceChange &change)
+{
+	log_job(info, e.job->ref, "it has the devices %s(%s) of node %s that the kubelet has given its pod", change.gres.c_str(),
+		index_list(change.devices).c_str(), change.node.c_str());
+	auto next = change.devices.begin();
+	for (Gres &g : p.share.gres)
+		if (g.name == change.gres) {
+			const auto some = std::min<std::ptrdiff_t>(std::ssize(g.devices), change.devices.end() - next);
+			g.devices.assign(next, next + some);
+			next += some;
+		}
+	NativeJob now = *e.job;
+	for (NativeShare &share : now.shares)
+		if (share.node == change.node)
+			share.gres = p.share.gres;
+	e.job = std::make_shared<NativeJob>(std::move(now));
+}
+
+} // namespace sk8::core
