@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_17
+#define SK8_BORDER sk8_border_18
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -343,6 +343,11 @@ struct sk8_mask {
 	 * and Slurm does not offer to jobs (specialised cores, MemSpecLimit). */
 	uint64_t overhead_milli_cpu, overhead_mb;
 	uint64_t allocatable_milli_cpu, allocatable_mb; /* 0: not known */
+	/* All the pods that the node can have are there: nothing that needs one more may start, be it a job for
+	 * a pod or one of Slurm's own that gets one there (sharing: mixed); but for those with at most so many
+	 * CPUs and no GRES, which share a pod that is there. */
+	bool full_for_pods, full_for_jobs;
+	uint32_t full_but_cpus;
 	uint64_t version;        /* another number = another content; never used twice */
 	/* Several entries may be of one GRES. Devices that are not known are chosen by the hook, from
 	 * those that no job has. */

@@ -193,6 +193,11 @@ static std::string show_masked_pods(const Json &status)
 	       (more ? "  and " + std::to_string(more) + " more\n" : "");
 }
 
+static bool is_full(const Json &mask)
+{
+	return mask["full_for_pods"].boolean_or(false) || mask["full_for_jobs"].boolean_or(false);
+}
+
 static std::string show_masks(const Json &status)
 {
 	std::vector<std::vector<std::string>> rows{{"NODE", "CORES", "MEMORY"}};
@@ -200,7 +205,7 @@ static std::string show_masks(const Json &status)
 		if (m["whole"].boolean_or(false))
 			rows.push_back({text_of(m, "node"), "all", "until Kubernetes has told what runs there"});
 		else
-			rows.push_back({text_of(m, "node"), hidden(m), memory(m)});
+			rows.push_back({text_of(m, "node"), hidden(m), memory(m) + (is_full(m) ? ", and there is room for no more pods" : "")});
 	});
 	if (rows.size() == 1)
 		return "masks: none\n";
@@ -268,7 +273,8 @@ std::string show_node(const Json &status, const std::string &node)
 		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
 			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
 		else if (text_of(m, "node") == node)
-			out = "masked on node " + node + ": " + hidden(m, " cores") + ", " + memory(m) + "\n";
+			out = "masked on node " + node + ": " + hidden(m, " cores") + ", " + memory(m) + "\n" +
+			      (is_full(m) ? "node " + node + " has all the pods that it can have: no job starts there that needs one more\n" : "");
 	});
 	status["clusters"].each_item([&](const Json &cluster) {
 		if (text_of(cluster, "state") == "hanging")

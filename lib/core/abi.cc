@@ -59,6 +59,7 @@ Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)
 				    n->more_cores, static_cast<std::uint64_t>(n->milli_cpu), n->memory_mb, n->whole,
 				    static_cast<std::uint64_t>(n->overhead_milli_cpu), n->overhead_mb,
 				    static_cast<std::uint64_t>(n->allocatable.milli_cpu), n->allocatable.memory_mb,
+				    n->full.for_pods, n->full.for_jobs, n->full.shared_cpus,
 				    n->version, static_cast<std::uint32_t>(n->gres_abi.size()), n->gres_abi.data()});
 	m->abi = {snapshot->generation, m->masks.size(), m->masks.data()};
 	m->shares = 1;

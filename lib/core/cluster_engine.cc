@@ -119,6 +119,7 @@ void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 	if (!pods_)
 		return;
 	if (pods_->slurm_nodes(nodes)) {
+		full_nodes_stale_ = true;
 		foreign_->nodes_changed();
 		if (reservations_)
 			reservations_->nodes_changed();
@@ -194,6 +195,19 @@ void ClusterEngine::end_of_turn()
 	if (foreign_->use_changed())
 		pods_->use_changed();
 	pods_->end_of_turn(); // saves what foreign pods hold as well
+	if (pods_->use().full_changed() || std::exchange(full_nodes_stale_, false))
+		tell_full_nodes();
+}
+
+// Slurm knows of no pod slots: where none is left it is told to start nothing that needs one.
+void ClusterEngine::tell_full_nodes()
+{
+	std::map<std::string, Full> out;
+	for (const auto &node : pods_->use().full())
+		if (pods_->nodes().shared(node) == NodeView::Shared::yes)
+			out[node] = {true, pods_->nodes().mixed(node), reservations_ ? reservations_->shares_pod_of(node) : 0};
+	if (holds_.set_full(settings_.name, out))
+		slurm_->wake_scheduler();
 }
 
 // Credentials may not be there yet (a mount, a rotation): not an error for ever.
@@ -342,6 +356,7 @@ void ClusterEngine::watch_nodes()
 		listed("nodes", std::exchange(first, false));
 		back("nodes");
 		pods_->nodes_replaced(nodes);
+		full_nodes_stale_ = true;
 		foreign_->nodes_changed();
 		if (reservations_)
 			reservations_->nodes_changed();
@@ -349,6 +364,7 @@ void ClusterEngine::watch_nodes()
 	};
 	call.on_upsert = [this](kube::NodePtr node) {
 		const bool placing = pods_->node_changed(node);
+		full_nodes_stale_ |= placing;
 		foreign_->node_changed(node->meta.name, placing);
 		if (reservations_)
 			reservations_->node_changed(node->meta.name);
@@ -358,6 +374,7 @@ void ClusterEngine::watch_nodes()
 	};
 	call.on_delete = [this](kube::NodePtr last) {
 		pods_->node_removed(last);
+		full_nodes_stale_ = true;
 		foreign_->node_changed(last->meta.name, true);
 		if (reservations_)
 			reservations_->nodes_changed();

@@ -97,6 +97,7 @@ private:
 	void reserve();
 	void watch_nodes();
 	void end_of_turn();
+	void tell_full_nodes();
 	void back(const std::string &what);
 	ClusterNumbers numbers() const;
 	// People read the wall clock; what is measured is monotonic. Seconds since 1970.
@@ -125,6 +126,7 @@ private:
 	std::unique_ptr<KubePort> kube_;
 	std::unique_ptr<SlurmPort> slurm_;
 	std::unique_ptr<LedgerFile> ledger_;
+	bool full_nodes_stale_ = false;
 	std::unique_ptr<PodsController> pods_;
 	std::unique_ptr<NodeKubePort> node_kube_;
 	std::unique_ptr<SlurmNodePort> node_slurm_;

@@ -242,6 +242,14 @@ bool HoldTable::set_allocatable(const std::string &node, const Allocatable &allo
 	return masks_.set_allocatable(node, allocatable);
 }
 
+bool HoldTable::set_full(const std::string &cluster, const std::map<std::string, Full> &nodes)
+{
+	std::lock_guard lock(mutex_);
+	masks_.set_full(cluster, nodes);
+	publish();
+	return masks_.can_go();
+}
+
 HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);

@@ -73,6 +73,8 @@ public:
 	bool hold_foreign(Hold hold);
 	// What Kubernetes says that pods may have there. True if that changes a mask.
 	bool set_allocatable(const std::string &node, const Allocatable &allocatable);
+	// The nodes of a cluster that have all the pods that they can have. True if some node is less full than before.
+	bool set_full(const std::string &cluster, const std::map<std::string, Full> &nodes);
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
 	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing

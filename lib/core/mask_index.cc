@@ -55,6 +55,26 @@ bool MaskIndex::set_allocatable(const std::string &node, const Allocatable &allo
 	return other_ = true;
 }
 
+void MaskIndex::set_full(const std::string &cluster, const std::map<std::string, Full> &nodes)
+{
+	const auto before = std::exchange(full_[cluster], nodes);
+	for (const auto &[node, full] : nodes) {
+		less_full_.erase(node);
+		if (const auto known = nodes_.find(node); known != nodes_.end() && known->second.full == full)
+			continue;
+		const auto was = before.find(node);
+		if (was == before.end())
+			touch(node).full = full;
+		else
+			less_full_[node] = full; // another kind of sharing
+	}
+	for (const auto &[node, full] : before)
+		if (!nodes.contains(node))
+			less_full_[node] = {};
+	if (nodes.empty())
+		full_.erase(cluster);
+}
+
 void MaskIndex::put_free(const Hold &hold)
 {
 	touch(hold.node).free.push_back(hold);
@@ -95,6 +115,10 @@ bool MaskIndex::let_go()
 	}
 	for (const auto &cluster : std::exchange(known_, {}))
 		block(cluster, {});
+	for (const auto &[node, full] : std::exchange(less_full_, {})) {
+		touch(node).full = full;
+		left(node);
+	}
 	other_ = false;
 	return true;
 }
@@ -154,6 +178,7 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;
 	m->whole = !of.blocked_by.empty();
+	m->full = of.full;
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());
 	m->gres = merged(std::move(m->gres));
 	m->gres_abi = gres_to_abi(m->gres);

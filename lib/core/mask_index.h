@@ -28,6 +28,16 @@ struct Allocatable {
 	bool operator==(const Allocatable &) const = default;
 };
 
+// A node has all the pods that it can have, so that a job which needs one more there is not to start.
+struct Full {
+	bool for_pods = false; // those that are placed through Slurm
+	bool for_jobs = false; // those of Slurm's own jobs (sharing: mixed) ...
+	std::uint32_t shared_cpus = 0; // ... but of these that have a part of a pod that is there: at most so many CPUs, no GRES
+
+	bool any() const { return for_pods || for_jobs; }
+	bool operator==(const Full &) const = default;
+};
+
 // What Slurm's jobs are kept away from on one node.
 struct NodeMask {
 	std::string node;
@@ -41,6 +51,7 @@ struct NodeMask {
 	std::uint64_t overhead_mb = 0;
 	Allocatable allocatable;
 	bool whole = false;
+	Full full;
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	GresList gres;                    // merged()
 	std::vector<sk8_gres> gres_abi;   // borrows of it
@@ -62,6 +73,8 @@ public:
 
 	// True if that changes a mask.
 	bool set_allocatable(const std::string &node, const Allocatable &allocatable);
+	// These nodes are full, and no other ones of this cluster: at once, or if that is less than before at let_go().
+	void set_full(const std::string &cluster, const std::map<std::string, Full> &nodes);
 	// A mask of a hold that is over: until let_go().
 	void put_free(const Hold &hold);
 	// Masks as a whole; replaces what this cluster had.
@@ -69,7 +82,7 @@ public:
 	// At let_go().
 	void unblock(const std::string &cluster);
 	bool blocks(const std::string &cluster) const; // since block(), without unblock()
-	bool can_go() const { return !with_free_.empty() || !known_.empty() || other_; }
+	bool can_go() const { return !with_free_.empty() || !known_.empty() || !less_full_.empty() || other_; }
 	bool let_go(); // true if there were any
 
 	bool empty() const { return nodes_.empty(); }
@@ -92,8 +105,9 @@ private:
 		std::unordered_map<std::string, const Hold *> holds; // by cluster/uid
 		std::vector<Hold> free;
 		std::set<std::string> blocked_by; // clusters
+		Full full;
 		std::shared_ptr<const NodeMask> built; // null: to be built
-		bool none() const { return holds.empty() && free.empty() && blocked_by.empty(); }
+		bool none() const { return holds.empty() && free.empty() && blocked_by.empty() && !full.any(); }
 	};
 	OfNode &touch(const std::string &node);
 	void left(const std::string &node);
@@ -103,6 +117,8 @@ private:
 	std::unordered_map<std::string, std::string> where_; // cluster/uid -> node
 	std::unordered_map<std::string, Allocatable> allocatable_; // by node
 	std::set<std::string> with_free_;                     // nodes
+	std::map<std::string, std::map<std::string, Full>> full_; // by cluster and node
+	std::map<std::string, Full> less_full_;               // nodes: what they are at let_go()
 	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
 	std::set<std::string> known_; // clusters to be unblocked at let_go()
 	bool other_ = false; // some mask is another one by set_allocatable(): perhaps less, until let_go() tells Slurm

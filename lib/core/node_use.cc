@@ -12,6 +12,11 @@ static bool collide(const kube::HostPort &a, const kube::HostPort &b)
 	return a.port == b.port && protocol(a) == protocol(b) && (any(a.ip) || any(b.ip) || a.ip == b.ip);
 }
 
+void NodeUse::note(const std::string &node, const OfNode &of)
+{
+	full_changed_ |= of.full() ? full_.insert(node).second : full_.erase(node) > 0;
+}
+
 bool NodeUse::add(const std::string &uid, const std::string &node, const std::vector<kube::HostPort> &ports)
 {
 	auto known = where_.find(uid);
@@ -23,6 +28,7 @@ bool NodeUse::add(const std::string &uid, const std::string &node, const std::ve
 	n.pods.insert(uid);
 	for (const auto &p : ports)
 		n.ports.emplace(p.port, std::make_pair(p, uid));
+	note(node, n);
 	return n.full() || !ports.empty();
 }
 
@@ -34,6 +40,7 @@ bool NodeUse::remove(const std::string &uid)
 	OfNode &n = nodes_[known->second];
 	bool matters = n.full();
 	n.pods.erase(uid);
+	note(known->second, n);
 	matters |= std::erase_if(n.ports, [&](const auto &p) { return p.second.second == uid; }) > 0;
 	where_.erase(known);
 	return matters;
@@ -44,6 +51,7 @@ bool NodeUse::set_slots(const std::string &node, std::int64_t slots)
 	OfNode &n = nodes_[node];
 	const bool was = n.full();
 	n.slots = slots;
+	note(node, n);
 	return was != n.full();
 }
 
@@ -55,6 +63,11 @@ std::string NodeUse::objection(const std::string &uid, const kube::Pod &pod, con
 	const OfNode &n = it->second;
 	if (n.full() && !n.pods.contains(uid))
 		return "all " + std::to_string(n.slots) + " pod slots are taken";
+	return port_taken(uid, pod, n);
+}
+
+std::string NodeUse::port_taken(const std::string &uid, const kube::Pod &pod, const OfNode &n)
+{
 	for (const auto &want : pod.host_ports) {
 		auto [from, to] = n.ports.equal_range(want.port);
 		for (auto p = from; p != to; ++p)
@@ -68,7 +81,7 @@ std::set<std::string> NodeUse::excluded(const std::string &uid, const kube::Pod 
 {
 	std::set<std::string> out;
 	for (const auto &[name, n] : nodes_)
-		if (!objection(uid, pod, name).empty())
+		if (!port_taken(uid, pod, n).empty())
 			out.insert(name);
 	return out;
 }

@@ -123,7 +123,7 @@ void PodsController::submit(Entry &e)
 	send_submit(e, std::move(*request));
 }
 
-// What Kubernetes forbids, and where ports or slots are taken; sorted.
+// What Kubernetes forbids, and where ports are taken; sorted.
 std::string PodsController::excluded_nodes(const Entry &e)
 {
 	std::set<std::string> all = use_.excluded(e.key.uid, *e.pod);

@@ -68,6 +68,8 @@ public:
 	void nodes_changed();
 	void node_changed(const std::string &node); // of any
 
+	// So many CPUs at most has a job that has a part of a pod that is there; 0: none has.
+	std::uint32_t shares_pod_of(const std::string &node) const { return shared_.has_pod(node) ? settings_.reservations.shared.max_cpus : 0; }
 	// Is what this pod takes what a running job of Slurm's own has already?
 	bool covers(const std::string &uid) const { return covered_.contains(uid); }
 	Cover covered(const std::string &uid) const { return covers(uid) ? Cover{.whole = true} : shared_.covered(uid); } // or a part of it

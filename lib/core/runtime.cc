@@ -240,6 +240,7 @@ void Runtime::stop_engine(const std::string &cluster)
 	}
 	engine->stop();
 	engine->join(Millis(5'000));
+	(void) holds_.set_full(cluster, {}); // the next one tells anew
 }
 
 // ---- metrics ----

@@ -47,6 +47,7 @@ public:
 	// Pods, nodes and jobs are known: only then anything is done or said.
 	void set_ready(bool ready) { ready_ = ready; }
 	bool takes(const NativeShare &share) const;
+	bool has_pod(const std::string &node) const; // one of which more jobs may have a part
 
 	// ---- Slurm ----
 	// perhaps_runs: it waits, and may have been launched before; what it has stays requested.

@@ -14,6 +14,15 @@ bool SharedReservations::takes(const NativeShare &share) const
 	return resizes_ && may_share(share, settings_.reservations) && (it == nodes_.end() || it->second.resizes);
 }
 
+bool SharedReservations::has_pod(const std::string &node) const
+{
+	auto it = nodes_.find(node);
+	if (it == nodes_.end() || !resizes_)
+		return false;
+	const Node &n = it->second;
+	return n.resizes && !n.uid.empty() && n.fits && !n.over && !n.deleting && !n.sent.removing;
+}
+
 void SharedReservations::set(Id job, const NativeShare &share, Use use, bool perhaps_runs)
 {
 	Node &n = nodes_[share.node];

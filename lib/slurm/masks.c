@@ -4,8 +4,8 @@
  *
  * Around the stock job_test the masked cores are added to the "exclude these
  * cores" argument, the memory to the node's alloc_memory, and GRES to what the node
- * counts as allocated (mask_gres.h), if the job asks for it; afterwards all is as it
- * was. job_test always runs with the node write lock, so nobody sees the marks.
+ * counts as allocated (mask_gres.h), if the job asks for it; a node that has all its pods
+ * is no candidate of a job that needs one more there. Afterwards all is as it was. job_test always runs with the node write lock, so nobody sees the marks.
  *
  * No marks where the question is "could it ever run here?" (TEST_ONLY, at submit:
  * pods go), nor for the made-up jobs that reservation code asks about.
@@ -54,9 +54,63 @@ static bool wants_whole_node(const job_record_t *job_ptr)
 	return job_ptr->details && (job_ptr->details->whole_node & WHOLE_NODE_REQUIRED);
 }
 
+/*
+ * Does the job need one more pod on this node, which has all that it can have? A pod that is being
+ * adopted is there already. How many CPUs a job gets of one node is not known yet: no more than of all.
+ */
+static bool needs_slot(const struct sk8_mask *mask, const job_record_t *job_ptr)
+{
+	const job_details_t *details = job_ptr->details;
+
+	if (!details)
+		return false;
+	if (sk8_is_ours(job_ptr))
+		return mask->full_for_pods && !details->req_node_bitmap;
+	return mask->full_for_jobs && (job_ptr->gres_list_req || wants_whole_node(job_ptr) ||
+		(details->min_cpus > mask->full_but_cpus));
+}
+
+struct runs_on { int node_inx; };
+
+static int is_on(void *x, void *arg)
+{
+	job_record_t *job_ptr = x;
+	const struct runs_on *on = arg;
+
+	return sk8_layout_fits_job(job_ptr) && job_ptr->node_bitmap && (on->node_inx < bit_size(job_ptr->node_bitmap)) &&
+		bit_test(job_ptr->node_bitmap, on->node_inx);
+}
+
+/* A job that it may preempt there has a pod, too: on what that one has it may start. */
+static bool may_replace_one(sk8_list_t preemptees, int node_inx)
+{
+	struct runs_on on = { .node_inx = node_inx };
+
+	return preemptees && list_find_first(preemptees, is_on, &on);
+}
+
+/* the cores of a node that no job has */
+static bitstr_t *free_cores(int node_inx)
+{
+	bitstr_t *cores = bit_alloc(node_record_table_ptr[node_inx]->tot_cores);
+
+	sk8_add_used_cores(cores, node_inx);
+	bit_not(cores);
+	return cores;
+}
+
+static struct marks *make_marks(struct marks *marks, size_t count, sk8_excluded_t excluded)
+{
+	if (marks)
+		return marks;
+	marks = xcalloc(1, sizeof(*marks) + count * sizeof(marks->node[0]));
+	marks->excluded = sk8_excluded_copy(excluded);
+	return marks;
+}
+
 /* NULL: no candidate is masked. Takes wholly masked nodes out of the candidates. */
 static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *node_bitmap,
-			  sk8_excluded_t excluded, const job_record_t *job_ptr)
+			  sk8_excluded_t excluded, const job_record_t *job_ptr, sk8_list_t preemptees)
 {
 	const bool whole = wants_whole_node(job_ptr), asks = whole || job_ptr->gres_list_req;
 	struct marks *marks = NULL;
@@ -64,22 +118,27 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 	for (struct sk8_masked *entry = masked; entry < masked + count; entry++) {
 		int inx = entry->node_inx;
 		uint64_t memory;
-		bool gres;
+		bool gres, slot;
 
 		if ((inx < 0) || (inx >= bit_size(node_bitmap)) ||
 		    !bit_test(node_bitmap, inx))
 			continue;
 		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
 		gres = asks && entry->mask->gres_count;
-		if (!memory && !gres && (bit_ffs(sk8_hidden_cores(entry)) < 0))
+		slot = needs_slot(entry->mask, job_ptr);
+		if (!memory && !gres && !slot && (bit_ffs(sk8_hidden_cores(entry)) < 0))
 			continue;	/* all of it fits beside what jobs may have */
-		if (!marks) {
-			marks = xcalloc(1, sizeof(*marks) + count * sizeof(marks->node[0]));
-			marks->excluded = sk8_excluded_copy(excluded);
-		}
-		if (entry->mask->whole || (gres && whole && sk8_gres_hides_any(entry))) {
+		marks = make_marks(marks, count, excluded);
+		if (entry->mask->whole || (gres && whole && sk8_gres_hides_any(entry)) ||
+		    (slot && !may_replace_one(preemptees, inx))) {
 			bit_clear(node_bitmap, inx);
 			continue;
+		}
+		if (slot) {
+			bitstr_t *cores = free_cores(inx);
+
+			sk8_excluded_add(&marks->excluded, inx, cores);
+			bit_free(cores);
 		}
 		sk8_excluded_add(&marks->excluded, inx, sk8_hidden_cores(entry));
 		marks->node[marks->count].node_inx = inx;
@@ -117,7 +176,7 @@ extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS)
 		return stock_job_test(SK8_JOB_TEST_ARGS);
 	if (base == SELECT_MODE_WILL_RUN)
 		candidates = bit_copy(node_bitmap);	/* job_test changes it */
-	if (!(marks = mark(masked, count, node_bitmap, SK8_JOB_TEST_EXCLUDED, job_ptr))) {
+	if (!(marks = mark(masked, count, node_bitmap, SK8_JOB_TEST_EXCLUDED, job_ptr, preemptee_candidates))) {
 		FREE_NULL_BITMAP(candidates);
 		return stock_job_test(SK8_JOB_TEST_ARGS);
 	}

@@ -269,7 +269,7 @@ static const char *node_name(char *name, size_t size, const struct words *a, lon
 }
 
 /* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1] [node_milli=N] [node_mem=MB]
- * [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
+ * [full_pods=1] [full_jobs=1] [full_but=CPUS] [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
@@ -313,6 +313,9 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.overhead_mb = number(a, "node_mem", 0),
 			.allocatable_milli_cpu = number(a, "can_milli", 0),
 			.allocatable_mb = number(a, "can_mem", 0),
+			.full_for_pods = number(a, "full_pods", 0),
+			.full_for_jobs = number(a, "full_jobs", 0),
+			.full_but_cpus = number(a, "full_but", 0),
 			.version = ++version,
 		};
 		p->mask[n].gres = parse_gres(value(a, "gres", NULL), &p->mask[n].gres_count);

@@ -166,6 +166,62 @@ def test_node_of_unknown_state_takes_no_job(cluster):
 	assert cluster.node("n1")["CPUAlloc"] == "8"
 
 
+def started(cluster, answer, node):
+	job = int(answer["job"])
+	cluster.becomes(job, "RUNNING")
+	assert cluster.show(job)["NodeList"] == node
+	return job
+
+
+def test_node_with_all_its_pods_takes_no_job_of_a_pod_but_jobs_that_need_none(cluster):
+	cluster.tell("mask", "n1", "full_pods=1")
+	started(cluster, cluster.submit(partition="batch", cpus=1), "n2")
+	adopted = cluster.submit(partition="one", cpus=1, node="n1", mark="k8s:prod/ns/there/uid-there")
+	started(cluster, adopted, "n1")  # its pod is one of these
+	cluster.becomes(cluster.batch("-p", "one", "-n", "1"), "RUNNING")
+	waiting = int(cluster.submit(partition="one", cpus=1)["job"])
+	stays_pending(cluster, waiting)
+	cluster.tell("unmask")
+	cluster.becomes(waiting, "RUNNING", 5)
+
+
+def test_node_with_all_its_pods_takes_no_job_that_gets_a_pod_there(cluster):
+	cluster.tell("mask", "n1", "full_jobs=1", "full_but=2")
+	small = cluster.batch("-p", "one", "-n", "2")  # it shares one that is there
+	cluster.becomes(small, "RUNNING")
+	elsewhere = cluster.batch("-p", "batch", "-n", "3")
+	cluster.becomes(elsewhere, "RUNNING")
+	assert cluster.show(elsewhere)["NodeList"] == "n2"
+	three, whole = (cluster.batch("-p", "one", *options) for options in (("-n", "3"), ("-n", "1", "--exclusive")))
+	stays_pending(cluster, three, whole)
+	cluster.run("scancel", str(small), str(whole))
+	cluster.tell("unmask")
+	cluster.becomes(three, "RUNNING", 5)
+
+
+def test_job_for_which_there_is_no_pod_slot_gets_a_start_time_and_is_not_starved(cluster):
+	cluster.tell("mask", "n1", "full_jobs=1", "full_but=2")
+	wide = cluster.batch("-p", "one", "-n", "6", "-t", "10")
+	stays_pending(cluster, wide)
+	assert cluster.run("squeue", "-h", "-j", str(wide), "-o", "%S").strip() != "N/A"
+	long = cluster.batch("-p", "lowone", "-n", "2", "-t", "600")
+	short = cluster.batch("-p", "lowone", "-n", "2", "-t", "1")
+	cluster.becomes(short, "RUNNING")
+	stays_pending(cluster, wide)
+	assert cluster.show(long)["JobState"] == "PENDING"
+
+
+def test_job_preempts_one_for_its_pod_slot_though_there_are_free_cores(cluster):
+	low = cluster.batch("-p", "lowone", "-n", "4")
+	cluster.becomes(low, "RUNNING")
+	cluster.tell("mask", "n1", "full_jobs=1")
+	high = cluster.batch("-p", "one", "-n", "2")
+	wait_for("the victim to go", lambda: cluster.show(low)["JobState"] in ("PREEMPTED", "COMPLETING"), 20)
+	stays_pending(cluster, high)  # its pod has not gone yet
+	cluster.tell("unmask")
+	cluster.becomes(high, "RUNNING", 5)
+
+
 def test_masks_of_unknown_nodes_do_nothing(cluster):
 	cluster.tell("mask", "nosuchnode", "cores=0-3")
 	cluster.becomes(cluster.batch("-p", "one", "-n", "8"), "RUNNING")

@@ -157,6 +157,40 @@ def test_job_that_is_cancelled_in_the_gate_leaves_nothing(crowded):
 	again.wait_started()
 
 
+# -- pod slots
+
+@pytest.fixture
+def full(mixed):
+	"""n1 can have one pod, and has it."""
+	pod = foreign(mixed, "only", cpu="100m")
+	pod.wait_running()
+
+	def can_have(pods):
+		mixed.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {"pods": str(pods)}, "capacity": {"pods": str(pods)}}})
+	before = mixed.node("n1")["status"]["allocatable"]["pods"]
+	can_have(1)
+	wait_for("no room for pods", lambda: "has all the pods" in tool(mixed, "status", "--node", "n1"), 30)
+	yield mixed, pod
+	can_have(before)
+	wait_for("room for pods", lambda: "has all the pods" not in tool(mixed, "status", "--node", "n1"), 30)
+
+
+@pytest.mark.apis("sim")  # a real kubelet says itself how many it can have
+def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(full):
+	stand, pod = full
+	job, elsewhere = stand.batch(1), stand.batch(1, node="n2")
+	elsewhere.wait_started()
+	of_pod = stand.pod("mine", cpu="1", node="n1")
+	of_pod.wait_job("PENDING")
+	stand.scheduled()
+	assert job.state == "PENDING" and of_pod.job()["JobState"] == "PENDING"
+	assert int(job.show()["Restarts"]) == 0 and not job.stamps()[0]  # no kubelet was asked
+	pod.delete()
+	pod.wait_gone()
+	job.wait_started()
+	of_pod.wait_phase("Succeeded")
+
+
 # -- restarts and outages
 
 def test_running_jobs_keep_their_pods_when_slurmctld_dies_and_one_whose_job_is_gone_is_deleted(mixed):

@@ -406,3 +406,61 @@ TEST_CASE("marks are read back exactly, and nothing else is taken for one")
 		CHECK_FALSE(PodKey::from_mark(bad));
 	}
 }
+
+TEST_CASE("a node that has all its pods is told at once, and no more when masks go")
+{
+	HoldTable t;
+	const Full both{true, true, 2}, pods{true, false, 0};
+	const auto told = [&](const std::string &node) {
+		const auto snapshot = t.masks();
+		if (snapshot)
+			for (const auto &m : snapshot->masks)
+				if (m->node == node)
+					return m->full;
+		return Full{};
+	};
+	CHECK_FALSE(t.set_full("c", {{"n1", both}}));
+	CHECK(told("n1") == both);
+	CHECK_FALSE(t.set_full("c", {{"n1", both}, {"n2", pods}}));
+	CHECK(told("n2") == pods);
+	CHECK_FALSE(t.set_full("other", {{"n3", pods}}));
+
+	SECTION("it is not full any more")
+	{
+		CHECK(t.set_full("c", {{"n2", pods}}));
+		CHECK(told("n1") == both);
+		SECTION("and full again before anybody knew")
+		{
+			CHECK_FALSE(t.set_full("c", {{"n1", both}, {"n2", pods}}));
+			CHECK_FALSE(t.let_masks_go());
+			CHECK(told("n1") == both);
+		}
+		SECTION("masks go")
+		{
+			CHECK(t.let_masks_go());
+			CHECK(told("n1") == Full{});
+			CHECK(told("n2") == pods);
+			CHECK(told("n3") == pods);
+			CHECK_FALSE(t.masks_can_go());
+		}
+	}
+	SECTION("what it is full for changes")
+	{
+		CHECK(t.set_full("c", {{"n1", pods}, {"n2", pods}}));
+		CHECK(told("n1") == both);
+		CHECK(t.let_masks_go());
+		CHECK(told("n1") == pods);
+	}
+	SECTION("other masks of the node come and go")
+	{
+		t.adopt({key(1), "n1", {3}});
+		CHECK(told("n1") == both);
+		(void) t.release(key(1));
+		(void) t.let_masks_go();
+		CHECK(told("n1") == both);
+		(void) t.set_full("c", {});
+		(void) t.set_full("other", {});
+		CHECK(t.let_masks_go());
+		CHECK_FALSE(t.masks());
+	}
+}

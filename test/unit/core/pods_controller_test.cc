@@ -859,7 +859,7 @@ TEST_CASE("a host port is given once per node, also to two pods that start toget
 	CHECK(w.excluded("c") == "slurm-only,slurm-only");
 }
 
-TEST_CASE("a node whose pod slots are taken is avoided")
+TEST_CASE("a node whose pod slots are taken is full, and not excluded for ever")
 {
 	World w;
 	auto small = std::make_shared<kube::Node>(*w.nodes[0]);
@@ -869,10 +869,11 @@ TEST_CASE("a node whose pod slots are taken is avoided")
 	w.create_running("a");
 	w.create_pod("b");
 	w.run();
-	CHECK(w.excluded("b") == "n1,slurm-only,n1");
+	CHECK(w.controller->use().full() == std::set<std::string>{"n1"});
+	CHECK(w.excluded("b") == "slurm-only,slurm-only");
 	w.kubelet_ends("a", 0);
 	w.run();
-	CHECK(w.excluded("b") == "slurm-only,slurm-only");
+	CHECK(w.controller->use().full().empty());
 }
 
 TEST_CASE("a suspended job's pod is kept")
