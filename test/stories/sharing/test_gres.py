@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GPUs of pods: asked for in Slurm, given to nobody else until the pod is gone, and those of foreign pods neither."""
+import json
 import re
 
 import pytest
+import yaml
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import mixing, wait_no_reservation, wait_reservation
+from mixed import mixing, restore, wait_no_reservation, wait_reservation
 from replays import once_only
 from stands.gres import devices
 from stands.waiting import wait_for
@@ -160,3 +162,190 @@ def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
 	job.cancel()
 	wait_no_reservation(mixed_gpus, job.id)
 	another.wait_started()
+
+
+# -- device plugins: the agent tells what the kubelet gave to pods, in an annotation of the node
+
+DEVICES = "slurm-k8s.io/devices"
+IDS = ["gpu0", "gpu1", "gpu2", "gpu3"]
+
+
+def tell_devices(stand, **pods):
+	"""As the agent of n1 does. pods: uid and positions, by any word."""
+	said = {"ids": {GPU: IDS}, "pods": {uid: {GPU: positions} for uid, positions in pods.values()}}
+	stand.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: json.dumps(said)}}})
+
+
+@pytest.fixture(name="plugged")
+def plugged_fixture(gpus):
+	"""n1 has an agent that tells of GPUs."""
+	tell_devices(gpus)
+	yield gpus
+	gpus.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: None}}})
+
+
+@pytest.fixture(name="mixed_plugged")
+def mixed_plugged_fixture(mixed_gpus):
+	tell_devices(mixed_gpus)
+	yield mixed_gpus
+	mixed_gpus.run("scancel", "--quiet", "-u", "root", check=False)
+	mixed_gpus.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: None}}})
+
+
+def in_gate(stand, *jobs):
+	for job in jobs:
+		wait_for(f"job {job.id} in the gate", lambda job=job: job.state == "CONFIGURING" and wait_reservation(stand, job.id), 30, job.why)
+	return [wait_reservation(stand, job.id)["metadata"]["uid"] for job in jobs]
+
+
+def test_foreign_pod_keeps_the_devices_that_its_kubelet_gave_it(plugged):
+	theirs = foreign(plugged, "monitor", 2)
+	theirs.wait_running()
+	tell_devices(plugged, theirs=(theirs.uid, [0, 2]))
+	wait_for("these GPUs to be shown as used", lambda: devices(used(plugged)) == {0, 2}, 30, lambda: used(plugged))
+	assert "gpu:2(0,2)" in tool(plugged, "status", "--node", "n1")
+	two = batch(plugged, 2)
+	two.wait("RUNNING")
+	assert of_job(two) == {1, 3}
+	plugged.cluster("restart", "slurmctld", "--kill")
+	wait_for("the same again", lambda: devices(used(plugged)) == {0, 1, 2, 3}, 60, lambda: used(plugged))
+	theirs.delete()
+	wait_for("the pod's to be free", lambda: devices(used(plugged)) == {1, 3}, 60, lambda: used(plugged))
+
+
+def test_job_runs_on_the_devices_that_the_kubelet_gave_its_pod(mixed_plugged):
+	first, second = batch(mixed_plugged, 2), batch(mixed_plugged, 1)
+	uid, other = in_gate(mixed_plugged, first, second)
+	assert of_job(first) == {0, 1} and of_job(second) == {2}
+	tell_devices(mixed_plugged, first=(uid, [1, 3]))
+	first.wait_started()
+	assert of_job(first) == {1, 3}
+	assert second.state == "CONFIGURING"  # nobody knows yet what its pod has
+	tell_devices(mixed_plugged, first=(uid, [1, 3]), second=(other, [0]))
+	second.wait_started()
+	assert of_job(second) == {0} and devices(used(mixed_plugged)) == {0, 1, 3}
+	third = batch(mixed_plugged, 1)
+	uid_of_third, = in_gate(mixed_plugged, third)
+	assert of_job(third) == {2}
+	tell_devices(mixed_plugged, first=(uid, [1, 3]), second=(other, [0]), third=(uid_of_third, [2]))
+	third.wait_started()
+
+
+def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugged):
+	first = batch(mixed_plugged, 1)
+	uid, = in_gate(mixed_plugged, first)
+	tell_devices(mixed_plugged, first=(uid, [0]))
+	first.wait_started()
+	second = batch(mixed_plugged, 1)
+	other, = in_gate(mixed_plugged, second)
+	tell_devices(mixed_plugged, first=(uid, [0]), second=(other, [0]))  # what no kubelet says of two
+	wait_for("its pod to go", lambda: int(second.show()["Restarts"]) == 1, 30, second.why)
+	again = wait_for("another pod of it", lambda: in_gate(mixed_plugged, second)[0] != other and in_gate(mixed_plugged, second), 60, second.why)
+	tell_devices(mixed_plugged, first=(uid, [0]), second=(again[0], [3]))
+	second.wait_started()
+	assert of_job(second) == {3}
+
+
+# -- types, and shares of a device
+
+A100, H100, SHARD = "example.com/a100", "example.com/h100", "example.com/shard"
+
+
+def lent_with(has, resources, request, session_stands, api, gres):
+	"""A stand whose nodes have these extended resources, of which slurm-k8s.yaml says this."""
+	for stand in lent(request, session_stands, api, "--gres", gres):
+		for name in ("n1", "n2"):
+			stand.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": has, "allocatable": has}})
+		path = stand.env["SLURM_K8S_CONF"]
+		with open(path, encoding="utf-8") as file:
+			before = file.read()
+		about = yaml.safe_load(before)
+		about["clusters"][0]["resources"] = resources
+		starts = stand.engine_starts()
+		with open(path, "w", encoding="utf-8") as file:
+			yaml.safe_dump(about, file)
+		stand.reconfigure()
+		wait_for("the engine to know all pods", lambda starts=starts: stand.engine_starts() > starts, 60)
+		yield stand
+		stand.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: None}}})
+		restore(stand, before)
+
+
+@pytest.fixture(name="typed")
+def typed_fixture(request, session_stands, api):
+	"""Two A100 and, behind them, two H100, which a device plugin each hands out."""
+	yield from lent_with({A100: "2", H100: "2"}, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
+		{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": 2}]}], request, session_stands, api,
+		"gpu@0-7:a100:2,gpu@0-7:h100:2")
+
+
+@pytest.fixture(name="shares")
+def shares_fixture(request, session_stands, api):
+	"""Two GPUs with four shares each."""
+	yield from lent_with({GPU: "2", SHARD: "8"}, [{"kubernetes": GPU, "gres": "gpu"}, {"kubernetes": SHARD, "gres": "shard"}],
+		request, session_stands, api, "gpu@0-7:2,shard:8")
+
+
+def foreign_with(stand, name, resource, number):
+	theirs = stand.pod(name, POLITE, schedulerName="default-scheduler", nodeName="n1", limits=asks(number, resource),
+		requests=asks(number, resource))
+	theirs.wait_running()
+	return theirs
+
+
+def on(stand, gres):
+	job = stand.batch(1, options=(f"--gres={gres}",))
+	job.wait("RUNNING")
+	return job
+
+
+def waits(stand, gres):
+	job = stand.batch(1, options=(f"--gres={gres}",))
+	stand.scheduled()
+	assert job.state == "PENDING", gres
+	return job
+
+
+def test_typed_devices_of_foreign_pods_are_nobody_elses(typed):
+	first, second = foreign_with(typed, "first", H100, 1), foreign_with(typed, "second", A100, 1)
+	wait_for("two to be used", lambda: len(devices(used(typed))) == 2, 30, lambda: used(typed))
+	said = {"ids": {A100: ["a", "b"], H100: ["x", "y"]}, "pods": {first.uid: {H100: [0]}, second.uid: {A100: [0]}}}
+	typed.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: json.dumps(said)}}})
+	wait_for("these two to be used", lambda: devices(used(typed)) == {0, 2}, 30, lambda: used(typed))
+	waits(typed, "gpu:h100:2").cancel()
+	h100, a100 = on(typed, "gpu:h100:1"), on(typed, "gpu:a100:1")
+	assert of_job(h100) == {3} and of_job(a100) == {1}
+	late = waits(typed, "gpu:1")
+	second.delete()
+	late.wait("RUNNING")
+	assert of_job(late) == {0} and late.wait_started() > second.runs()[0].stop
+
+
+def test_types_of_foreign_pods_of_which_only_the_number_is_known_are_counted(typed):
+	theirs = foreign_with(typed, "theirs", H100, 2)
+	wait_for("two to be used", lambda: devices(used(typed)) == {2, 3}, 30, lambda: used(typed))
+	both = on(typed, "gpu:a100:2")
+	assert of_job(both) == {0, 1}
+	late = waits(typed, "gpu:h100:1")
+	theirs.delete()
+	late.wait("RUNNING")
+	assert of_job(late) < {2, 3}
+
+
+def test_device_of_a_foreign_pod_has_no_shares_and_one_with_shares_of_a_pod_is_no_jobs(shares):
+	whole = foreign_with(shares, "whole", GPU, 1)
+	tell = {"ids": {GPU: ["x", "y"]}, "pods": {whole.uid: {GPU: [0]}}}
+	shares.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: json.dumps(tell)}}})
+	wait_for("the first to be used", lambda: devices(used(shares)) == {0}, 30, lambda: used(shares))
+	three = on(shares, "shard:3")
+	waits(shares, "gpu:1").cancel()
+	late = waits(shares, "shard:2")  # one is left of the second
+	foreign_with(shares, "part", SHARD, 1)
+	wait_for("the last share to be hidden", lambda: "shard:1" in tool(shares, "status", "--node", "n1"), 30)
+	waits(shares, "shard:1").cancel()
+	three.cancel()
+	late.wait("RUNNING")
+	whole.delete()
+	four = shares.batch(1, options=("--gres=shard:4",))
+	four.wait("RUNNING")
+	waits(shares, "gpu:1").cancel()
