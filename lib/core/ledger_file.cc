@@ -65,13 +65,18 @@ Result<void> LedgerFile::write()
 {
 	for (char c : pending_)
 		lines_ += c == '\n';
+	const std::uint64_t before = file_->size();
 	auto r = file_->append(pending_);
 	if (r)
 		r = file_->sync();
-	if (r)
+	if (r) {
 		pending_.clear();
-	else
-		file_.reset(); // half a line may stand there: write it anew
+		return r;
+	}
+	// What nobody has been told that it is held is not to be found there after a restart: append() cuts its own off again.
+	if (file_->size() != before)
+		(void)file_->truncate(before);
+	file_.reset(); // if that failed too, half a line stands there: write it anew
 	return r;
 }
 

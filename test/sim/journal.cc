@@ -34,10 +34,8 @@ Result<void> Journal::flush()
 			disk_.ledger += pending_.substr(0, torn_(pending_.size()));
 		return {};
 	}
-	if (disk_.full) {
-		if (open)
-			disk_.ledger += pending_.substr(0, pending_.size() / 2);
-		open_ = false; // written anew next time
+	if (disk_.full) { // as LedgerFile, which cuts off again what it could write
+		open_ = false;  // written anew next time
 		return Error{"No space left on device"};
 	}
 	if (!open) {

@@ -118,6 +118,7 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/forgotten-launch-of-a-small-job.case \
 	test/sim/regressions/formerly-foreign.case \
+	test/sim/regressions/full-disk-takes-one-of-two-holds.case \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
 	test/sim/regressions/gone-in-the-turn-of-its-release.case \
