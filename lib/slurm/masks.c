@@ -5,7 +5,8 @@
  * Around the stock job_test the masked cores are added to the "exclude these
  * cores" argument, the memory to the node's alloc_memory, and GRES to what the node
  * counts as allocated (mask_gres.h), if the job asks for it; a node that has all its pods
- * is no candidate of a job that needs one more there. Afterwards all is as it was. job_test always runs with the node write lock, so nobody sees the marks.
+ * is no candidate of a job that needs one more there. Afterwards all is as it was. job_test
+ * always runs with the node write lock, so nobody sees the marks.
  *
  * No marks where the question is "could it ever run here?" (TEST_ONLY, at submit:
  * pods go), nor for the made-up jobs that reservation code asks about.
