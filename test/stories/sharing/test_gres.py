@@ -8,6 +8,7 @@ import yaml
 from command import status, tool
 from conftest import lent, with_conf
 from mixed import mixing, restore, wait_no_reservation, wait_reservation
+from outage import saved
 from replays import once_only
 from stands.gres import devices
 from stands.waiting import wait_for
@@ -207,6 +208,7 @@ def test_foreign_pod_keeps_the_devices_that_its_kubelet_gave_it(plugged):
 	two = batch(plugged, 2)
 	two.wait("RUNNING")
 	assert of_job(two) == {1, 3}
+	saved(plugged)
 	plugged.cluster("restart", "slurmctld", "--kill")
 	wait_for("the same again", lambda: devices(used(plugged)) == {0, 1, 2, 3}, 60, lambda: used(plugged))
 	theirs.delete()
