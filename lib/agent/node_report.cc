@@ -7,6 +7,7 @@
 #include "lib/base/log_limit.h"
 #include "lib/base/text.h"
 #include "lib/core/names.h"
+#include "lib/core/node_state.h"
 
 namespace sk8::agent {
 
@@ -69,10 +70,8 @@ void NodeReport::node_is(const kube::Node *node)
 	known_.reset();
 	if (node) {
 		known_.emplace();
-		for (const auto name : {core::names::pinned_cores, core::names::devices}) {
-			const auto at = node->meta.annotations.find(std::string(name));
-			(*known_)[std::string(name)] = at == node->meta.annotations.end() ? "" : at->second;
-		}
+		for (const auto name : {core::names::pinned_cores, core::names::devices})
+			(*known_)[std::string(name)] = core::annotation(*node, name);
 		capacity_ = node->capacity;
 	}
 	write();

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
+
+#include "lib/core/indices.h"
 
 namespace sk8::core {
 
@@ -87,11 +88,8 @@ Json gres_to_json(const GresList &gres)
 {
 	Json out = Json::array();
 	for (const Gres &g : gres) {
-		Json devices = Json::array();
-		for (auto d : g.devices)
-			devices.append(Json::integer(d));
 		Json one = Json::object();
-		one.set("name", g.name).set("type", g.type).set("devices", devices);
+		one.set("name", g.name).set("type", g.type).set("devices", indices_to_json(g.devices));
 		out.append(one.set("count", Json::integer(static_cast<std::int64_t>(g.count))));
 	}
 	return out;
@@ -103,17 +101,12 @@ static std::optional<Gres> read_gres(const Json &from)
 	g.name = from["name"].str();
 	g.type = from["type"].str();
 	const std::int64_t count = from["count"].integer_or(-1);
-	const Json devices = from["devices"];
+	auto devices = indices_from_json(from["devices"], max_gres_devices, std::size_t{1} << 16);
 	if (g.name.empty() || !bad_gres_word(g.name).empty() || !bad_gres_word(g.type).empty() || count < 0 ||
-	    !devices.is_array() || devices.size() > max_gres_devices)
+	    !devices)
 		return std::nullopt;
 	g.count = static_cast<std::uint64_t>(count);
-	for (std::size_t i = 0; i < devices.size(); i++) {
-		const std::int64_t d = devices.at(i).integer_or(-1);
-		if (d < 0 || d > std::numeric_limits<std::uint16_t>::max())
-			return std::nullopt;
-		g.devices.push_back(static_cast<std::uint16_t>(d));
-	}
+	g.devices = std::move(*devices);
 	return g;
 }
 

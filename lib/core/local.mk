@@ -35,6 +35,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/hold_table.h \
 	lib/core/identity.cc \
 	lib/core/identity.h \
+	lib/core/indices.cc \
+	lib/core/indices.h \
 	lib/core/job.cc \
 	lib/core/job_container.cc \
 	lib/core/job_container.h \

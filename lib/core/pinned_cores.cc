@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/pinned_cores.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "lib/base/json.h"
 #include "lib/base/log.h"
+#include "lib/core/indices.h"
 #include "lib/core/names.h"
+#include "lib/core/node_state.h"
 
 namespace sk8::core {
 
@@ -19,29 +21,20 @@ std::string pinned_text(const PinnedPods &pods)
 		return "";
 	Json out = Json::object();
 	for (const auto &[uid, pod] : pods) {
-		Json cores = Json::array();
-		for (const std::uint16_t core : pod.cores)
-			cores.append(Json::integer(core));
-		out.set(uid, Json::object().set("cores", cores).set("cpus", Json::integer(pod.cpus)));
+		out.set(uid, Json::object().set("cores", indices_to_json(pod.cores)).set("cpus", Json::integer(pod.cpus)));
 	}
 	return out.dump();
 }
 
 static bool read_pod(const Json &from, PinnedPod &out)
 {
-	const Json cores = from["cores"];
+	auto cores = indices_from_json(from["cores"], max_cpus, max_cpus);
 	const std::int64_t cpus = from["cpus"].integer_or(-1);
-	if (!cores.is_array() || cores.size() > max_cpus || cpus < 0 || cpus > max_cpus)
+	if (!cores || cpus < 0 || cpus > max_cpus)
 		return false;
 	out.cpus = static_cast<std::uint32_t>(cpus);
-	for (std::size_t i = 0; i < cores.size(); i++) {
-		const std::int64_t core = cores.at(i).integer_or(-1);
-		if (core < 0 || core >= max_cpus)
-			return false;
-		out.cores.push_back(static_cast<std::uint16_t>(core));
-	}
-	std::ranges::sort(out.cores);
-	out.cores.erase(std::ranges::unique(out.cores).begin(), out.cores.end());
+	out.cores = std::move(*cores);
+	sort_indices(out.cores);
 	return true;
 }
 
@@ -66,8 +59,7 @@ Result<PinnedPods> parse_pinned(std::string_view text)
 
 bool PinnedCores::read(const kube::Node &node)
 {
-	const auto at = node.meta.annotations.find(std::string(names::pinned_cores));
-	const std::string text = at == node.meta.annotations.end() ? "" : at->second;
+	const std::string text = annotation(node, names::pinned_cores);
 	const auto known = nodes_.find(node.meta.name);
 	if (text == (known == nodes_.end() ? "" : known->second.text))
 		return false;

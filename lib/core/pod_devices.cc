@@ -6,7 +6,9 @@
 
 #include "lib/base/json.h"
 #include "lib/base/log.h"
+#include "lib/core/indices.h"
 #include "lib/core/names.h"
+#include "lib/core/node_state.h"
 #include "lib/core/placement.h"
 
 namespace sk8::core {
@@ -27,12 +29,8 @@ std::string devices_text(const NodeDevices &devices)
 	}
 	for (const auto &[uid, of_pod] : devices.pods) {
 		Json pod = Json::object();
-		for (const auto &[resource, positions] : of_pod) {
-			Json list = Json::array();
-			for (const std::uint16_t position : positions)
-				list.append(Json::integer(position));
-			pod.set(resource, list);
-		}
+		for (const auto &[resource, positions] : of_pod)
+			pod.set(resource, indices_to_json(positions));
 		pods.set(uid, pod);
 	}
 	return out.set("ids", ids).set("pods", pods).dump();
@@ -58,19 +56,12 @@ static bool read_pod(const Json &from, const NodeDevices &of, DevicesByResource 
 	bool good = from.is_object();
 	from.each_member([&](std::string_view resource, const Json &list) {
 		const auto ids = of.ids.find(std::string(resource));
-		good = good && ids != of.ids.end() && list.is_array() && list.size() <= max_devices;
+		auto positions = good && ids != of.ids.end() ? indices_from_json(list, max_devices, ids->second.size()) : std::nullopt;
+		good = positions.has_value();
 		if (!good)
 			return;
-		auto &positions = out[ids->first];
-		for (std::size_t i = 0; i < list.size(); i++) {
-			const std::int64_t position = list.at(i).integer_or(-1);
-			if (position < 0 || static_cast<std::size_t>(position) >= ids->second.size())
-				good = false;
-			else
-				positions.push_back(static_cast<std::uint16_t>(position));
-		}
-		std::ranges::sort(positions);
-		positions.erase(std::ranges::unique(positions).begin(), positions.end());
+		sort_indices(*positions);
+		out[ids->first] = std::move(*positions);
 	});
 	return good;
 }
@@ -129,8 +120,7 @@ std::vector<std::optional<std::uint16_t>> PodDevices::indices_of(const kube::Nod
 
 bool PodDevices::read(const kube::Node &node)
 {
-	const auto at = node.meta.annotations.find(std::string(names::devices));
-	const std::string text = at == node.meta.annotations.end() ? "" : at->second;
+	const std::string text = annotation(node, names::devices);
 	const auto known = nodes_.find(node.meta.name);
 	if (known == nodes_.end() ? text.empty() : text == known->second.text && node.meta.labels == known->second.labels)
 		return false;
