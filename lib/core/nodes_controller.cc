@@ -293,45 +293,50 @@ void NodesController::tell_kubernetes(const std::string &name, Entry &e, const N
 
 // ---- answers ----
 
-void NodesController::slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r)
+// nullptr: nobody has such a node any more.
+NodesController::Entry *NodesController::slurm_told(const std::string &name, const SlurmReply &r)
 {
 	auto it = entries_.find(name);
 	if (it == entries_.end())
-		return;
+		return nullptr;
 	Entry &e = it->second;
 	e.slurm_busy = false;
 	if (r.node)
 		e.slurm = *r.node;
-	if (r.ok) {
+	if (r.ok)
 		succeeded(e);
+	return &e;
+}
+
+void NodesController::slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r)
+{
+	Entry *e = slurm_told(name, r);
+	if (!e)
+		return;
+	if (r.ok) {
 		if (change.action == SK8_NODE_RESUME) {
-			e.drained_for.clear();
+			e->drained_for.clear();
 			log_node(info, name, "resumed in Slurm; it was %s", change.expected.c_str());
 		} else {
 			log_node(info, name, "%s in Slurm: %s",
 				 change.action == SK8_NODE_DOWN ? "set down" : "drained", change.reason.c_str());
 		}
 	} else {
-		failed(name, e, "a change in Slurm", r.text);
+		failed(name, *e, "a change in Slurm", r.text);
 	}
 	sync(name);
 }
 
 void NodesController::features_answered(const std::string &name, const SlurmReply &r)
 {
-	auto it = entries_.find(name);
-	if (it == entries_.end())
+	Entry *e = slurm_told(name, r);
+	if (!e)
 		return;
-	Entry &e = it->second;
-	e.slurm_busy = false;
-	if (r.node)
-		e.slurm = *r.node;
 	if (r.ok) {
-		succeeded(e);
-		log_node(verbose, name, "has other features in Slurm: %s", e.slurm ? e.slurm->active_features.c_str() : "");
+		log_node(verbose, name, "has other features in Slurm: %s", e->slurm ? e->slurm->active_features.c_str() : "");
 	} else {
-		e.features_set.clear(); // it does not have them
-		failed(name, e, "a change of features in Slurm", r.text);
+		e->features_set.clear(); // it does not have them
+		failed(name, *e, "a change of features in Slurm", r.text);
 	}
 	sync(name);
 }

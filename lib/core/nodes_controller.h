@@ -88,6 +88,7 @@ private:
 	void features_answered(const std::string &name, const SlurmReply &r);
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
+	Entry *slurm_told(const std::string &name, const SlurmReply &r);
 	static void succeeded(Entry &e);
 	void failed(const std::string &name, Entry &e, const std::string &what, const std::string &why);
 	void later(const std::string &name, Millis delay);
