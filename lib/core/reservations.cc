@@ -231,7 +231,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 
 void Reservations::lose(Entry &e, Pod &p, Gone gone)
 {
-	if ((p.over || p.other_devices) && p.wanted && !p.shared) // refused, or evicted: not at once again
+	if (p.to_go() && p.wanted && !p.shared) // refused, or evicted: not at once again
 		later(e, p);
 	give_up(e, p, gone);
 	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !e.in_gate && !e.ending && e.asked != Asked::waits)
@@ -363,14 +363,14 @@ void Reservations::step(Entry &e, Pod &p)
 		return shared_.sync(p.share.node);
 	const Millis now = ports_.timer.now();
 	const bool ours = p.fits && !p.uid.empty(); // a stranger of that name is not ours to delete
-	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && (p.over || p.other_devices), p.deleting || (!p.uid.empty() && !ours), p.busy};
+	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && p.to_go(), p.deleting || (!p.uid.empty() && !ours), p.busy};
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
 	if (what == ReservationStep::create)
 		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
-	if ((p.over || p.other_devices) && e.in_gate && e.job->requeues)
+	if (p.to_go() && e.in_gate && e.job->requeues)
 		return;
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = p.by_us = true;

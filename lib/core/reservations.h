@@ -81,6 +81,7 @@ private:
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
+		bool to_go() const { return over || other_devices; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
@@ -137,8 +138,13 @@ private:
 	void end(Entry &e, const std::string &why);
 	bool may_start(const Entry &e, const Pod &p);
 	enum class Devices { same, other, unknown }; // unknown: not yet
-	GresList given_devices(const Pod &p, bool &complete);
-	Devices compare_devices(const Pod &p);
+	struct Given {
+		GresList gres;
+		bool complete = true; // false: which ones is not known yet
+	};
+	Given given_devices(const Pod &p);
+	static Devices compare(const Pod &p, const Given &given);
+	Devices compare_devices(const Pod &p) { return compare(p, given_devices(p)); }
 	void look_at_devices(Entry &e, Pod &p);
 	void give_devices_back(const Entry &e, Pod &p, const std::string &why);
 	void ask_for_devices(Entry &e, Pod &p, DeviceChange change);

@@ -21,10 +21,10 @@ static Indices devices_named(const GresList &gres, const std::string &name)
 	return out;
 }
 
-// What its pod has got there, of those resources of which the node tells. Incomplete: that is not known yet.
-GresList Reservations::given_devices(const Pod &p, bool &complete)
+// What its pod has got there, of those resources of which the node tells.
+Reservations::Given Reservations::given_devices(const Pod &p)
 {
-	GresList out;
+	Given out;
 	const kube::Node *node = nodes_.find(p.share.node);
 	if (!node)
 		return out;
@@ -34,21 +34,19 @@ GresList Reservations::given_devices(const Pod &p, bool &complete)
 		if (!r || is_shared_gres(r->gres) || !devices_.tells(p.share.node, resource) || devices_named(p.share.gres, r->gres).empty())
 			continue;
 		Indices got = devices_.find(p.share.node, p.uid, resource);
-		complete &= static_cast<std::int64_t>(got.size()) == count;
-		out.push_back({r->gres, r->type, static_cast<std::uint64_t>(count), std::move(got)});
+		out.complete &= static_cast<std::int64_t>(got.size()) == count;
+		out.gres.push_back({r->gres, r->type, static_cast<std::uint64_t>(count), std::move(got)});
 	}
 	return out;
 }
 
 // Only of a pod that its kubelet has admitted. Slurm's devices are the job's own, the kubelet's are those of its pod: a job that
 // runs on others may share one with a pod.
-Reservations::Devices Reservations::compare_devices(const Pod &p)
+Reservations::Devices Reservations::compare(const Pod &p, const Given &given)
 {
-	bool complete = true;
-	const GresList given = given_devices(p, complete);
-	if (!complete)
+	if (!given.complete)
 		return Devices::unknown;
-	const bool same = std::ranges::all_of(given, [&](const Gres &g) {
+	const bool same = std::ranges::all_of(given.gres, [&](const Gres &g) {
 		return std::ranges::includes(devices_named(p.share.gres, g.name), g.devices);
 	});
 	return same ? Devices::same : Devices::other;
@@ -57,10 +55,12 @@ Reservations::Devices Reservations::compare_devices(const Pod &p)
 // Those of a pod that has others than its job: Slurm gives the job these. If it cannot, the pod is given back.
 void Reservations::look_at_devices(Entry &e, Pod &p)
 {
-	if (!e.in_gate || p.shared || !p.wanted || !p.admitted || p.other_devices || p.asks_devices || compare_devices(p) != Devices::other)
+	if (!e.in_gate || p.shared || !p.wanted || !p.admitted || p.other_devices || p.asks_devices)
 		return;
-	bool complete = true;
-	const GresList given = given_devices(p, complete);
+	const Given all = given_devices(p);
+	if (compare(p, all) != Devices::other)
+		return;
+	const GresList &given = all.gres;
 	p.trouble = "the kubelet of node " + p.share.node + " has given the job's pod " + gres_text(given) + ", and Slurm the job " +
 		    gres_text(p.share.gres);
 	const NativeShare wished{p.share.node, 0, 0, given, {}};

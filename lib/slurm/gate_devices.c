@@ -60,17 +60,27 @@ static bitstr_t *pick_for(struct change *change, gres_state_t *state, bitstr_t *
 	return pick(change, js->type_name ? js->type_name : "", bit_set_count(bits));
 }
 
-static int try_entry(void *x, void *arg)
+/* Takes an entry's part of what is left; it is given only if that is meant. */
+static int share_of(struct change *change, gres_state_t *state, bool meant)
 {
-	struct change *change = arg;
-	bitstr_t **bits = bits_of(change, x), *fresh;
+	bitstr_t **bits = bits_of(change, state), *fresh;
 
 	if (!bits)
 		return 0;
-	fresh = pick_for(change, x, *bits);
+	fresh = pick_for(change, state, *bits);
 	change->fits &= bit_set_count(fresh) == bit_set_count(*bits);
-	bit_free(fresh);
+	if (meant) {
+		bit_free(*bits);
+		*bits = fresh;
+	} else {
+		bit_free(fresh);
+	}
 	return 0;
+}
+
+static int try_entry(void *x, void *arg)
+{
+	return share_of(arg, x, false);
 }
 
 /* ---- it gets them ---------------------------------------------------------------------- */
@@ -90,15 +100,7 @@ static void count(gres_node_state_t *ns, bitstr_t *devices, bool more)
 
 static int give(void *x, void *arg)
 {
-	struct change *change = arg;
-	bitstr_t **bits = bits_of(change, x), *fresh;
-
-	if (!bits)
-		return 0;
-	fresh = pick_for(change, x, *bits);
-	bit_free(*bits);
-	*bits = fresh;
-	return 0;
+	return share_of(arg, x, true);
 }
 
 /* f has all of the wanted ones to give to the entries of this list, and is to leave none. */
