@@ -199,16 +199,20 @@ def test_node_with_all_its_pods_takes_no_job_that_gets_a_pod_there(cluster):
 	cluster.becomes(three, "RUNNING", 5)
 
 
-def test_job_for_which_there_is_no_pod_slot_gets_a_start_time_and_is_not_starved(cluster):
-	cluster.tell("mask", "n1", "full_jobs=1", "full_but=2")
+def wide_job_has_its_turn(cluster):
+	"""It waits with a start time; a job of lower rank that would delay it waits, one that is short enough does not."""
 	wide = cluster.batch("-p", "one", "-n", "6", "-t", "10")
 	stays_pending(cluster, wide)
 	assert cluster.run("squeue", "-h", "-j", str(wide), "-o", "%S").strip() != "N/A"
 	long = cluster.batch("-p", "lowone", "-n", "2", "-t", "600")
 	short = cluster.batch("-p", "lowone", "-n", "2", "-t", "1")
 	cluster.becomes(short, "RUNNING")
-	stays_pending(cluster, wide)
-	assert cluster.show(long)["JobState"] == "PENDING"
+	stays_pending(cluster, long, wide)
+
+
+def test_job_for_which_there_is_no_pod_slot_gets_a_start_time_and_is_not_starved(cluster):
+	cluster.tell("mask", "n1", "full_jobs=1", "full_but=2")
+	wide_job_has_its_turn(cluster)
 
 
 def test_job_preempts_one_for_its_pod_slot_though_there_are_free_cores(cluster):
@@ -229,13 +233,7 @@ def test_masks_of_unknown_nodes_do_nothing(cluster):
 
 def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starved(cluster):
 	cluster.tell("mask", "n1", "cores=0-3")
-	wide = cluster.batch("-p", "one", "-n", "6", "-t", "10")
-	stays_pending(cluster, wide)
-	assert cluster.run("squeue", "-h", "-j", str(wide), "-o", "%S").strip() != "N/A"
-	long = cluster.batch("-p", "lowone", "-n", "2", "-t", "600")
-	short = cluster.batch("-p", "lowone", "-n", "2", "-t", "1")
-	cluster.becomes(short, "RUNNING")
-	stays_pending(cluster, long, wide)
+	wide_job_has_its_turn(cluster)
 
 
 def test_test_only_answers_with_a_time_while_pods_are_in_the_way(cluster):

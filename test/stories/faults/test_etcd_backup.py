@@ -25,20 +25,17 @@ class Etcd:
 		self.copy = self.home + ".backup"
 
 	def back_up(self):
-		daemon = Daemon(self.stand.folder, "etcd")
-		daemon.stop()
+		self.stand.cluster("stop", "etcd")
 		shutil.rmtree(self.copy, ignore_errors=True)
 		shutil.copytree(self.home, self.copy)
-		daemon.start_again()
-		wait_for("kube-apiserver beside the new etcd", self.stand.api.ready, 60, daemon.hint)
+		self.stand.cluster("start", "etcd")
 
 	def restore(self):
 		self.stand.cluster("stop", "apiserver")
-		daemon = Daemon(self.stand.folder, "etcd")
-		daemon.stop()
+		self.stand.cluster("stop", "etcd")
 		shutil.rmtree(self.home)
 		shutil.copytree(self.copy, self.home)
-		daemon.start_again()
+		Daemon(self.stand.folder, "etcd").start_again()  # alone: the cluster's start waits for kube-apiserver as well
 		self.stand.cluster("start", "apiserver")
 
 
