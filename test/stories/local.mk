@@ -6,14 +6,14 @@ RACES_API = sim
 .PHONY: races
 races: all
 	SK8_BUILD=$(abs_top_builddir) SK8_RACES=$(RACES) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
-		$(top_srcdir)/test/stories/sharing/test_races.py --api $(RACES_API)
+		$(top_srcdir)/test/stories/reservations/test_races.py --api $(RACES_API)
 
 #   make gate-time [GATE_JOBS=40]                    what the gate adds to the kubelet's own time
 GATE_JOBS = 40
 .PHONY: gate-time
 gate-time: all
 	SK8_BUILD=$(abs_top_builddir) SK8_GATE_JOBS=$(GATE_JOBS) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
-		$(top_srcdir)/test/stories/sharing/test_gate_time.py --api real
+		$(top_srcdir)/test/stories/reservations/test_gate_time.py --api real
 
 EXTRA_DIST += \
 	test/stories/clock.py \
@@ -28,23 +28,24 @@ EXTRA_DIST += \
 	test/stories/faults/test_slurm_faults.py \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
+	test/stories/foreign.py \
 	test/stories/mixed.py \
 	test/stories/node.py \
 	test/stories/replays.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
-	test/stories/sharing/pmi2_client.c \
-	test/stories/sharing/test_container.py \
-	test/stories/sharing/test_container_steps.py \
+	test/stories/containers/pmi2_client.c \
+	test/stories/containers/test_container.py \
+	test/stories/containers/test_container_steps.py \
 	test/stories/sharing/test_foreign.py \
-	test/stories/sharing/test_gate_time.py \
+	test/stories/reservations/test_gate_time.py \
 	test/stories/sharing/test_gres.py \
-	test/stories/sharing/test_mixed.py \
+	test/stories/reservations/test_mixed.py \
 	test/stories/sharing/test_pinned.py \
-	test/stories/sharing/test_races.py \
-	test/stories/sharing/test_shared_reservation.py \
+	test/stories/reservations/test_races.py \
+	test/stories/reservations/test_shared_reservation.py \
 	test/stories/sharing/test_sharing.py \
-	test/stories/sharing/test_template.py \
+	test/stories/containers/test_template.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \

@@ -6,7 +6,7 @@ import os
 import pytest
 from conftest import lent
 from stands.waiting import wait_for
-from test_foreign import foreign, masked, wait_masked
+from foreign import foreign, masked, wait_masked
 
 pytestmark = pytest.mark.apis("real")
 

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# lib/core knows no Slurm, and no library of the system either: one build of its tests will do
 if HAVE_CATCH2
+if ENGINE_TESTS
 check_PROGRAMS += test/unit/core_test
 TESTS += test/unit/core_test
+else
+EXTRA_PROGRAMS += test/unit/core_test
+endif
 endif
 test_unit_core_test_SOURCES = \
 	$(UNIT_MAIN) \

@@ -9,7 +9,7 @@ from command import status, tool
 from mixed import IMAGE, PODS, drain, evict, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
-from test_foreign import allocated, foreign, masked, wait_masked
+from foreign import allocated, foreign, masked, wait_masked
 
 
 def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_and_the_pod_goes_with_it(mixed):

@@ -4,7 +4,7 @@ from command import tool
 from mixed import (IMAGE, PODS, drain, names, reservations, restore, share, shared_pod, wait_requests, wait_reservation,
 	wait_reservations_known)
 from stands.waiting import wait_for
-from test_foreign import allocated, foreign, masked
+from foreign import allocated, foreign, masked
 
 CORES = 8  # of a node
 

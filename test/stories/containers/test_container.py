@@ -10,7 +10,7 @@ import pytest
 from conftest import lent, with_conf
 from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
 from stands.waiting import wait_for
-from test_foreign import foreign
+from foreign import foreign
 from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
