@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_18
+#define SK8_BORDER sk8_border_19
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -216,13 +216,15 @@ struct sk8_native_end {
 	const char *comment;      /* why: one sentence for its user, put into its system comment */
 };
 
-/* A job in the gate gets these devices of a GRES on a node, instead of those that it has of it there. */
+/* A job in the gate, or one of ours that runs, gets these devices of a GRES on a node, instead of those that it has of it there. */
 struct sk8_device_change {
 	uint32_t job_id;
 	int64_t submit_time;      /* both must fit, else nothing is done */
 	const char *node, *gres;
 	uint32_t device_count;
 	const uint16_t *devices;  /* as in struct sk8_gres; as many as it has */
+	uint32_t from_job;        /* 0: none. Else a job of ours that runs there and gets as many in exchange for those it has */
+	int64_t from_submit_time;
 };
 
 /* A job in the gate is launched, or goes back to where it came from. */
@@ -283,7 +285,7 @@ struct sk8_slurm_ops {
 			    void *arg);                                            /* read */
 	/* running: it was queued again. ESLURM_ALREADY_DONE if it has ended or is ending. */
 	void (*end_native)(const struct sk8_native_end *e, struct sk8_outcome *out); /* write */
-	/* refused: another job has one of them, or they are of another type */
+	/* refused: another job than that of the exchange has one of them, or they are of another type */
 	void (*set_devices)(const struct sk8_device_change *c, struct sk8_outcome *out); /* write */
 	/* without lock(); takes slurmctld's locks itself */
 	void (*answer_gate)(const struct sk8_gate_answer *answer);

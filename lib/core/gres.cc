@@ -183,6 +183,16 @@ GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std:
 	return merged(std::move(out));
 }
 
+std::vector<std::uint16_t> devices_named(const GresList &gres, const std::string &name)
+{
+	std::vector<std::uint16_t> out;
+	for (const Gres &g : gres)
+		if (g.name == name)
+			out.insert(out.end(), g.devices.begin(), g.devices.end());
+	std::ranges::sort(out);
+	return out;
+}
+
 std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
 						const std::map<std::string, std::int64_t> &allocatable)
 {

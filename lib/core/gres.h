@@ -50,6 +50,9 @@ std::string index_list(const std::vector<std::uint16_t> &indices);
 Json gres_to_json(const GresList &gres);
 std::optional<GresList> gres_from_json(const Json &list); // null: none; nullopt: it makes no sense
 
+// The known devices of all types of this name, sorted.
+std::vector<std::uint16_t> devices_named(const GresList &gres, const std::string &name);
+
 // Adds those of the same name, type and devices up, in order. Devices that are not known are one entry.
 GresList merged(GresList gres);
 // Slurm's own names of what several jobs have of one device.

@@ -96,6 +96,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pod_template.h \
 	lib/core/pods_adoption.cc \
 	lib/core/pods_binding.cc \
+	lib/core/pods_devices.cc \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \
 	lib/core/pods_effects.cc \

@@ -76,6 +76,7 @@ inline constexpr std::string_view event_preempted = "SlurmPreempted";
 inline constexpr std::string_view event_resubmitted = "SlurmResubmitted";
 inline constexpr std::string_view event_not_resubmitted = "SlurmNotResubmitted";
 inline constexpr std::string_view event_adopted = "SlurmAdopted";
+inline constexpr std::string_view event_devices = "SlurmOtherDevices";
 inline constexpr std::string_view event_unproven = "SlurmContainersUnproven";
 inline constexpr std::string_view component = "slurm-k8s";
 

@@ -55,11 +55,6 @@ std::string taken_text(const NativeShare &share, const TakenBy &taken_by);
 // The answer to a job that is not started; why: a part of a sentence.
 GateAnswer not_started(const std::string &why, Millis delay);
 
-struct DeviceChange {
-	std::string node, gres;
-	std::vector<std::uint16_t> devices; // sorted
-};
-
 // What the engine asks of Slurm about them; any thread, returns at once.
 class NativePort {
 public:

@@ -20,7 +20,7 @@ PodsController::PodsController(const ClusterSettings &settings, PodsPorts ports)
 		   }),
 	  resubmits_(ports.holds.ledger(settings.name).resubmits, {ports.kube, ports.timer, ports.holds, ports.journal, reports_},
 		     [this](const kube::PodPtr &pod) { made_again(pod); }),
-	  nodes_(settings.nodes)
+	  nodes_(settings.nodes), devices_(settings.resources)
 {
 	// Pods that a former slurmctld bound, or a person released: they are looked for even
 	// if no list has them any more.
@@ -90,6 +90,16 @@ void PodsController::sync_all()
 		by_age.emplace_back(e.pod ? e.pod->meta.creation_time : 0, uid);
 	std::ranges::sort(by_age);
 	for (const auto &[created, uid] : by_age)
+		sync(uid);
+}
+
+void PodsController::sync_node(const std::string &node)
+{
+	std::vector<std::string> there;
+	for (const auto &[uid, e] : entries_)
+		if (e.bound_node == node)
+			there.push_back(uid);
+	for (const auto &uid : there)
 		sync(uid);
 }
 
@@ -166,6 +176,7 @@ void PodsController::sync(const std::string &uid)
 	} else if (e.pod && !e.bound_node.empty()) {
 		use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
 		hold_what_runs(e);
+		correct_devices(e);
 	}
 	if (e.op != Op::none)
 		return; // its answer leads here again

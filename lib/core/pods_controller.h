@@ -25,6 +25,7 @@
 #include "lib/core/metrics.h"
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/pod_reports.h"
 #include "lib/core/pods_status.h"
 #include "lib/core/resubmits.h"
@@ -158,6 +159,11 @@ private:
 		bool loss_told = false;
 		bool lost_node = false;   // see PodFacts
 		bool proved_over = false; // see PodFacts
+		struct { // Slurm's record of its job's devices follows the kubelet's
+			Millis again_at{0};
+			int failures = 0;
+			std::string told; // which ones its job cannot have
+		} devices;
 		std::string declared;     // that nothing of it runs, and by whom (Released); empty: nobody did
 	};
 
@@ -255,6 +261,15 @@ private:
 	void deleted(Entry &e, const KubeReply &r);
 	void finalizer_removed(Entry &e, const KubeReply &r);
 
+	// pods_devices.cc
+	std::map<std::string, std::vector<std::uint16_t>> devices_given(const Entry &e) const;
+	bool has_its_job_there(const Entry &e) const;
+	const Entry *find_exchange(const Entry &e, const std::string &gres, const std::vector<std::uint16_t> &wanted) const;
+	std::optional<DeviceChange> next_device_change(const Entry &e) const;
+	void correct_devices(Entry &e);
+	void devices_corrected(Entry &e, const DeviceChange &change, const SlurmReply &r);
+	void sync_node(const std::string &node);
+
 	std::uint64_t elapsed_ms(Millis since) const;
 	static Millis retry_delay(int failures);
 	// at_least: what the API server asked for, if it did.
@@ -274,6 +289,8 @@ private:
 	Resubmits resubmits_;
 	NodeView nodes_;
 	NodeUse use_;
+	PodDevices devices_;
+	std::set<std::string> devices_asked_; // nodes for which Slurm is to answer: one change at a time
 	std::unordered_map<std::string, Entry> entries_; // by uid
 	std::set<std::string> lists_;                    // scheduler names listed once
 	// Not there by a GET; the watch is behind, and tells of their last days yet.

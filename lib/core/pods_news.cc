@@ -117,8 +117,14 @@ void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 {
 	for (const auto &n : nodes)
 		use_changed_ |= use_.set_slots(n->meta.name, n->allocatable_pods);
+	std::vector<std::string> others; // have other devices
+	for (const auto &n : nodes)
+		if (devices_.read(*n))
+			others.push_back(n->meta.name);
 	if (nodes_.replace(nodes))
 		nodes_changed();
+	for (const auto &name : others)
+		sync_node(name);
 }
 
 bool PodsController::node_changed(const kube::NodePtr &node)
@@ -127,6 +133,8 @@ bool PodsController::node_changed(const kube::NodePtr &node)
 	const bool placing = nodes_.change(node);
 	if (placing)
 		nodes_changed();
+	if (devices_.read(*node))
+		sync_node(node->meta.name);
 	return placing;
 }
 

@@ -11,16 +11,6 @@ namespace sk8::core {
 
 using Indices = std::vector<std::uint16_t>;
 
-static Indices devices_named(const GresList &gres, const std::string &name)
-{
-	Indices out;
-	for (const Gres &g : gres)
-		if (g.name == name)
-			out.insert(out.end(), g.devices.begin(), g.devices.end());
-	std::ranges::sort(out);
-	return out;
-}
-
 // What its pod has got there, of those resources of which the node tells.
 Reservations::Given Reservations::given_devices(const Pod &p)
 {

@@ -48,10 +48,30 @@ void SlurmWorker::run(const SetDevices &s, SlurmReply &reply)
 				       s.change.node.c_str(),
 				       s.change.gres.c_str(),
 				       static_cast<std::uint32_t>(s.change.devices.size()),
-				       s.change.devices.data()};
+				       s.change.devices.data(),
+				       s.change.from.id,
+				       s.change.from.submit_time};
 	sk8_outcome out{};
 	ops_.set_devices(&change, &out);
 	copy_outcome(out, reply);
+	if (!reply.ok)
+		return;
+	for (const JobRef &ref : {s.ref, s.change.from})
+		learn_devices(ref, reply);
+}
+
+// A hook that ends the job asks the table what it had. Jobs that are not ours are none of its.
+void SlurmWorker::learn_devices(JobRef ref, SlurmReply &reply)
+{
+	sk8_job found{};
+	if (ref.id == 0 || !ops_.find(ref.id, &found) || found.submit_time != ref.submit_time)
+		return;
+	const auto key = PodKey::from_mark(found.mark ? found.mark : "");
+	if (!key)
+		return;
+	const JobPtr job = share(job_from_abi(found));
+	holds_.job_started(*key, *job);
+	reply.changed.emplace_back(*key, job);
 }
 
 // slurmctld's locks are held. Posted under them: what hooks tell of a job comes later.

@@ -22,8 +22,16 @@ struct SlurmReply {
 	bool fatal = false;  // the same again would fail again
 	std::string text;    // Slurm's words
 	JobPtr job;          // submit: as it is now; null unless ok
+	std::vector<std::pair<PodKey, JobPtr>> changed; // set_devices: jobs of ours as they are now
 	std::optional<SlurmNode> node; // of a node: as it is now; nothing: there is no such node
 	bool requeued = false; // a job of Slurm's own: it waits in the queue again
+};
+
+// struct sk8_device_change, without the job that gets them.
+struct DeviceChange {
+	std::string node, gres;
+	std::vector<std::uint16_t> devices; // sorted
+	JobRef from{};                      // id 0: nobody
 };
 
 class SlurmPort {
@@ -39,6 +47,9 @@ public:
 	// Of many that are asked for at a time, as when a node comes or goes, the job with the best
 	// priority gets more nodes first, and fewer last.
 	virtual void exclude(const PodKey &key, const Job &job, std::string nodes, Done done) = 0;
+	// A running job gets these devices of a GRES there, instead of those that it has. Refused if another
+	// job has one of them, but for change.from.
+	virtual void set_devices(JobRef job, DeviceChange change, Done done) = 0;
 	// What is free is no mask from then on, and the scheduler looks again.
 	virtual void wake_scheduler() = 0;
 };

@@ -31,6 +31,10 @@ public:
 		const Turn turn = turn_of(job, nodes);
 		worker_.enqueue({seat_, Exclude{key, job.ref, std::move(nodes), turn}, std::move(done)});
 	}
+	void set_devices(JobRef job, DeviceChange change, Done done) override
+	{
+		worker_.set_devices(seat_, job, std::move(change), std::move(done));
+	}
 	void wake_scheduler() override { worker_.wake_scheduler(); }
 
 private:

@@ -146,6 +146,7 @@ private:
 	void run(const FeatureChange &c, SlurmReply &reply);
 	void look_again(const std::string &node, SlurmReply &reply);
 	void run(const EndNative &e, SlurmReply &reply);
+	void learn_devices(JobRef ref, SlurmReply &reply);
 	void run(const SetDevices &s, SlurmReply &reply);
 	void read_all();
 	void scan_jobs();

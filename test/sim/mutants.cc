@@ -217,6 +217,10 @@ public:
 	{
 		inner_.exclude(key, job, std::move(nodes), std::move(done));
 	}
+	void set_devices(core::JobRef job, core::DeviceChange change, Done done) override
+	{
+		inner_.set_devices(job, std::move(change), std::move(done));
+	}
 	void wake_scheduler() override
 	{
 		if (m_ != Mutant::scheduler_not_woken)

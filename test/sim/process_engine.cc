@@ -97,6 +97,11 @@ public:
 		if (command("exclude"))
 			inner_.exclude(key, job, std::move(nodes), std::move(done));
 	}
+	void set_devices(core::JobRef job, core::DeviceChange change, Done done) override
+	{
+		if (command("set devices"))
+			inner_.set_devices(job, std::move(change), std::move(done));
+	}
 	void wake_scheduler() override
 	{
 		if (!command("wake"))

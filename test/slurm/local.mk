@@ -42,5 +42,6 @@ EXTRA_DIST += \
 	test/slurm/test_masks.py \
 	test/slurm/test_natives.py \
 	test/slurm/test_node_features.py \
+	test/slurm/test_pod_devices.py \
 	test/slurm/test_node_state.py \
 	test/slurm/test_versions.py

@@ -468,7 +468,18 @@ static void cmd_answer(FILE *io, const struct words *a)
 	fprintf(io, "done\n");
 }
 
-/* devices ID NODE GRES 0-3,6 [submit_time=]: of a job in the gate */
+/* of a job of Slurm's own, or of ours */
+static void note_job(uint32_t id, int64_t *submit_time)
+{
+	struct sk8_job j;
+
+	if (host->ops->find(id, &j))
+		*submit_time = j.submit_time;
+	else
+		host->ops->with_native(id, note_submit_time, submit_time);
+}
+
+/* devices ID NODE GRES 0-3,6 [submit_time=] [from=ID]: of a job in the gate, or of one of ours */
 static void cmd_devices(FILE *io, const struct words *a)
 {
 	uint16_t devices[MAX_CORES];
@@ -476,8 +487,10 @@ static void cmd_devices(FILE *io, const struct words *a)
 	struct sk8_outcome o;
 
 	c.device_count = parse_cores(a->w[4], devices);
+	c.from_job = number(a, "from", 0);
 	host->ops->lock(true);
-	host->ops->with_native(c.job_id, note_submit_time, &c.submit_time);
+	note_job(c.job_id, &c.submit_time);
+	note_job(c.from_job, &c.from_submit_time);
 	c.submit_time = number(a, "submit_time", c.submit_time);
 	host->ops->set_devices(&c, &o);
 	host->ops->unlock(true, true);

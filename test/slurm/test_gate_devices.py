@@ -84,8 +84,8 @@ def test_nothing_changes_when_it_cannot_have_them(gpus):
 	assert "another job has one" in gives(gpus, job, "0")
 	assert "no such device" in gives(gpus, job, "4")
 	assert "not so many" in gives(gpus, job, "1,2")
-	assert "not in the gate" in gives(gpus, job, "1", submit_time=7)
-	assert "not in the gate" in gives(gpus, 999999, "1")
+	assert "no such devices" in gives(gpus, job, "1", submit_time=7)
+	assert "no such devices" in gives(gpus, 999999, "1")
 	assert of_job(gpus, job) == {1}
 	gpus.tell("answer", job, "open")
 	wait_for("its run", lambda: gpus.run("squeue", "-h", "-j", str(job), "-o", "%T").strip() == "RUNNING", 30)

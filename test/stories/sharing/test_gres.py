@@ -55,6 +55,10 @@ def of_job(job):
 	return devices(job.stand.scontrol("-d", "show", "job", str(job.id)))
 
 
+def of_its_job(found):
+	return devices(found.stand.scontrol("-d", "show", "job", str(found.job_id)))
+
+
 def of_pod(found):
 	return devices(found.get()["metadata"]["annotations"]["slurm-k8s.io/gres-devices"])
 
@@ -213,6 +217,27 @@ def test_foreign_pod_keeps_the_devices_that_its_kubelet_gave_it(plugged):
 	wait_for("the same again", lambda: devices(used(plugged)) == {0, 1, 2, 3}, 60, lambda: used(plugged))
 	theirs.delete()
 	wait_for("the pod's to be free", lambda: devices(used(plugged)) == {1, 3}, 60, lambda: used(plugged))
+
+
+def test_slurm_counts_for_pods_the_devices_that_their_kubelet_gave_them(plugged):
+	first, second = (pod(plugged, name, 1, STUBBORN, grace=6) for name in ("first", "second"))
+	first.wait_running()
+	second.wait_running()
+	chosen = (of_pod(first), of_pod(second))
+	assert set.union(*chosen) == {0, 1}
+	# the kubelet did it the other way round, and then another agent tells
+	tell_devices(plugged, first=(first.uid, list(chosen[1])), second=(second.uid, list(chosen[0])))
+	wait_for("the pods' own", lambda: (of_pod(first), of_pod(second)) == (chosen[1], chosen[0]), 60)
+	assert of_its_job(first) == chosen[1] and of_its_job(second) == chosen[0]
+	tell_devices(plugged, first=(first.uid, list(chosen[1])), second=(second.uid, [3]))
+	wait_for("the second's", lambda: of_pod(second) == {3}, 60)
+	assert devices(used(plugged)) == chosen[1] | {3}
+	plugged.run("scancel", str(second.job_id))  # it has them until its last process is gone
+	three = batch(plugged, 3)
+	two = batch(plugged, 2)
+	two.wait("RUNNING")
+	assert not of_job(two) & (chosen[1] | {3})
+	assert second.get() and three.state == "PENDING"
 
 
 def test_job_runs_on_the_devices_that_the_kubelet_gave_its_pod(mixed_plugged):

@@ -20,6 +20,7 @@ public:
 	void submit(JobRequest, Done) override {}
 	void end(const PodKey &, JobRef, JobEnd, Done) override {}
 	void exclude(const PodKey &, const Job &, std::string, Done) override {}
+	void set_devices(JobRef, DeviceChange, Done) override {}
 	void wake_scheduler() override
 	{
 		woken++;

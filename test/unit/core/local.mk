@@ -32,6 +32,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pod_template_test.cc \
 	test/unit/core/pods_controller_test.cc \
+	test/unit/core/pods_devices_test.cc \
 	test/unit/core/recovery_test.cc \
 	test/unit/core/refusals_test.cc \
 	test/unit/core/preemption_test.cc \

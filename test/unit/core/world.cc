@@ -486,6 +486,42 @@ void World::exclude(const PodKey &key, const Job &job, std::string excluded, Slu
 	post([done] { done({.ok = true}); });
 }
 
+// As lib/slurm/gate_devices.c does it, of jobs with one GRES.
+void World::set_devices(JobRef ref, DeviceChange change, SlurmPort::Done done)
+{
+	calls.push_back("devices");
+	post([this, ref, change = std::move(change), done = std::move(done)] {
+		const auto find = [&](JobRef wanted) { return std::ranges::find(jobs, wanted, [](const SlurmJob &j) { return j.job.ref; }); };
+		const auto at = find(ref), from = find(change.from);
+		const auto has = [](const SlurmJob &j, std::uint16_t d) { return std::ranges::count(j.job.gres.at(0).devices, d) > 0; };
+		const bool taken = std::ranges::any_of(change.devices, [&](std::uint16_t d) {
+			return natives_devices.contains(d) || std::ranges::any_of(jobs, [&](const SlurmJob &j) {
+				       return j.job.running() && j.job.node == change.node && !j.job.gres.empty() && j.job.ref != ref &&
+					      j.job.ref != change.from && has(j, d);
+			       });
+		});
+		if (at == jobs.end() || !at->job.running() || taken)
+			return done({.text = "another job has one of these devices"});
+		const auto had = std::exchange(at->job.gres[0].devices, change.devices);
+		if (from != jobs.end()) {
+			auto &its = from->job.gres[0].devices;
+			const std::size_t count = its.size();
+			std::erase_if(its, [&](std::uint16_t d) { return has(*at, d); });
+			for (const std::uint16_t d : had)
+				if (!has(*at, d) && its.size() < count)
+					its.push_back(d);
+			std::ranges::sort(its);
+		}
+		SlurmReply reply{.ok = true};
+		for (const auto &j : {at, from})
+			if (j != jobs.end()) {
+				holds->job_started(j->key, j->job);
+				reply.changed.emplace_back(j->key, share(j->job));
+			}
+		done(reply);
+	});
+}
+
 Job *World::job_of(const std::string &name)
 {
 	Job *found = nullptr;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,7 @@ public:
 	bool create_arrives_without_answer = false;
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
+	std::set<std::uint16_t> natives_devices; // that jobs of Slurm's own have
 	int ends_refused = 0; // so many of end() are, for now
 	bool nodes_take_jobs = true; // false: nothing starts where a pod is
 
@@ -169,6 +171,7 @@ private:
 	void submit(JobRequest request, SlurmPort::Done done) override;
 	void end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done) override;
 	void exclude(const PodKey &key, const Job &job, std::string nodes, SlurmPort::Done done) override;
+	void set_devices(JobRef ref, DeviceChange change, SlurmPort::Done done) override;
 	void wake_scheduler() override
 	{
 		holds->let_masks_go();

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Where a device plugin hands devices out, the kubelet chooses which ones a pod gets, after Slurm has chosen some for its job.
+// Slurm's record follows as soon as the node's agent has told: else it gives those that the pod uses to somebody else.
+#include "lib/core/pods_controller.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "lib/core/names.h"
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+using Indices = std::vector<std::uint16_t>; // sorted
+
+static Indices without(const Indices &all, const Indices &some)
+{
+	Indices out;
+	std::ranges::set_difference(all, some, std::back_inserter(out));
+	return out;
+}
+
+static Indices both(const Indices &a, const Indices &b)
+{
+	Indices out;
+	std::ranges::set_intersection(a, b, std::back_inserter(out));
+	return out;
+}
+
+static Indices joined(const Indices &a, const Indices &b)
+{
+	Indices out;
+	std::ranges::set_union(a, b, std::back_inserter(out));
+	return out;
+}
+
+// By Slurm's name of the GRES; those of which not all are known are not in it.
+std::map<std::string, Indices> PodsController::devices_given(const Entry &e) const
+{
+	std::map<std::string, Indices> out;
+	std::set<std::string> unknown;
+	if (!e.pod || e.bound_node.empty())
+		return out;
+	for (const auto &[resource, count] : e.pod->request.extended) {
+		const ResourceSettings *r = find_resource(settings_.resources, resource);
+		if (!r || is_shared_gres(r->gres))
+			continue;
+		const Indices got = devices_.find(e.bound_node, e.key.uid, resource);
+		if (std::cmp_not_equal(got.size(), count))
+			unknown.insert(r->gres);
+		out[r->gres] = joined(out[r->gres], got);
+	}
+	std::erase_if(out, [&](const auto &of) { return unknown.contains(of.first); });
+	return out;
+}
+
+bool PodsController::has_its_job_there(const Entry &e) const
+{
+	return e.job && e.job->running() && !e.bound_node.empty() && e.job->node == e.bound_node;
+}
+
+// A pod there whose job has one of these in Slurm, and whose kubelet has not said that the pod has it: the two can exchange.
+const PodsController::Entry *PodsController::find_exchange(const Entry &e, const std::string &gres, const Indices &wanted) const
+{
+	for (const auto &[uid, other] : entries_) {
+		if (&other == &e || !has_its_job_there(other) || other.bound_node != e.bound_node)
+			continue;
+		const auto given = devices_given(other);
+		const auto its = given.find(gres);
+		const Indices has = both(devices_named(other.job->gres, gres), wanted);
+		if (!has.empty() && (its == given.end() || both(its->second, has).empty()))
+			return &other;
+	}
+	return nullptr;
+}
+
+// One step: with nobody, or with one other pod. What comes after it has what its kubelet has given it, or comes nearer to that;
+// as a kubelet gives a device to one pod at a time, no step undoes another.
+std::optional<DeviceChange> PodsController::next_device_change(const Entry &e) const
+{
+	for (const auto &[gres, given] : devices_given(e)) {
+		const Indices had = devices_named(e.job->gres, gres);
+		const Indices missing = without(given, had);
+		if (missing.empty() || had.size() != given.size())
+			continue;
+		const Entry *other = find_exchange(e, gres, missing);
+		if (!other)
+			return DeviceChange{e.bound_node, gres, given};
+		const Indices theirs = both(devices_named(other->job->gres, gres), missing);
+		Indices ours = without(had, given);
+		ours.resize(theirs.size()); // there are as many as are missing
+		return DeviceChange{e.bound_node, gres, joined(without(had, ours), theirs), other->job->ref};
+	}
+	return {};
+}
+
+void PodsController::correct_devices(Entry &e)
+{
+	if (e.devices.again_at > ports_.timer.now() || e.proved_over || !has_its_job_there(e) || e.job->gres.empty() ||
+	    devices_asked_.contains(e.bound_node))
+		return;
+	const auto change = next_device_change(e);
+	if (!change)
+		return;
+	devices_asked_.insert(e.bound_node); // what another pod there wants depends on the answer
+	ports_.slurm.set_devices(e.job->ref, *change, [this, uid = e.key.uid, change = *change](const SlurmReply &r) {
+		devices_asked_.erase(change.node);
+		if (const auto it = entries_.find(uid); it != entries_.end())
+			devices_corrected(it->second, change, r);
+		for (const auto &[key, job] : r.changed)
+			if (const auto it = entries_.find(key.uid); it != entries_.end())
+				set_job(it->second, job, ports_.timer.now());
+		sync_node(change.node);
+	});
+}
+
+void PodsController::devices_corrected(Entry &e, const DeviceChange &change, const SlurmReply &r)
+{
+	const std::string text = change.gres + "(" + index_list(change.devices) + ") of node " + change.node;
+	if (r.ok) {
+		log_pod(info, e.key, job_id(e), "its job has %s now, as the kubelet has chosen", text.c_str());
+		e.devices = {};
+		return;
+	}
+	const Millis delay = retry_delay(e.devices.failures++);
+	e.devices.again_at = ports_.timer.now() + delay;
+	ports_.timer.after(delay, [this, uid = e.key.uid] { sync(uid); });
+	if (e.devices.told == text)
+		return;
+	e.devices.told = text;
+	const std::string why = "the kubelet has given it " + text + ", which its job cannot have in Slurm: " + r.text;
+	log_pod(warning, e.key, job_id(e), "%s", why.c_str());
+	reports_.event(e.key, {true, std::string(names::event_devices), why});
+}
+
+} // namespace sk8::core
