@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 dist_man_MANS += doc/slurm-k8s.1 doc/slurm-k8s.7 doc/spank_k8s.so.8
-EXTRA_DIST += CHANGELOG.md CONTRIBUTING.md doc/architecture.md doc/benchmarks.md doc/reliability.md doc/sharing.md
+EXTRA_DIST += CHANGELOG.md CONTRIBUTING.md doc/architecture.md doc/benchmarks.md doc/gres.md doc/reliability.md doc/sharing.md
 
 # Printed from the table of settings, never edited, so not in the tarball either.
 nodist_man_MANS = doc/slurm-k8s.yaml.5 doc/slurm-k8s-node.yaml.5 doc/slurm-k8s-metrics.7

@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_19
+#define SK8_BORDER sk8_border_20
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -116,6 +116,8 @@ struct sk8_node {
 	uint32_t reason_uid;      /* who gave it, or SK8_NO_UID */
 	uint32_t job_count;       /* jobs that run or end there, of everybody */
 	const char *features, *active_features; /* comma lists, "" = none */
+	uint32_t gres_count;      /* what jobs there can have, by name and type; no devices */
+	const struct sk8_gres *gres;
 };
 
 enum sk8_node_action {
@@ -272,7 +274,8 @@ struct sk8_slurm_ops {
 	/* every job that carries our mark, any state */
 	void (*each_job)(void (*f)(void *arg, const struct sk8_job *job), void *arg); /* read */
 	void (*each_node)(void (*f)(void *arg, const struct sk8_node *node), void *arg); /* read */
-	/* false: no such node. Pointers in *node are valid until unlock(). */
+	/* false: no such node. Pointers in *node are valid until unlock(), gres only
+	 * until another node is looked at. */
 	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
 	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
 	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */

@@ -256,7 +256,11 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	node_kube_ = std::make_unique<NodeLink>(*client_);
 	node_slurm_ = worker_->node_port(seat_);
 	nodes_ = std::make_unique<NodesController>(
-		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid});
+		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid,
+				       [this](const std::string &node, const GresList &gres) {
+					       if (holds_.set_missing(settings_.name, node, gres))
+						       slurm_->wake_scheduler(); // less is masked than before
+				       }});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);

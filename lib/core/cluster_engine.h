@@ -42,6 +42,7 @@ public:
 
 	// For `slurm-k8s` (cluster_status.cc). Engine thread; no I/O.
 	Json status(const StatusQuery &query) const;
+	Json gres(const std::string &node) const;
 	Result<std::string> release_by_hand(const PodKey &key, const std::string &by, bool force);
 	// Any thread: how long its thread has been busy without looking at its queue.
 	Millis busy() const { return now() - Millis(turn_.load(std::memory_order_relaxed)); }

@@ -79,6 +79,15 @@ Json ClusterEngine::status(const StatusQuery &query) const
 	return out;
 }
 
+Json ClusterEngine::gres(const std::string &node) const
+{
+	Json out = Json::object();
+	out.set("name", settings_.name).set("state", !pods_ ? "connecting" : pods_->started() ? "running" : "connecting");
+	if (!access_error_.empty())
+		out.set("error", access_error_);
+	return out.set("nodes", nodes_ ? nodes_->gres(node) : Json::array());
+}
+
 Result<std::string> ClusterEngine::release_by_hand(const PodKey &key, const std::string &by, bool force)
 {
 	if (!pods_)

@@ -37,7 +37,7 @@ std::shared_ptr<Inquiry> Control::handle(const ControlRequest &request)
 {
 	static constexpr std::pair<std::string_view, std::shared_ptr<Inquiry> (Control::*)(const ControlRequest &)>
 		commands[] = {
-			{"status", &Control::status}, {"release", &Control::release}, {"debug", &Control::debug}};
+			{"status", &Control::status}, {"gres", &Control::gres}, {"release", &Control::release}, {"debug", &Control::debug}};
 	const Json command = request.body["command"];
 	for (const auto &[name, f] : commands)
 		if (command.str() == name)
@@ -157,6 +157,21 @@ std::shared_ptr<Inquiry> Control::status(const ControlRequest &request)
 		state.engines[i]->post([engine = state.engines[i].get(), weak = std::weak_ptr(inquiry), i, query] {
 			if (auto asked = weak.lock())
 				asked->put(i, engine->status(query));
+		});
+	return inquiry;
+}
+
+// ---- gres ----
+
+std::shared_ptr<Inquiry> Control::gres(const ControlRequest &request)
+{
+	const RuntimeState state = look_();
+	auto inquiry = std::make_shared<StatusInquiry>(Json::object().set("ok", Json::boolean(true)), state.engines, request.wakeup);
+	for (std::size_t i = 0; i < state.engines.size(); i++)
+		state.engines[i]->post([engine = state.engines[i].get(), weak = std::weak_ptr(inquiry), i,
+					node = std::string(request.body["node"].str())] {
+			if (auto asked = weak.lock())
+				asked->put(i, engine->gres(node));
 		});
 	return inquiry;
 }

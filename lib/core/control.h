@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What slurm-k8s(1) may ask of the engines: status, release, debug. On the control
+// What slurm-k8s(1) may ask of the engines: status, gres, release, debug. On the control
 // server's thread; what an engine knows or does is asked of it by posting, and is
 // answered without it when it does not answer in time.
 //
 //   {"command":"status", "node":N, "pod":P}       all but the command may be absent
+//   {"command":"gres", "node":N}                  which GRES nodes should have
 //   {"command":"release", "pod":P, "node":N, "force":true}
 //   {"command":"debug", "level":L}                off, verbose, debug; absent: only ask
 // P: NAMESPACE/NAME or a uid. Answers: {"ok":true, ...} or {"ok":false, "error":TEXT}.
@@ -43,6 +44,7 @@ public:
 
 private:
 	std::shared_ptr<Inquiry> status(const ControlRequest &request);
+	std::shared_ptr<Inquiry> gres(const ControlRequest &request);
 	std::shared_ptr<Inquiry> release(const ControlRequest &request);
 	std::shared_ptr<Inquiry> debug(const ControlRequest &request);
 	Json overview(const RuntimeState &state) const;

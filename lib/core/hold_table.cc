@@ -250,6 +250,50 @@ bool HoldTable::set_full(const std::string &cluster, const std::map<std::string,
 	return masks_.can_go();
 }
 
+// No uid is like this.
+static std::string missing_id(const std::string &cluster, const std::string &node)
+{
+	return cluster + "//missing/" + node;
+}
+
+bool HoldTable::set_missing(const std::string &cluster, const std::string &node, const GresList &gres)
+{
+	std::lock_guard lock(mutex_);
+	const std::string id = missing_id(cluster, node);
+	const auto at = missing_.find(id);
+	if (at == missing_.end() ? gres.empty() : at->second.gres == gres)
+		return false;
+	const bool more = at == missing_.end() || is_part_of(at->second.gres, gres);
+	if (!more)
+		masks_.put_free(at->second); // until let_masks_go()
+	if (at != missing_.end())
+		masks_.drop(id); // it refers to it
+	missing_.erase(id);
+	if (!gres.empty()) {
+		Hold &hold = missing_[id];
+		hold.key.cluster = cluster;
+		hold.node = node;
+		hold.foreign = true;
+		hold.gres = gres;
+		masks_.put(id, hold);
+	}
+	publish();
+	return !more;
+}
+
+void HoldTable::forget_missing(const std::string &cluster)
+{
+	std::vector<std::string> nodes;
+	{
+		std::lock_guard lock(mutex_);
+		for (const auto &[id, hold] : missing_)
+			if (hold.key.cluster == cluster)
+				nodes.push_back(hold.node);
+	}
+	for (const auto &node : nodes)
+		(void) set_missing(cluster, node, {});
+}
+
 HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
@@ -414,6 +458,7 @@ void HoldTable::restore(Ledger saved)
 	std::lock_guard lock(mutex_);
 	masks_.forget_holds(); // before what it refers to
 	holds_.clear();
+	missing_.clear();
 	released_.clear();
 	resubmits_.clear();
 	running_.clear();

@@ -75,6 +75,10 @@ public:
 	bool set_allocatable(const std::string &node, const Allocatable &allocatable);
 	// The nodes of a cluster that have all the pods that they can have. True if some node is less full than before.
 	bool set_full(const std::string &cluster, const std::map<std::string, Full> &nodes);
+	// What of a node's GRES no job may have, whoever has the rest: devices that its kubelet has lost. True if that is less
+	// than before.
+	bool set_missing(const std::string &cluster, const std::string &node, const GresList &gres);
+	void forget_missing(const std::string &cluster); // of all nodes
 	// The last process is proven gone. Its mask stays until let_masks_go(). What the hold
 	// was: only this table knows for sure whether there is a mask to go.
 	enum class Cover { none, covered, masked }; // none: it holds nothing
@@ -155,6 +159,7 @@ private:
 	std::unordered_map<std::string, std::vector<Running>> seconds_; // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
 	std::unordered_map<std::string, Hold> suspended_;   // by cluster/uid: what masks_ has for these
+	std::unordered_map<std::string, Hold> missing_;     // by cluster and node; masks_ refers to these
 	MaskIndex masks_; // the holds that are not covered, and what else is masked
 	std::atomic<bool> any_{false}; // masks_ is not empty
 };

@@ -28,6 +28,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/gate.h \
 	lib/core/gres.cc \
 	lib/core/gres.h \
+	lib/core/gres_identification.cc \
+	lib/core/gres_identification.h \
 	lib/core/hold.h \
 	lib/core/hold_journal.cc \
 	lib/core/hold_journal.h \

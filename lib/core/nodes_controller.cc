@@ -201,6 +201,7 @@ void NodesController::sync(const std::string &name)
 	const NodeFacts f = facts(name, e);
 	if (e.kube && !f.shared && !f.ours)
 		e.was_shared = false;
+	devices(name, e);
 	if (ports_.timer.now() < e.retry_at)
 		return;
 	const NodePlan plan = decide(f, settings_.state);
@@ -230,6 +231,28 @@ void NodesController::taint(const std::string &name, Entry &e)
 		kube_answered(name, on ? "is tainted, so that only pods that go through Slurm come there"
 				       : "is not tainted any more: sharing is not dedicated, or it is not shared", r);
 	});
+}
+
+NodeGres NodesController::identified(const Entry &e) const
+{
+	return identify_gres(node_devices(*e.kube), e.kube->meta.labels, settings_.resources);
+}
+
+// A node that one side does not know (any more) proves nothing: its devices stay as they were.
+void NodesController::devices(const std::string &name, Entry &e)
+{
+	if (!ports_.missing || !e.kube || !e.slurm)
+		return;
+	GresList missing = shared_.has(*e.kube) ? missing_gres(identified(e), e.slurm->gres) : GresList{};
+	ports_.missing(name, missing); // always: an engine before this one may have told other things
+	if (missing == e.missing)
+		return;
+	if (missing.empty())
+		log_node(info, name, "its kubelet has all of Slurm's devices again: %s", gres_request(e.slurm->gres).c_str());
+	else
+		log_node(warning, name, "its kubelet has %s less than Slurm, devices are gone or not well: no job gets so many",
+			 gres_request(missing).c_str());
+	e.missing = std::move(missing);
 }
 
 LabelFeatures NodesController::label_features(const Entry &e) const

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/json.h"
+#include "lib/core/gres_identification.h"
 #include "lib/core/node_features.h"
 #include "lib/core/node_kube_port.h"
 #include "lib/core/node_state.h"
@@ -33,6 +34,8 @@ struct NodesPorts {
 	TimerPort &timer;
 	std::function<std::string(std::uint32_t uid)> user; // "alice (uid 1001)"; may ask NSS
 	std::uint32_t slurm_uid;                            // SlurmUser: who we are in Slurm
+	// What of a node's GRES its kubelet has not (any more), see HoldTable::set_missing(); nobody may listen.
+	std::function<void(const std::string &node, const GresList &gres)> missing{};
 };
 
 class NodesController {
@@ -52,6 +55,8 @@ public:
 
 	// For `slurm-k8s` (nodes_status.cc): sentences. Empty: there is no such node.
 	Json status(const std::string &name);
+	// For `slurm-k8s gres`: shared nodes, or (name not empty) this one.
+	Json gres(const std::string &name) const;
 
 private:
 	struct Entry {
@@ -65,6 +70,7 @@ private:
 						// an administrator took it back
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
+		GresList missing;               // devices, as masked
 		bool had_features = false;      // labels of it were features in Slurm
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
 		TaintPace taint_pace, features_pace;
@@ -83,6 +89,8 @@ private:
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
 	void taint(const std::string &name, Entry &e);
+	NodeGres identified(const Entry &e) const;
+	void devices(const std::string &name, Entry &e);
 	LabelFeatures label_features(const Entry &e) const;
 	void features(const std::string &name, Entry &e);
 	void features_answered(const std::string &name, const SlurmReply &r);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // One node's state, as `slurm-k8s status --node` tells it.
+#include <algorithm>
+#include <vector>
+
 #include "lib/core/names.h"
 #include "lib/core/nodes_controller.h"
 
@@ -56,6 +59,38 @@ static std::string features_text(const LabelFeatures &labels)
 	return out;
 }
 
+static Json to_json(const NodeGres &node)
+{
+	Json out = Json::array();
+	for (const auto &g : node.gres) {
+		Json row = Json::object();
+		row.set("kubernetes", g.kubernetes).set("name", g.name).set("type", g.type);
+		out.append(row.set("count", Json::integer(static_cast<std::int64_t>(g.count))));
+	}
+	return out;
+}
+
+Json NodesController::gres(const std::string &name) const
+{
+	std::vector<std::string> names;
+	for (const auto &[n, e] : entries_)
+		if (e.kube && shared_.has(*e.kube) && (name.empty() || name == n))
+			names.push_back(n);
+	std::ranges::sort(names);
+	Json out = Json::array();
+	for (const auto &n : names) {
+		const Entry &e = entries_.at(n);
+		const NodeGres found = identified(e);
+		Json row = Json::object(), problems = Json::array();
+		for (const auto &p : found.problems)
+			problems.append(Json::string(p));
+		row.set("node", n).set("in_slurm", Json::boolean(e.slurm.has_value())).set("gres", to_json(found));
+		row.set("slurm", gres_to_json(e.slurm ? e.slurm->gres : GresList{})).set("masked", gres_to_json(e.missing));
+		out.append(row.set("problems", problems));
+	}
+	return out;
+}
+
 Json NodesController::status(const std::string &name)
 {
 	Json out = Json::object();
@@ -69,6 +104,8 @@ Json NodesController::status(const std::string &name)
 	const LabelFeatures labels = label_features(it->second);
 	if (const std::string text = features_text(labels); !text.empty())
 		out.set("features", text);
+	if (!it->second.missing.empty())
+		out.set("missing", gres_request(it->second.missing));
 	if (!it->second.trouble.empty())
 		out.set("trouble", it->second.trouble);
 	return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/runtime.h"
 
+#include <algorithm>
 #include <dirent.h>
 
 #include "lib/base/guard.h"
@@ -209,6 +210,9 @@ void Runtime::reload()
 			stop.push_back(engine->settings().name);
 	for (const auto &name : stop)
 		stop_engine(name);
+	for (const auto &name : stop) // one that is there again tells anew; until then the devices stay masked
+		if (std::ranges::find(wanted->clusters, name, &ClusterSettings::name) == wanted->clusters.end())
+			holds_.forget_missing(name);
 	gate_.set_clusters(mixed_clusters(wanted->clusters));
 	for (const auto &c : start)
 		start_engine(c);

@@ -242,6 +242,10 @@ static const Schema<ResourceSettings> &resource_schema()
 		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf.").required().check(bad_gres),
 		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any").check(bad_gres_word),
 		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),
+		field("typeLabel", &R::type_label, "Label of nodes whose value, in small letters, is the type for slurm-k8s gres and check, for example nvidia.com/gpu.product. Pods ask for type all the same.")
+			.default_text("none"),
+		one_of("missing", &R::missing, {{"mask", R::Missing::mask}, {"ignore", R::Missing::ignore}},
+		       "What becomes of devices that Slurm has on a node and its kubelet has not (status.allocatable), because they are gone or not well. mask: so many are kept from Slurm's jobs, until the kubelet has them again. ignore: nothing; for nodes whose device plugin hands out only a part of what Slurm has."),
 	};
 	return *schema;
 }

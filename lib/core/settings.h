@@ -147,10 +147,13 @@ struct DeviceSettings {
 
 // An extended resource of Kubernetes is this GRES of Slurm, one for one.
 struct ResourceSettings {
+	enum class Missing { mask, ignore };
 	std::string kubernetes; // nvidia.com/gpu
 	std::string gres;       // gpu
 	std::string type;       // a100; empty: any
 	std::vector<DeviceSettings> devices{}; // the first that takes a node counts; else all begins at 0
+	std::string type_label{}; // of a node: its value is the type of what the node has
+	Missing missing = Missing::mask; // what Slurm has more than the kubelet
 
 	bool operator==(const ResourceSettings &) const = default;
 };

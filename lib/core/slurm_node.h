@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "lib/core/gres.h"
 #include "lib/sk8_abi.h"
 
 namespace sk8::core {
@@ -20,6 +21,7 @@ struct SlurmNode {
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::uint32_t jobs = 0; // that run or end there
 	std::string features, active_features; // comma lists
+	GresList gres{}; // by name and type, without devices
 
 	bool operator==(const SlurmNode &) const = default;
 };

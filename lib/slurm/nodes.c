@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* nodes.c - Slurm's nodes as struct sk8_node */
-#include "lib/slurm/slurmctld.h"
+#include "lib/slurm/gres.h"
+
+enum { MAX_NODE_GRES = 64 };	/* as lib/core/gres.h has it */
+/* What a node's GRES are written into: until this thread looks at the next node. */
+static __thread struct sk8_gres node_gres[MAX_NODE_GRES];
+
+static void add_gres(struct sk8_node *node, const char *name, const char *type, uint64_t count)
+{
+	if (count && (node->gres_count < MAX_NODE_GRES))
+		node_gres[node->gres_count++] =
+			(struct sk8_gres) { .name = name, .type = type ? type : "", .count = count };
+}
+
+/* Of types that were configured Slurm may have found less. */
+static int view_gres(void *x, void *arg)
+{
+	const gres_state_t *state = x;
+	const gres_node_state_t *ns = sk8_gres_of_node(state);
+	uint64_t left = ns ? ns->gres_cnt_avail : 0;
+
+	if (left == NO_VAL64)
+		left = 0;
+	for (int j = 0; left && (j < ns->type_cnt); j++) {
+		const uint64_t some = MIN(left, ns->type_cnt_avail[j]);
+
+		add_gres(arg, state->gres_name, ns->type_name[j], some);
+		left -= some;
+	}
+	add_gres(arg, state->gres_name, "", left);
+	return 0;
+}
 
 static bool usable(node_record_t *node_ptr)
 {
@@ -11,7 +41,8 @@ static bool usable(node_record_t *node_ptr)
 
 static struct sk8_node view(node_record_t *node_ptr)
 {
-	return (struct sk8_node) {
+	const gres_state_t *first = node_ptr->gres_list ? list_peek(node_ptr->gres_list) : NULL;
+	struct sk8_node node = {
 		.name = node_ptr->name,
 		.cpus = node_ptr->cpus_efctv,
 		.cores = node_ptr->tot_cores - node_ptr->core_spec_cnt,
@@ -28,7 +59,12 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.job_count = node_ptr->run_job_cnt + node_ptr->comp_job_cnt,
 		.features = node_ptr->features ? node_ptr->features : "",
 		.active_features = node_ptr->features_act ? node_ptr->features_act : "",
+		.gres = node_gres,
 	};
+
+	if (first && sk8_layout_fits_gres(first))
+		(void) list_for_each(node_ptr->gres_list, view_gres, &node);
+	return node;
 }
 
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg)

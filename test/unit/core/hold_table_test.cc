@@ -464,3 +464,35 @@ TEST_CASE("a node that has all its pods is told at once, and no more when masks 
 		CHECK_FALSE(t.masks());
 	}
 }
+
+TEST_CASE("missing devices are masked beside what pods hold, and come back only under Slurm's locks")
+{
+	HoldTable t;
+	const GresList one{{"gpu", "", 1, {}}}, three{{"gpu", "", 3, {}}};
+	CHECK_FALSE(t.set_missing("c", "n1", one));
+	Hold pod;
+	pod.key = key(1);
+	pod.node = "n1";
+	pod.foreign = true;
+	pod.gres = {{"gpu", "", 2, {}}};
+	t.hold_foreign(pod);
+	REQUIRE(t.masks());
+	CHECK(t.masks()->masks[0]->gres == three);
+	CHECK(t.ledger("c").holds.size() == 1); // no pod: not saved
+	t.jobs_running({});
+	CHECK(t.masks()->masks[0]->gres == three);
+	CHECK_FALSE(t.set_missing("c", "n1", {{"gpu", "", 2, {}}}));
+	CHECK(t.masks()->masks[0]->gres == GresList{{"gpu", "", 4, {}}});
+	CHECK(t.set_missing("c", "n1", one));
+	CHECK(t.masks()->masks[0]->gres[0].count >= 4);
+	CHECK(t.let_masks_go());
+	CHECK(t.masks()->masks[0]->gres == three);
+	t.release(pod.key);
+	t.forget_missing("another");
+	t.let_masks_go();
+	CHECK(t.masks()->masks[0]->gres == one);
+	t.forget_missing("c");
+	CHECK(t.masks());
+	t.let_masks_go();
+	CHECK_FALSE(t.masks());
+}

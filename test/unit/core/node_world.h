@@ -66,6 +66,17 @@ public:
 		slurm.features = slurm.active_features = list;
 		scan();
 	}
+	void set_slurm_gres(const GresList &gres)
+	{
+		slurm.gres = gres;
+		scan();
+	}
+	void set_devices(const std::map<std::string, std::int64_t> &capacity, const std::map<std::string, std::int64_t> &allocatable)
+	{
+		kube.capacity = capacity;
+		kube.allocatable.extended = allocatable;
+		changed();
+	}
 	void jobs(std::uint32_t left)
 	{
 		slurm.jobs = left;
@@ -168,6 +179,7 @@ public:
 	ClusterSettings settings;
 	VirtualTimer timer;
 	int slurm_writes = 0, feature_writes = 0, kube_writes = 0, refused = 0;
+	GresList missing; // as it was told last
 	int fail_kube = 0; // HTTP status of the next writes; 0: they succeed
 	std::unique_ptr<NodesController> controller;
 
@@ -178,7 +190,8 @@ private:
 		slurm_news_.clear();
 		timer = VirtualTimer();
 		auto user = [](std::uint32_t uid) { return "user " + std::to_string(uid); };
-		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid});
+		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
+			[this](const std::string &, const GresList &gres) { missing = gres; }});
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});
 		});

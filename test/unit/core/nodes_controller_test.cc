@@ -468,3 +468,61 @@ TEST_CASE("nodes: two administrators who never stop come to rest when they do")
 		play(order, dice);
 	}
 }
+
+TEST_CASE("devices: what the kubelet has less than Slurm is missing until it has it again, and drains nothing")
+{
+	NodeWorld w;
+	w.run();
+	w.set_slurm_gres({{"gpu", "a100", 4, {}}});
+	w.run();
+	CHECK(w.missing.empty()); // Kubernetes knows no device there
+	w.set_devices({{"nvidia.com/gpu", 4}}, {{"nvidia.com/gpu", 3}});
+	w.run();
+	CHECK(w.missing == GresList{{"gpu", "", 1, {}}});
+	w.set_devices({{"nvidia.com/gpu", 0}}, {}); // the plugin is dead
+	w.run();
+	CHECK(w.missing == GresList{{"gpu", "", 4, {}}});
+	CHECK(w.drained().empty());
+	CHECK(w.controller->status("n1")["missing"].str() == "gpu:4");
+	w.set_devices({{"nvidia.com/gpu", 8}}, {{"nvidia.com/gpu", 8}});
+	w.run();
+	CHECK(w.missing.empty());
+	CHECK(w.slurm_writes == 0);
+}
+
+TEST_CASE("devices: what is missing stays so while its node is gone from Kubernetes, and slurmctld's next start finds it again")
+{
+	NodeWorld w;
+	w.set_slurm_gres({{"gpu", "", 2, {}}});
+	w.set_devices({{"amd.com/gpu", 1}}, {{"amd.com/gpu", 1}});
+	w.run();
+	const GresList one{{"gpu", "", 1, {}}};
+	CHECK(w.missing == one);
+	w.delete_node();
+	w.run();
+	CHECK(w.missing == one);
+	w.create_node();
+	w.missing.clear();
+	w.restart();
+	w.run();
+	CHECK(w.missing == one);
+}
+
+TEST_CASE("devices: a node that is not shared, and a resource that may be missing, are left alone")
+{
+	const bool shared = GENERATE(false, true);
+	NodeWorld w([shared](ClusterSettings &s) {
+		s.nodes.selector = "shared=true";
+		if (shared)
+			s.resources = {{.kubernetes = "amd.com/gpu", .gres = "gpu", .missing = ResourceSettings::Missing::ignore}};
+	});
+	w.set_slurm_gres({{"gpu", "", 2, {}}});
+	w.set_devices({{"amd.com/gpu", 1}}, {{"amd.com/gpu", 1}});
+	w.set_labels({{"shared", shared ? "true" : "false"}});
+	w.run();
+	CHECK(w.missing.empty());
+	const Json nodes = w.controller->gres("");
+	REQUIRE(nodes.size() == (shared ? 1 : 0));
+	if (shared)
+		CHECK(nodes.at(0)["gres"].at(0)["count"].integer_or(0) == 1);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/gres_identification.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/quantity.h"
+#include "lib/base/text.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_identified = max_gres;
+static constexpr std::size_t max_problems = 16;
+
+// ---- what one resource is ----
+
+namespace {
+
+struct Known {
+	std::string name, type;
+	std::int64_t unit = 1; // of the quantity: one of the GRES
+	bool may_lack = false;
+};
+
+} // namespace
+
+// A product's name as a type: "NVIDIA A100" and "NVIDIA-A100" are words for people. What Slurm would take for a
+// separator becomes '_'.
+static std::string type_of_label(const std::map<std::string, std::string> &labels, const std::string &key)
+{
+	const auto label = labels.find(key);
+	if (label == labels.end())
+		return {};
+	std::string out;
+	for (char c : label->second.substr(0, 64)) {
+		const bool upper = c >= 'A' && c <= 'Z';
+		const std::string small(1, upper ? static_cast<char>(c - 'A' + 'a') : c);
+		out += bad_gres_word(small).empty() ? small : "_";
+	}
+	return out;
+}
+
+static std::optional<Known> known_by_settings(const std::string &resource, const std::map<std::string, std::string> &labels,
+					      const std::vector<ResourceSettings> &settings)
+{
+	const auto of = std::ranges::find(settings, resource, &ResourceSettings::kubernetes);
+	if (of == settings.end())
+		return std::nullopt;
+	const std::string type = of->type_label.empty() ? "" : type_of_label(labels, of->type_label);
+	return Known{of->gres, type.empty() ? of->type : type, 1, of->missing == ResourceSettings::Missing::ignore};
+}
+
+static std::optional<Known> known_by_itself(std::string_view resource, const std::map<std::string, std::string> &labels)
+{
+	const auto after = [&](std::string_view prefix) {
+		return resource.starts_with(prefix) && resource.size() > prefix.size()
+			       ? std::optional(std::string(resource.substr(prefix.size())))
+			       : std::nullopt;
+	};
+	if (resource == "nvidia.com/gpu")
+		return Known{"gpu", type_of_label(labels, "nvidia.com/gpu.product")};
+	if (resource == "amd.com/gpu")
+		return Known{"gpu", type_of_label(labels, "amd.com/gpu.product-name")};
+	if (resource == "gpu.intel.com/i915" || resource == "gpu.intel.com/xe")
+		return Known{"gpu", *after("gpu.intel.com/")};
+	if (auto profile = after("nvidia.com/mig-"))
+		return Known{"gpu", *profile};
+	if (auto device = after("rdma/"))
+		return Known{"rdma", *device};
+	if (auto size = after("hugepages-")) {
+		const auto bytes = parse_whole(*size);
+		return Known{"hugepages", *size, bytes && *bytes > 0 ? *bytes : 0};
+	}
+	return std::nullopt;
+}
+
+// ---- a node ----
+
+std::map<std::string, std::int64_t> node_devices(const kube::Node &node)
+{
+	auto out = node.allocatable.extended;
+	for (const auto &[resource, count] : node.capacity)
+		out.emplace(resource, 0);
+	return out;
+}
+
+static void complain(NodeGres &out, const std::string &resource, const std::string &what)
+{
+	if (out.problems.size() < max_problems)
+		out.problems.push_back(one_line(resource, 320) + " " + what);
+}
+
+static std::string words(const std::string &name, const std::string &type)
+{
+	return name + (type.empty() ? "" : ":" + type);
+}
+
+static void add(NodeGres &out, const std::string &resource, const Known &known, std::uint64_t count, bool said)
+{
+	const auto same = std::ranges::find_if(out.gres, [&](const auto &g) { return g.name == known.name && g.type == known.type; });
+	if (same == out.gres.end()) {
+		if (out.gres.size() < max_identified)
+			out.gres.push_back({resource, known.name, known.type, count, known.may_lack});
+		else
+			complain(out, resource, "is left out: a node has at most " + std::to_string(max_identified) + " GRES");
+		return;
+	}
+	if (!said)
+		complain(out, resource, "is counted together with " + same->kubernetes + ", both are " + words(known.name, known.type) +
+						"; give it a GRES or a type of its own under resources in slurm-k8s.yaml");
+	same->count += count;
+	same->may_lack |= known.may_lack;
+	same->kubernetes += ", " + resource;
+}
+
+NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, const std::map<std::string, std::string> &labels,
+		       const std::vector<ResourceSettings> &settings)
+{
+	NodeGres out;
+	for (const auto &[resource, quantity] : allocatable) {
+		const auto said = known_by_settings(resource, labels, settings);
+		const auto known = said ? said : known_by_itself(resource, labels);
+		if (!known || (known->name == "hugepages" && !said && quantity == 0)) // every node says 0 of each size
+			continue;
+		if (!bad_gres_word(known->name).empty() || !bad_gres_word(known->type).empty() || known->unit <= 0)
+			complain(out, resource, "is left out: it makes no name of a GRES; give it one under resources in slurm-k8s.yaml");
+		else if (quantity < 0 || quantity / known->unit > max_gres_count)
+			complain(out, resource, "is left out: " + std::to_string(quantity / known->unit) + " is no number of devices, there are 0 to " +
+							std::to_string(max_gres_count));
+		else
+			add(out, resource, *known, static_cast<std::uint64_t>(quantity / known->unit), said.has_value());
+	}
+	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
+	return out;
+}
+
+// ---- both sides ----
+
+static std::uint64_t of_type(const GresList &slurm, const std::string &name, const std::string &type)
+{
+	std::uint64_t sum = 0;
+	for (const Gres &g : slurm)
+		if (g.name == name && g.type == type)
+			sum += g.count;
+	return sum;
+}
+
+static bool has_type(const GresList &slurm, const std::string &name, const std::string &type)
+{
+	return !type.empty() && std::ranges::any_of(slurm, [&](const Gres &g) { return g.name == name && g.type == type; });
+}
+
+std::vector<GresDifference> gres_differences(const NodeGres &node, const GresList &slurm)
+{
+	std::vector<GresDifference> out;
+	std::set<std::pair<std::string, std::string>> typed;
+	auto compare = [&](GresDifference d) {
+		if (d.wanted != d.has)
+			out.push_back(std::move(d));
+	};
+	for (const auto &g : node.gres)
+		if (has_type(slurm, g.name, g.type)) {
+			typed.emplace(g.name, g.type);
+			compare({g.kubernetes, g.name, g.type, g.count, of_type(slurm, g.name, g.type), g.may_lack});
+		}
+	std::map<std::string, GresDifference> rest; // by name
+	for (const auto &g : node.gres)
+		if (!typed.contains({g.name, g.type})) {
+			GresDifference &d = rest[g.name];
+			d.kubernetes += (d.kubernetes.empty() ? "" : ", ") + g.kubernetes;
+			d.wanted += g.count;
+			d.may_lack |= g.may_lack;
+			d.name = g.name;
+		}
+	for (auto &[name, d] : rest) {
+		for (const Gres &g : slurm)
+			if (g.name == name && !typed.contains({g.name, g.type}))
+				d.has += g.count;
+		compare(std::move(d));
+	}
+	return out;
+}
+
+GresList missing_gres(const NodeGres &node, const GresList &slurm)
+{
+	GresList out;
+	for (const auto &d : gres_differences(node, slurm))
+		if (d.has > d.wanted && !d.may_lack)
+			out.push_back({d.name, d.type, d.has - d.wanted, {}});
+	return merged(std::move(out));
+}
+
+} // namespace sk8::core

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Which GRES a node should have in Slurm, by what its kubelet says that pods can have (status.allocatable) and by its
+// labels. Pure.
+//
+// What is in clusters[].resources is what is said there; else these are known by themselves:
+//   nvidia.com/gpu            gpu, its type the label nvidia.com/gpu.product in small letters
+//   nvidia.com/mig-1g.5gb     gpu:1g.5gb
+//   amd.com/gpu               gpu, its type the label amd.com/gpu.product-name, or none
+//   gpu.intel.com/i915, xe    gpu:i915, gpu:xe (what else is there are no devices)
+//   rdma/hca                  rdma:hca
+//   hugepages-2Mi             hugepages:2Mi, in pages
+#ifndef SK8_CORE_GRES_IDENTIFICATION_H
+#define SK8_CORE_GRES_IDENTIFICATION_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/core/gres.h"
+#include "lib/core/settings.h"
+#include "lib/kube/objects.h"
+
+namespace sk8::core {
+
+struct IdentifiedGres {
+	std::string kubernetes; // the resources, several with ", " between them: nvidia.com/gpu
+	std::string name, type; // type: empty: none
+	std::uint64_t count = 0; // 0: the kubelet knows such devices, and none is well
+	bool may_lack = false;   // missing: ignore
+
+	bool operator==(const IdentifiedGres &) const = default;
+};
+
+struct NodeGres {
+	std::vector<IdentifiedGres> gres;  // by name and type, each once
+	std::vector<std::string> problems; // what is left out or odd, one sentence each, fit for a terminal
+};
+
+// What the kubelet says of a node; of what it has no device (any more) 0.
+std::map<std::string, std::int64_t> node_devices(const kube::Node &node);
+
+NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, const std::map<std::string, std::string> &labels,
+		       const std::vector<ResourceSettings> &settings);
+
+// How the two sides differ: by type where Slurm has a type of this name, else all that is left of this GRES together.
+struct GresDifference {
+	std::string kubernetes, name, type; // type: empty: of any
+	std::uint64_t wanted = 0;           // by Kubernetes
+	std::uint64_t has = 0;              // in Slurm
+	bool may_lack = false;
+
+	bool operator==(const GresDifference &) const = default;
+};
+// slurm: the node's GRES. What Kubernetes does not know is no difference.
+std::vector<GresDifference> gres_differences(const NodeGres &node, const GresList &slurm);
+// What of it Slurm must not give to jobs: devices that are gone, or not well. Those with missing: ignore are none.
+GresList missing_gres(const NodeGres &node, const GresList &slurm);
+
+} // namespace sk8::core
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/gres_identification.h"
+
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+
+using Amounts = std::map<std::string, std::int64_t>;
+using Labels = std::map<std::string, std::string>;
+using List = std::vector<IdentifiedGres>;
+
+static const std::string product = "nvidia.com/gpu.product";
+
+TEST_CASE("identification: what is known by itself, and what an administrator says of it")
+{
+	struct Row {
+		Amounts allocatable;
+		Labels labels;
+		std::vector<ResourceSettings> settings;
+		List wanted;
+	};
+	const std::vector<ResourceSettings> said{{"nvidia.com/gpu", "gpu", "a100"}, {"example.com/fpga", "fpga", ""}};
+	const std::vector<ResourceSettings> labelled{{.kubernetes = "example.com/fpga", .gres = "fpga", .type = "any", .type_label = "card"}};
+	const auto row = GENERATE_COPY(
+		Row{{}, {}, {}, {}},
+		Row{{{"nvidia.com/gpu", 8}}, {}, {}, {{"nvidia.com/gpu", "gpu", "", 8}}},
+		Row{{{"nvidia.com/gpu", 8}}, {{product, "NVIDIA-A100-SXM4-40GB"}}, {}, {{"nvidia.com/gpu", "gpu", "nvidia-a100-sxm4-40gb", 8}}},
+		Row{{{"nvidia.com/gpu", 0}}, {}, {}, {{"nvidia.com/gpu", "gpu", "", 0}}},
+		Row{{{"nvidia.com/mig-1g.5gb", 7}}, {{product, "x"}}, {}, {{"nvidia.com/mig-1g.5gb", "gpu", "1g.5gb", 7}}},
+		Row{{{"amd.com/gpu", 4}}, {{"amd.com/gpu.product-name", "MI300X"}}, {}, {{"amd.com/gpu", "gpu", "mi300x", 4}}},
+		Row{{{"gpu.intel.com/i915", 2}, {"gpu.intel.com/i915_monitoring", 1}, {"gpu.intel.com/memory.max", 99}, {"gpu.intel.com/xe", 1}}, {}, {},
+		    {{"gpu.intel.com/i915", "gpu", "i915", 2}, {"gpu.intel.com/xe", "gpu", "xe", 1}}},
+		Row{{{"rdma/hca_shared_devices_a", 63}}, {}, {}, {{"rdma/hca_shared_devices_a", "rdma", "hca_shared_devices_a", 63}}},
+		Row{{{"hugepages-2Mi", 1 << 30}, {"hugepages-1Gi", 0}}, {}, {}, {{"hugepages-2Mi", "hugepages", "2Mi", 512}}},
+		Row{{{"example.com/fpga", 3}, {"cpu", 4}, {"nvidia.com/mig-", 1}, {"rdma/", 1}}, {}, {}, {}},
+		Row{{{"example.com/fpga", 3}}, {{"card", "U250 x"}}, labelled, {{"example.com/fpga", "fpga", "u250_x", 3}}},
+		Row{{{"example.com/fpga", 3}}, {}, labelled, {{"example.com/fpga", "fpga", "any", 3}}},
+		Row{{{"example.com/fpga", 3}, {"nvidia.com/gpu", 2}}, {{product, "H100"}}, said,
+		    {{"example.com/fpga", "fpga", "", 3}, {"nvidia.com/gpu", "gpu", "a100", 2}}});
+	const NodeGres node = identify_gres(row.allocatable, row.labels, row.settings);
+	CHECK(node.gres == row.wanted);
+	CHECK(node.problems.empty());
+}
+
+TEST_CASE("identification: a label with odd characters, or as long as can be, makes a type that Slurm takes")
+{
+	const auto [label, type] = GENERATE_COPY(
+		std::pair<std::string, std::string>(std::string(63, 'x'), std::string(63, 'x')),
+		std::pair<std::string, std::string>(std::string(5000, 'X'), std::string(64, 'x')),
+		std::pair<std::string, std::string>("a,b:c=d e\n(f)[1-2]", "a_b_c_d_e__f__1-2_"),
+		std::pair<std::string, std::string>("\xc3\xa4\x1b[2J", "____2j"), std::pair<std::string, std::string>("", ""));
+	const NodeGres node = identify_gres({{"nvidia.com/gpu", 1}}, {{product, label}}, {});
+	CHECK(node.gres == List{{"nvidia.com/gpu", "gpu", type, 1}});
+	CHECK(bad_gres_word(node.gres[0].type).empty());
+}
+
+TEST_CASE("identification: what makes no GRES is left out with a sentence, and all else stays")
+{
+	const auto [name, count] = GENERATE_COPY(
+		std::pair<std::string, std::int64_t>("rdma/a,gpu:100", 1), std::pair<std::string, std::int64_t>("rdma/" + std::string(65, 'x'), 1),
+		std::pair<std::string, std::int64_t>("rdma/\x1b[2J", 1), std::pair<std::string, std::int64_t>("nvidia.com/mig-a b", 1),
+		std::pair<std::string, std::int64_t>("hugepages-many", 1), std::pair<std::string, std::int64_t>("hugepages-0", 1),
+		std::pair<std::string, std::int64_t>("nvidia.com/gpu", -1), std::pair<std::string, std::int64_t>("nvidia.com/gpu", INT64_MIN),
+		std::pair<std::string, std::int64_t>("nvidia.com/gpu", max_gres_count + 1), std::pair<std::string, std::int64_t>("nvidia.com/gpu", INT64_MAX));
+	const NodeGres node = identify_gres({{name, count}, {"amd.com/gpu", 2}}, {}, {});
+	CHECK(node.gres == List{{"amd.com/gpu", "gpu", "", 2}});
+	REQUIRE(node.problems.size() == 1);
+	CHECK(node.problems[0].find("is left out") != std::string::npos);
+	CHECK(node.problems[0].find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("identification: resources that are one GRES are counted together, which is said unless it was wanted")
+{
+	NodeGres node = identify_gres({{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}}, {}, {});
+	CHECK(node.gres == List{{"amd.com/gpu, nvidia.com/gpu", "gpu", "", 5}});
+	REQUIRE(node.problems.size() == 1);
+	CHECK(node.problems[0] == "nvidia.com/gpu is counted together with amd.com/gpu, both are gpu; give it a GRES or a type of its own under "
+				  "resources in slurm-k8s.yaml");
+	node = identify_gres({{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}}, {}, {{"amd.com/gpu", "gpu", ""}, {"nvidia.com/gpu", "gpu", ""}});
+	CHECK(node.gres[0].count == 5);
+	CHECK(node.problems.empty());
+}
+
+TEST_CASE("identification: thousands of resources make no more than a node may have")
+{
+	Amounts many;
+	for (int i = 0; i < 5000; i++)
+		many["rdma/d" + std::to_string(i)] = 1;
+	const NodeGres node = identify_gres(many, {}, {});
+	CHECK(node.gres.size() == max_gres);
+	CHECK(node.problems.size() <= 16);
+}
+
+TEST_CASE("identification: what Slurm has more than Kubernetes is missing, by type where both know it")
+{
+	struct Row {
+		List kube;
+		GresList slurm, missing;
+		std::size_t differences;
+	};
+	const auto row = GENERATE(
+		Row{{{"g", "gpu", "", 8}}, {{"gpu", "", 8, {}}}, {}, 0},
+		Row{{{"g", "gpu", "", 7}}, {{"gpu", "", 8, {}}}, {{"gpu", "", 1, {}}}, 1},
+		Row{{{"g", "gpu", "", 0}}, {{"gpu", "", 8, {}}}, {{"gpu", "", 8, {}}}, 1},
+		Row{{{"g", "gpu", "", 9}}, {{"gpu", "", 8, {}}}, {}, 1},
+		// Kubernetes does not know it: that is Slurm's alone
+		Row{{}, {{"gpu", "", 8, {}}}, {}, 0},
+		Row{{{"r", "rdma", "hca", 1}}, {{"gpu", "", 8, {}}}, {}, 1},
+		// another word for the same type
+		Row{{{"g", "gpu", "nvidia-a100-sxm4-40gb", 3}}, {{"gpu", "a100", 4, {}}}, {{"gpu", "", 1, {}}}, 1},
+		// the same type: the other one is not Kubernetes'
+		Row{{{"g", "gpu", "h100", 2}}, {{"gpu", "a100", 4, {}}, {"gpu", "h100", 2, {}}}, {}, 0},
+		Row{{{"g", "gpu", "h100", 1}}, {{"gpu", "a100", 4, {}}, {"gpu", "h100", 2, {}}}, {{"gpu", "h100", 1, {}}}, 1},
+		// one by its type, the others together
+		Row{{{"g", "gpu", "", 1}, {"m", "gpu", "1g.5gb", 6}}, {{"gpu", "1g.5gb", 7, {}}, {"gpu", "a100", 2, {}}},
+		    {{"gpu", "", 1, {}}, {"gpu", "1g.5gb", 1, {}}}, 2});
+	const NodeGres node{row.kube, {}};
+	CHECK(missing_gres(node, row.slurm) == row.missing);
+	CHECK(gres_differences(node, row.slurm).size() == row.differences);
+}
+
+TEST_CASE("identification: a kubelet that names a resource in its capacity alone has none of it")
+{
+	kube::Node node;
+	node.allocatable.extended = {{"nvidia.com/gpu", 3}};
+	node.capacity = {{"nvidia.com/gpu", 4}, {"amd.com/gpu", 2}};
+	CHECK(node_devices(node) == Amounts{{"amd.com/gpu", 0}, {"nvidia.com/gpu", 3}});
+}
+
+TEST_CASE("identification: what an administrator lets be missing differs, and is not missing")
+{
+	const NodeGres node = identify_gres({{"nvidia.com/gpu", 4}}, {},
+					    {{.kubernetes = "nvidia.com/gpu", .gres = "gpu", .missing = ResourceSettings::Missing::ignore}});
+	const GresList slurm{{"gpu", "", 8, {}}};
+	CHECK(missing_gres(node, slurm).empty());
+	CHECK(gres_differences(node, slurm).size() == 1);
+}
