@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/gres_identification.h"
 #include "lib/core/settings.h"
 #include "tools/findings.h"
 #include "tools/run.h"
@@ -26,6 +27,7 @@ struct CheckedNode {
 	std::uint64_t spec_cores = 0; // CoreSpecCount: of these, not for jobs
 	std::uint64_t memory_mb = 0;  // 0: not known
 	std::uint64_t spec_mb = 0;    // MemSpecLimit: of that, not for jobs
+	core::GresList gres{};        // by name and type
 };
 
 // ... and as Kubernetes has it; 0: not known. own: what pods request that belong to the node
@@ -35,6 +37,13 @@ struct NodeRoom {
 	CheckedNode slurm;
 	std::int64_t allocatable_milli_cpu = 0, allocatable_mb = 0;
 	std::int64_t own_milli_cpu = 0, own_mb = 0;
+};
+
+// A node's devices on both sides.
+struct NodeDevices {
+	std::string node;
+	core::NodeGres kubernetes;
+	core::GresList slurm;
 };
 
 // What Slurm says about itself.
@@ -62,6 +71,8 @@ bool has_prep_plugin(const SlurmConf &conf);
 void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out);
 // Part of it, pure: does slurm.conf set aside what nodes need for themselves?
 void check_room(const std::vector<NodeRoom> &nodes, const std::string &about, Findings &out);
+// Part of it, pure: does Slurm have the devices that Kubernetes has?
+void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out);
 // "n1, n2 and 98 more"
 std::string some(const std::vector<std::string> &names);
 // Part of it, pure: date: the server's clock at some time between before and after.

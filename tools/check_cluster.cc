@@ -319,6 +319,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		return out.problem(about, own.error().message);
 	std::vector<std::string> strangers;
 	std::vector<NodeRoom> rooms;
+	std::vector<NodeDevices> devices;
 	std::size_t shared = 0, chosen = 0;
 	for (const auto &node : *nodes) {
 		if (!core::matches(*selector, *node))
@@ -331,6 +332,8 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		}
 		shared++;
 		rooms.push_back(room_of(*node, it->second, *own));
+		devices.push_back({one_line(node->meta.name, 64),
+				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres});
 	}
 	const std::string selected = settings.nodes.selector.empty() ? "" : " with " + settings.nodes.selector;
 	if (chosen == 0)
@@ -342,6 +345,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	else
 		out.ok(about, std::to_string(shared) + " are on both sides");
 	check_room(rooms, about, out);
+	check_gres(devices, settings, "devices of " + settings.name, out);
 	check_groups(*nodes, settings.nodes, about, out);
 	if (shared && !strangers.empty())
 		out.warning(about, "Slurm has no node of these names, which Kubernetes has" + selected + ": " + some(strangers));

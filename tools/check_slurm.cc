@@ -9,6 +9,7 @@
 #include "lib/base/text.h"
 #include "lib/core/identity.h"
 #include "lib/core/ledger_file.h"
+#include "tools/gres.h"
 
 namespace sk8::tools {
 
@@ -72,6 +73,8 @@ static CheckedNode node_of(const ConfLine &line)
 	out.spec_cores = number(line, "corespeccount");
 	out.memory_mb = number(line, "realmemory");
 	out.spec_mb = number(line, "memspeclimit");
+	if (auto gres = line.find("gres"); gres != line.end() && gres->second.value != "(null)")
+		out.gres = parse_gres(gres->second.value);
 	return out;
 }
 

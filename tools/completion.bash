@@ -11,6 +11,9 @@ _slurm_k8s() {
 	--node:*)
 		words=$(sinfo -h -N -o %N 2> /dev/null | sort -u)
 		;;
+	--format:*)
+		words="table slurm"
+		;;
 	debug:[!-]* | debug:)
 		words="on off verbose debug"
 		;;

@@ -8,6 +8,7 @@ tools_libtools_la_SOURCES = \
 	tools/ask.h \
 	tools/check.h \
 	tools/check_cluster.cc \
+	tools/check_gres.cc \
 	tools/check_mapping.cc \
 	tools/check_plugins.cc \
 	tools/check_room.cc \
@@ -15,6 +16,8 @@ tools_libtools_la_SOURCES = \
 	tools/check_slurm.cc \
 	tools/findings.cc \
 	tools/findings.h \
+	tools/gres.cc \
+	tools/gres.h \
 	tools/options.cc \
 	tools/options.h \
 	tools/run.cc \

@@ -12,6 +12,7 @@
 #include "tools/ask.h"
 #include "tools/check.h"
 #include "tools/findings.h"
+#include "tools/gres.h"
 #include "tools/options.h"
 #include "tools/run.h"
 #include "tools/show.h"
@@ -77,6 +78,28 @@ static int run_status(const Arguments &args)
 			return rc;
 		::sleep(pause_seconds);
 	}
+}
+
+// ---- gres ----
+
+static int run_gres(const Arguments &args)
+{
+	const std::string format = args.get("--format", "table");
+	if (format != "table" && format != "slurm") {
+		std::fprintf(stderr, "slurm-k8s: --format is table or slurm; see slurm-k8s gres --help\n");
+		return exit_usage;
+	}
+	Json request = Json::object().set("command", "gres");
+	if (args.has("--node"))
+		request.set("node", args.get("--node"));
+	auto answer = ask_engine(args, request);
+	if (!answer)
+		return complain(answer.error().message);
+	if (args.has("--node") && !gres_nodes(*answer))
+		return complain("no shared node " + one_line(args.get("--node"), 64) + " is known; slurm-k8s check says which are");
+	const std::string text = args.has("--json") ? answer->dump() + "\n" : format == "slurm" ? gres_lines(*answer) : show_gres(*answer);
+	std::fputs(text.c_str(), stdout);
+	return exit_ok;
 }
 
 // ---- release, debug ----
@@ -161,6 +184,15 @@ static const std::vector<Command> &commands()
 		  {"--watch", nullptr, "again every 2 seconds, until Ctrl-C"},
 		  slurm_conf_option},
 		 run_status},
+		{"gres", "", 0, 0, "shows which GRES nodes should have, by what Kubernetes knows",
+		 "Shows for each shared node which devices its kubelet has (status.allocatable), which\n"
+		 "GRES of Slurm that makes, what Slurm has, and what is masked because it is gone or not\n"
+		 "well. Changes nothing. root and SlurmUser only.",
+		 {{"--node", "NODE", "only this one"},
+		  {"--format", "FORMAT", "table, or slurm: the lines for slurm.conf and gres.conf"},
+		  json_option,
+		  slurm_conf_option},
+		 run_gres},
 		{"check", "", 0, 0, "finds mistakes before slurmctld is restarted",
 		 "Looks at slurm.conf, slurm-k8s.yaml, files, plugins, users and accounts, and asks\n"
 		 "Kubernetes with the engine's credentials: connection, rights, clock, nodes.\n"

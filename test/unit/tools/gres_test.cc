@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/gres.h"
+
+#include "test/unit/catch.h"
+#include "tools/check.h"
+
+using namespace sk8;
+using namespace sk8::tools;
+
+namespace {
+
+Json answer(const std::string &nodes, const std::string &state = "running")
+{
+	auto parsed = Json::parse(R"({"clusters": [{"name": "c", "state": ")" + state + R"(", "nodes": [)" + nodes + "]}]}");
+	REQUIRE(parsed);
+	return *parsed;
+}
+
+const std::string a100 = R"({"node": "n1", "in_slurm": true, "gres": [
+	{"kubernetes": "nvidia.com/gpu", "name": "gpu", "type": "a100", "count": 3},
+	{"kubernetes": "rdma/hca", "name": "rdma", "type": "hca", "count": 2}],
+	"slurm": [{"name": "gpu", "type": "a100", "count": 4}], "masked": [{"name": "gpu", "type": "a100", "count": 1}], "problems": ["x is odd"]})";
+
+std::string warnings(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings = {})
+{
+	Findings out;
+	check_gres(nodes, settings, "devices", out);
+	std::string text;
+	for (const Finding &f : out.all()) {
+		CHECK(f.level != Finding::Level::problem);
+		if (f.level == Finding::Level::warning)
+			text += f.text + "\n";
+	}
+	return text;
+}
+
+NodeDevices devices(const std::string &node, std::uint64_t kube, std::uint64_t slurm, const std::string &name = "gpu")
+{
+	core::GresList has;
+	if (slurm)
+		has.push_back({name, "", slurm, {}});
+	return {node, {{{"r", name, "", kube}}, {}}, has};
+}
+
+} // namespace
+
+TEST_CASE("gres: the table has both sides of each node, and what is odd")
+{
+	CHECK(show_gres(answer(a100)) == "NODE  KUBERNETES HAS            AS GRES                SLURM HAS   MASKED\n"
+					"n1    nvidia.com/gpu, rdma/hca  gpu:a100:3,rdma:hca:2  gpu:a100:4  gpu:a100:1\n"
+					"node n1: x is odd\n");
+	CHECK(show_gres(answer("", "hanging")) == "no shared node is known\ncluster c is hanging; nothing is known of its nodes\n");
+	CHECK(gres_nodes(answer(a100)) == 1);
+}
+
+TEST_CASE("gres: the lines for Slurm are those that its configuration takes")
+{
+	CHECK(gres_lines(answer(a100)) ==
+	      "# slurm.conf: add this line, and Gres= to the line of each node\nGresTypes=gpu,rdma\n"
+	      "# NodeName=n1 ... Gres=gpu:a100:3,rdma:hca:2\n\n"
+	      "# gres.conf: GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=\n"
+	      "NodeName=n1 Name=gpu Type=a100 Count=3\nNodeName=n1 Name=rdma Type=hca Count=2\n");
+}
+
+TEST_CASE("gres: what could be another line of a configuration is in none")
+{
+	const auto *node = GENERATE(
+		R"({"node": "n1\nNodeName=x", "in_slurm": true, "gres": [{"name": "gpu", "type": "", "count": 1}]})",
+		R"({"node": "n1,n2", "in_slurm": true, "gres": [{"name": "gpu", "type": "", "count": 1}]})",
+		R"({"node": "n1", "in_slurm": true, "gres": [{"name": "gpu\nFile=/", "type": "", "count": 1}]})",
+		R"({"node": "n1", "in_slurm": true, "gres": [{"name": "gpu", "type": "a b", "count": 1}]})",
+		R"({"node": "n1", "in_slurm": true, "gres": [{"name": "gpu", "type": "", "count": -1}]})",
+		R"({"node": "n1", "in_slurm": false, "gres": [{"name": "gpu", "type": "", "count": 1}]})", R"({"node": 3, "gres": "x"})");
+	CHECK(gres_lines(answer(node)) == "# no node has devices that Kubernetes knows\n");
+}
+
+TEST_CASE("gres: what slurm.conf and scontrol say is read as Slurm does")
+{
+	const core::GresList wanted{{"gpu", "a100", 4, {}}, {"gpu", "h100", 2, {}}, {"token", "", 2048, {}}};
+	CHECK(parse_gres("gpu:a100:4(S:0,1),gpu:h100:2(S:0-1),token:2K,hca:no_consume:2") == wanted);
+	CHECK(parse_gres("gpu") == core::GresList{{"gpu", "", 1, {}}});
+	CHECK(parse_gres("gpu:a100") == core::GresList{{"gpu", "a100", 1, {}}});
+	CHECK(parse_gres("").empty());
+	CHECK(parse_gres("((((,:::,").empty());
+}
+
+TEST_CASE("check of devices: one sentence for each difference, of all nodes that have it, and no problem")
+{
+	CHECK(warnings({devices("n1", 4, 4), devices("n2", 4, 4)}).empty());
+	CHECK(warnings({devices("n1", 4, 2), devices("n2", 4, 2)}) ==
+	      "Kubernetes has 4 of gpu (r) on n1, n2 and Slurm 2: give Slurm the others by Gres= in slurm.conf and gres.conf, "
+	      "slurm-k8s gres --node n1 --format=slurm says how; then restart slurmctld and slurmd\n");
+	CHECK(warnings({devices("n1", 3, 4)}) ==
+	      "Kubernetes has 3 of gpu (r) on n1 and Slurm 4: the others are kept from jobs until the kubelet has them again; look at the device "
+	      "plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf\n");
+}
+
+TEST_CASE("check of devices: hugepages that Slurm has nowhere are no finding, devices that an administrator named are")
+{
+	CHECK(warnings({devices("n1", 512, 0, "hugepages")}).empty());
+	CHECK_FALSE(warnings({devices("n1", 512, 0, "hugepages"), devices("n2", 512, 512, "hugepages")}).empty());
+	core::ClusterSettings named;
+	named.resources = {{.kubernetes = "r", .gres = "fpga"}};
+	CHECK_FALSE(warnings({devices("n1", 2, 0, "fpga")}, named).empty());
+}

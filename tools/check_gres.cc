@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Has Slurm the devices that Kubernetes has? Pure.
+#include <algorithm>
+
+#include "lib/base/text.h"
+#include "tools/check.h"
+
+namespace sk8::tools {
+
+static constexpr std::size_t most_sentences = 20;
+
+// Of what everybody has, as hugepages, nothing is said where no node of Slurm's has it.
+static bool matters(const core::GresDifference &d, const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings)
+{
+	auto named = [&](const auto &g) { return g.name == d.name; };
+	return d.name == "gpu" || std::ranges::any_of(settings.resources, [&](const auto &r) { return r.gres == d.name; }) ||
+	       std::ranges::any_of(nodes, [&](const NodeDevices &n) { return std::ranges::any_of(n.slurm, named); });
+}
+
+static std::string sentence(const core::GresDifference &d, const std::string &nodes, const std::string &example)
+{
+	const std::string what = d.name + (d.type.empty() ? "" : ":" + d.type);
+	const std::string begin = "Kubernetes has " + std::to_string(d.wanted) + " of " + what + " (" + one_line(d.kubernetes, 128) + ") on " + nodes +
+				  " and Slurm " + std::to_string(d.has) + ": ";
+	if (d.has < d.wanted)
+		return begin + "give Slurm the others by Gres= in slurm.conf and gres.conf, slurm-k8s gres --node " + example +
+		       " --format=slurm says how; then restart slurmctld and slurmd";
+	const std::string look = "look at the device plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf";
+	return begin + (d.may_lack ? "the others are Slurm's alone (missing: ignore in slurm-k8s.yaml); if that was not meant, " + look
+				   : "the others are kept from jobs until the kubelet has them again; " + look);
+}
+
+void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out)
+{
+	struct Same {
+		core::GresDifference what;
+		std::vector<std::string> nodes;
+	};
+	std::vector<Same> all;
+	std::size_t compared = 0, left_out = 0;
+	for (const NodeDevices &n : nodes) {
+		for (const auto &problem : n.kubernetes.problems)
+			out.warning(about, n.node + ": " + problem);
+		compared += !n.kubernetes.gres.empty();
+		for (auto &d : core::gres_differences(n.kubernetes, n.slurm)) {
+			if (!matters(d, nodes, settings))
+				continue;
+			auto same = std::ranges::find(all, d, &Same::what);
+			if (same != all.end())
+				same->nodes.push_back(n.node);
+			else if (all.size() < most_sentences)
+				all.push_back({std::move(d), {n.node}});
+			else
+				left_out++;
+		}
+	}
+	for (const Same &s : all)
+		out.warning(about, sentence(s.what, some(s.nodes), s.nodes.front()));
+	if (left_out)
+		out.warning(about, std::to_string(left_out) + " more differences; slurm-k8s gres lists all nodes");
+	if (all.empty() && compared)
+		out.ok(about, "Slurm has as many as Kubernetes on " + std::to_string(compared) + (compared == 1 ? " node" : " nodes"));
+}
+
+} // namespace sk8::tools

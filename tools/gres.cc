@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/gres.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "lib/base/quantity.h"
+#include "lib/base/text.h"
+#include "tools/show.h"
+
+namespace sk8::tools {
+
+// ---- what an answer has ----
+
+static std::string text_of(const Json &j, const char *key)
+{
+	const Json member = j[key];
+	return one_line(member.str(), 512);
+}
+
+static core::GresList list_of(const Json &list)
+{
+	core::GresList out;
+	list.each_item([&](const Json &g) {
+		const std::string name(g["name"].str()), type(g["type"].str());
+		const std::int64_t count = g["count"].integer_or(0);
+		if (count > 0 && !name.empty() && core::bad_gres_word(name).empty() && core::bad_gres_word(type).empty())
+			out.push_back({name, type, static_cast<std::uint64_t>(count), {}});
+	});
+	return out;
+}
+
+static std::string request_of(const Json &list)
+{
+	const std::string text = core::gres_request(list_of(list));
+	return text.empty() ? "-" : text;
+}
+
+static void each_node(const Json &answer, const std::function<void(const Json &)> &f)
+{
+	answer["clusters"].each_item([&](const Json &cluster) { cluster["nodes"].each_item(f); });
+}
+
+std::size_t gres_nodes(const Json &answer)
+{
+	std::size_t out = 0;
+	each_node(answer, [&](const Json &) { out++; });
+	return out;
+}
+
+static std::string silent_clusters(const Json &answer, const char *begin)
+{
+	std::string out;
+	answer["clusters"].each_item([&](const Json &cluster) {
+		const std::string state = text_of(cluster, "state"), error = text_of(cluster, "error");
+		if (state != "running")
+			out += begin + ("cluster " + text_of(cluster, "name") + " is " + state) + (error.empty() ? "" : ": " + error) +
+			       "; nothing is known of its nodes\n";
+	});
+	return out;
+}
+
+// ---- for people ----
+
+std::string show_gres(const Json &answer)
+{
+	std::vector<std::vector<std::string>> rows{{"NODE", "KUBERNETES HAS", "AS GRES", "SLURM HAS", "MASKED"}};
+	std::string problems;
+	each_node(answer, [&](const Json &node) {
+		std::string resources;
+		node["gres"].each_item([&](const Json &g) { resources += (resources.empty() ? "" : ", ") + text_of(g, "kubernetes"); });
+		rows.push_back({text_of(node, "node"), resources.empty() ? "-" : resources, request_of(node["gres"]),
+				node["in_slurm"].boolean_or(false) ? request_of(node["slurm"]) : "no such node", request_of(node["masked"])});
+		node["problems"].each_item(
+			[&](const Json &p) { problems += "node " + text_of(node, "node") + ": " + one_line(p.str(), 512) + "\n"; });
+	});
+	return (rows.size() == 1 ? "no shared node is known\n" : table(rows)) + problems + silent_clusters(answer, "");
+}
+
+// ---- for Slurm ----
+
+static bool is_node_name(const std::string &name)
+{
+	return !name.empty() && name.size() <= 253 && core::bad_gres_word(name.substr(0, 64)).empty() &&
+	       name.find_first_of(" \t\r\n\f\v,=#\"\\[]") == name.npos && is_printable(name);
+}
+
+std::string gres_lines(const Json &answer)
+{
+	std::string types, nodes, devices;
+	std::set<std::string> names;
+	each_node(answer, [&](const Json &node) {
+		const std::string name(node["node"].str());
+		const core::GresList gres = list_of(node["gres"]);
+		if (!is_node_name(name) || gres.empty() || !node["in_slurm"].boolean_or(false))
+			return;
+		nodes += "# NodeName=" + name + " ... Gres=" + core::gres_request(gres) + "\n";
+		for (const auto &g : gres) {
+			names.insert(g.name);
+			devices += "NodeName=" + name + " Name=" + g.name + (g.type.empty() ? "" : " Type=" + g.type) +
+				   " Count=" + std::to_string(g.count) + "\n";
+		}
+	});
+	for (const auto &name : names)
+		types += (types.empty() ? "GresTypes=" : ",") + name;
+	if (names.empty())
+		return "# no node has devices that Kubernetes knows\n" + silent_clusters(answer, "# ");
+	return "# slurm.conf: add this line, and Gres= to the line of each node\n" + types + "\n" + nodes + "\n# gres.conf" +
+	       (names.contains("gpu") ? ": GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=" : "") +
+	       "\n" + devices + silent_clusters(answer, "# ");
+}
+
+// ---- of slurm.conf ----
+
+static std::string without_brackets(const std::string &text)
+{
+	std::string out;
+	int depth = 0;
+	for (char c : text) {
+		depth += c == '(';
+		if (depth == 0)
+			out += c;
+		depth -= c == ')' && depth > 0;
+	}
+	return out;
+}
+
+// As Slurm has it: K, M, G of 1024.
+static std::uint64_t count_of(const std::string &text)
+{
+	const bool plain = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+	const auto n = parse_whole(plain ? text : text + "i");
+	return n && *n >= 0 ? static_cast<std::uint64_t>(*n) : 0;
+}
+
+core::GresList parse_gres(const std::string &text)
+{
+	core::GresList out;
+	const std::string bare = without_brackets(text);
+	for (auto entry : split(bare, ',')) {
+		std::vector<std::string> words;
+		for (auto word : split(entry, ':'))
+			words.emplace_back(trim(word));
+		const bool counted = words.size() > 1 && !words.back().empty() && words.back()[0] >= '0' && words.back()[0] <= '9';
+		core::Gres g{words[0], {}, counted ? count_of(words.back()) : 1, {}};
+		if (counted)
+			words.pop_back();
+		const bool consumed = std::ranges::find(words, "no_consume") == words.end();
+		if (words.size() > 1)
+			g.type = words[1];
+		if (consumed && !g.name.empty())
+			out.push_back(std::move(g));
+	}
+	return core::merged(std::move(out));
+}
+
+} // namespace sk8::tools

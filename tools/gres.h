@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// slurmctld's answer to "gres" as text for people, and as lines for Slurm's configuration. Pure.
+#ifndef SK8_TOOLS_GRES_H
+#define SK8_TOOLS_GRES_H
+
+#include <string>
+
+#include "lib/base/json.h"
+#include "lib/core/gres.h"
+
+namespace sk8::tools {
+
+// A table of nodes, and what is odd about them.
+std::string show_gres(const Json &answer);
+// For slurm.conf and gres.conf. What Slurm could not read there is left out.
+std::string gres_lines(const Json &answer);
+// How many nodes the answer has.
+std::size_t gres_nodes(const Json &answer);
+// "gpu:a100:4(S:0-1),hca:no_consume:2,token:1K" of slurm.conf or scontrol: what jobs can have, by name and type.
+core::GresList parse_gres(const std::string &text);
+
+} // namespace sk8::tools
+
+#endif
