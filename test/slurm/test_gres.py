@@ -402,3 +402,19 @@ def test_no_share_is_given_twice_whatever_comes_and_goes(shares, seed):
 			used(shares)
 		model.check()
 	all_free(shares, ("--gres=shard:4",))
+
+
+def seen(cluster):
+	"""What the engine is told of n1's GRES; the change itself is refused, and changes nothing."""
+	return set(cluster.ask("node", "n1", "resume", "expected=nothing")["gres"].split(","))
+
+
+def test_engine_sees_what_jobs_can_have_of_each_type(typed):
+	has = {"gpu:a100:2", "gpu:h100:2", "hca::2", "token:red:3", "token:blue:2"}
+	assert seen(typed) == has
+	start(typed, "--gres=gpu:a100:1,hca:1")
+	assert seen(typed) == has
+
+
+def test_engine_sees_shares_and_devices_as_numbers(shares):
+	assert seen(shares) == {"gpu::4", "shard::16", "token::5"}

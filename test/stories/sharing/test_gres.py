@@ -89,6 +89,36 @@ def test_two_gpus_of_a_foreign_pod_leave_two_for_jobs_until_it_has_ended(gpus):
 	assert three.wait_started() > theirs.runs()[0].stop
 
 
+def has_gpus(stand, node, number):
+	"""What its kubelet says: without a device plugin it copies the capacity."""
+	amount = {GPU: str(number)}
+	stand.api.patch(f"/api/v1/nodes/{node}/status", {"status": {"capacity": amount, "allocatable": amount}})
+
+
+def masked_gres(stand, node):
+	return [mask["gres"] for mask in status(stand, "--node", node)["masks"] if mask["node"] == node]
+
+
+def test_gpu_that_its_kubelet_has_lost_is_kept_from_jobs_until_it_is_back(gpus):
+	has_gpus(gpus, "n1", 3)
+	wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["gpu:1"], 60)
+	assert masked_gres(gpus, "n2") == []
+	three = batch(gpus, 3, "-w", "n1")
+	three.wait("RUNNING")
+	four = batch(gpus, 4, "-w", "n1")
+	row, = (line.split() for line in tool(gpus, "gres", "--node", "n1").splitlines() if line.startswith("n1 "))
+	assert (row[-3].split(",")[0], row[-2].split(",")[0], row[-1]) == ("gpu:3", "gpu:4", "gpu:1")
+	assert "NodeName=n1 Name=gpu Count=3\n" in tool(gpus, "gres", "--format=slurm")
+	assert "devices are gone or not well" in tool(gpus, "status", "--node", "n1")
+	assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
+	three.cancel()
+	gpus.scheduled()
+	assert four.state == "PENDING"
+	has_gpus(gpus, "n1", 4)
+	four.wait("RUNNING")
+	assert masked_gres(gpus, "n1") == []
+
+
 def test_pod_has_gpus_that_no_job_has_and_keeps_them_while_it_is_leaving(gpus):
 	job = batch(gpus, 1)
 	job.wait("RUNNING")

@@ -51,7 +51,7 @@ TEST_CASE("identification: a label with odd characters, or as long as can be, ma
 		std::pair<std::string, std::string>("a,b:c=d e\n(f)[1-2]", "a_b_c_d_e__f__1-2_"),
 		std::pair<std::string, std::string>("\xc3\xa4\x1b[2J", "____2j"), std::pair<std::string, std::string>("", ""));
 	const NodeGres node = identify_gres({{"nvidia.com/gpu", 1}}, {{product, label}}, {});
-	CHECK(node.gres == List{{"nvidia.com/gpu", "gpu", type, 1}});
+	REQUIRE(node.gres == List{{"nvidia.com/gpu", "gpu", type, 1}});
 	CHECK(bad_gres_word(node.gres[0].type).empty());
 }
 
