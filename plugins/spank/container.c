@@ -23,6 +23,7 @@
 #include <slurm/slurm.h>
 #include "lib/sk8_container.h"
 #include "plugins/spank/container.h"
+#include "plugins/spank/environment.h"
 #include "plugins/spank/mounts.h"
 #include "plugins/spank/options.h"
 
@@ -148,8 +149,8 @@ static bool is_the_runtimes(int mounts)
 	return same;
 }
 
-/* Its mount namespace; -1: it has no process, or that ended just now. */
-static int mounts_of(const char *cgroup_procs)
+/* Its mount namespace, and its variables if they are wanted; -1: it has no process, or that ended just now. */
+static int mounts_of(spank_t spank, const char *cgroup_procs)
 {
 	const long pid = process_of(cgroup_procs, 0);
 	char path[64];
@@ -160,6 +161,8 @@ static int mounts_of(const char *cgroup_procs)
 	snprintf(path, sizeof(path), "/proc/%ld/ns/mnt", pid);
 	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		return -1;
+	if (sk8_wish.env)
+		sk8_take_environment(spank, pid);
 	/* was it the container's when it was opened, and not another process with that number? */
 	if ((process_of(cgroup_procs, pid) == pid) && is_the_runtimes(fd))
 		return fd;
@@ -235,7 +238,7 @@ static bool go_inside(spank_t spank)
 	strcpy(cwd.path, begins_in);
 	if (!open_folders(spank, &home, &cwd))
 		return false;
-	if ((mounts = mounts_of(procs)) < 0) {
+	if ((mounts = mounts_of(spank, procs)) < 0) {
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
 	}
@@ -253,4 +256,15 @@ extern void sk8_enter_container(spank_t spank)
 {
 	if (sk8_wish.unclear || (is_for_container(spank) && !go_inside(spank)))
 		_exit(1);
+}
+
+extern void sk8_go_to_workdir(spank_t spank)
+{
+	if (!sk8_wish.workdir[0] || !is_for_container(spank))
+		return;
+	if (chdir(sk8_wish.workdir)) {
+		slurm_error("slurm-k8s: --k8s-workdir: %s: %s", sk8_wish.workdir, strerror(errno));
+		_exit(1);
+	}
+	(void) spank_setenv(spank, "PWD", sk8_wish.workdir, 1);
 }

@@ -23,5 +23,7 @@ extern void sk8_await_container(spank_t spank);
  * are "optional" (plugstack.c, _do_call_stack()).
  */
 extern void sk8_enter_container(spank_t spank);
+/* In the task's process, as its user, when Slurm has chosen its folder: --k8s-workdir, or an error and its end. */
+extern void sk8_go_to_workdir(spank_t spank);
 
 #endif

@@ -15,6 +15,8 @@ spank_k8s_la_SOURCES = \
 	lib/slurmd/agent.h \
 	plugins/spank/container.c \
 	plugins/spank/container.h \
+	plugins/spank/environment.c \
+	plugins/spank/environment.h \
 	plugins/spank/mounts.c \
 	plugins/spank/mounts.h \
 	plugins/spank/options.c \

@@ -12,30 +12,48 @@
 
 struct sk8_wish sk8_wish;
 
-static const char mount_home_env[] = "SLURM_K8S_MOUNT_HOME";
-
 /* Options with a text; val of their callback is the index. */
 static const struct {
 	const char *option, *env;
 	char *value;
 	size_t size;
+	const char *begins;	/* with this; NULL = with anything */
 	const char *only;	/* these characters; NULL = any */
 	const char *use;
 } texts[] = {
-	{ "--k8s-image", "SLURM_K8S_IMAGE", sk8_wish.image, sizeof(sk8_wish.image), NULL,
+	{ "--k8s-image", "SLURM_K8S_IMAGE", sk8_wish.image, sizeof(sk8_wish.image), NULL, NULL,
 	  "name an image, for example --k8s-image=registry.example.com/team/app:1.2" },
-	{ "--k8s-template", "SLURM_K8S_TEMPLATE", sk8_wish.template, sizeof(sk8_wish.template), NULL,
+	{ "--k8s-template", "SLURM_K8S_TEMPLATE", sk8_wish.template, sizeof(sk8_wish.template), NULL, NULL,
 	  "name a file, for example --k8s-template=pod.yaml" },
 	/* it becomes a part of a file's name */
-	{ "--k8s-container", "SLURM_K8S_CONTAINER", sk8_wish.container, sizeof(sk8_wish.container),
+	{ "--k8s-container", "SLURM_K8S_CONTAINER", sk8_wish.container, sizeof(sk8_wish.container), NULL,
 	  "abcdefghijklmnopqrstuvwxyz0123456789-", "name a container of the job's template" },
+	{ "--k8s-workdir", "SLURM_K8S_WORKDIR", sk8_wish.workdir, sizeof(sk8_wish.workdir), "/", NULL,
+	  "name a folder in the container by its whole path, for example --k8s-workdir=/data" },
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+/* Options that are said or not; val of their callback is the index. */
+static const struct {
+	const char *option, *env;
+	bool *value;
+} flags[] = {
+	{ "--k8s-mount-home", "SLURM_K8S_MOUNT_HOME", &sk8_wish.mount_home },
+	{ "--k8s-env", "SLURM_K8S_ENV", &sk8_wish.env },
+};
+enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
+
+static bool is_good(int which, const char *text)
+{
+	return text && text[0] && (strlen(text) < texts[which].size) &&
+	       (!texts[which].begins || !strncmp(text, texts[which].begins, strlen(texts[which].begins))) &&
+	       (!texts[which].only || !text[strspn(text, texts[which].only)]);
+}
 
 static int set_text(int which, const char *text, int remote)
 {
 	(void) remote;
-	if (text && text[0] && (strlen(text) < texts[which].size) && (!texts[which].only || !text[strspn(text, texts[which].only)])) {
+	if (is_good(which, text)) {
 		memmove(texts[which].value, text, strlen(text) + 1);
 		return 0;
 	}
@@ -43,12 +61,11 @@ static int set_text(int which, const char *text, int remote)
 	return -1;
 }
 
-static int set_mount_home(int val, const char *text, int remote)
+static int set_flag(int which, const char *text, int remote)
 {
-	(void) val;
 	(void) text;
 	(void) remote;
-	sk8_wish.mount_home = true;
+	*flags[which].value = true;
 	return 0;
 }
 
@@ -58,7 +75,10 @@ static struct spank_option options[] = {
 	{ "k8s-template", "FILE", "the job's pod has volumes and containers of this template of a pod, too", 1, 1, set_text },
 	{ "k8s-container", "NAME", "run the tasks of the step in this container of the job's template", 1, 2, set_text },
 	{ "k8s-mount-home", NULL, "with --k8s-image: the container has $HOME and the folder in which tasks begin", 0, 0,
-	  set_mount_home },
+	  set_flag },
+	{ "k8s-workdir", "DIR", "with --k8s-image: tasks begin in this folder of the container", 1, 3, set_text },
+	{ "k8s-env", NULL, "with --k8s-image: tasks have the variables of the image, too, which win over those of the job", 0, 1,
+	  set_flag },
 	SPANK_OPTIONS_TABLE_END
 };
 
@@ -123,8 +143,9 @@ static void tell_slurmctld(spank_t spank)
 		if (texts[i].value[0] && setenv(texts[i].env, texts[i].value, 1))
 			stop(texts[i].option, strerror(errno), NULL);
 	}
-	if (sk8_wish.mount_home && setenv(mount_home_env, "1", 1))
-		stop("--k8s-mount-home", strerror(errno), NULL);
+	for (int i = 0; i < FLAGS; i++)
+		if (*flags[i].value && setenv(flags[i].env, "1", 1))
+			stop(flags[i].option, strerror(errno), NULL);
 	if (sk8_wish.template[0] && makes_job())
 		tell_template(spank);
 	if (sk8_wish.image[0])
@@ -149,8 +170,8 @@ static void read_environment(spank_t spank)
 		else if (texts[i].value[0] && set_text(i, texts[i].value, 1))
 			sk8_wish.unclear = true;
 	}
-	if (spank_getenv(spank, mount_home_env, flag, sizeof(flag)) == ESPANK_SUCCESS)
-		sk8_wish.mount_home = true;
+	for (int i = 0; i < FLAGS; i++)
+		*flags[i].value |= spank_getenv(spank, flags[i].env, flag, sizeof(flag)) == ESPANK_SUCCESS;
 }
 
 extern void sk8_options_known(spank_t spank)

@@ -17,7 +17,8 @@ struct sk8_wish {
 	char image[SK8_LONGEST_IMAGE + 1];		/* "" = none */
 	char template[PATH_MAX];			/* a file's name, where it was submitted; "" = none */
 	char container[SK8_LONGEST_CONTAINER + 1];	/* of the step's tasks; "" or "job" = the job's own */
-	bool mount_home;
+	char workdir[PATH_MAX];				/* in the container; "" = that of the job */
+	bool mount_home, env;
 	bool unclear;	/* the job's environment says what nobody can mean */
 };
 extern struct sk8_wish sk8_wish;

@@ -99,6 +99,14 @@ extern int slurm_spank_task_init_privileged(spank_t spank, int ac, char *argv[])
 	return ESPANK_SUCCESS;
 }
 
+extern int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
+{
+	(void) ac;
+	(void) argv;
+	sk8_go_to_workdir(spank);
+	return ESPANK_SUCCESS;
+}
+
 extern int slurm_spank_slurmd_exit(spank_t spank, int ac, char *argv[])
 {
 	(void) spank;

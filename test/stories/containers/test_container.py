@@ -8,9 +8,9 @@ import time
 
 import pytest
 from conftest import lent, with_conf
+from foreign import foreign
 from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
 from stands.waiting import wait_for
-from foreign import foreign
 from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
@@ -53,7 +53,7 @@ def test_image_may_come_from_the_environment(containers, monkeypatch):
 	assert done.stdout == "2\n", done
 
 
-@pytest.mark.parametrize("name, value", [("SLURM_K8S_IMAGE", "i" * 600), ("SLURM_K8S_CONTAINER", "../../x")])
+@pytest.mark.parametrize("name, value", [("SLURM_K8S_IMAGE", "i" * 600), ("SLURM_K8S_CONTAINER", "../../x"), ("SLURM_K8S_WORKDIR", "data")])
 def test_option_that_is_wrong_in_the_environment_makes_no_job_without_it(containers, monkeypatch, name, value):
 	before = len(containers.jobs())
 	monkeypatch.setenv(name, value)
@@ -101,6 +101,17 @@ def test_steps_of_a_batch_job_share_its_container_and_the_script_stays_on_the_no
 def test_task_begins_in_its_folder_though_the_image_has_none(containers):
 	done = srun(containers, "pwd", options=("--mem=100", "-n1", "-D", containers.folder, f"--k8s-image={BUSYBOX}"))
 	assert done.stdout == containers.folder + "\n" and "chdir" not in done.stderr, done
+
+
+def test_tasks_have_a_folder_of_the_container_and_the_variables_of_its_image_if_wanted(containers):
+	words = ("sh", "-c", 'echo "$(pwd) $PWD $PATH $HOME"')
+	without = srun(containers, *words, home="/mine").stdout.split()
+	assert without[:2] == ["/tmp", "/tmp"] and without[2] != "/bin" and without[3] == "/mine"
+	done = srun(containers, "--k8s-workdir=/bin", "--k8s-env", *words, user=USER, home="/mine")
+	assert done.stdout.split() == ["/bin", "/bin", "/bin", "/mine"], done
+	lost = srun(containers, "--k8s-workdir=/nowhere", "echo", "ran")
+	assert lost.returncode and not lost.stdout, lost
+	assert lost.stderr.count("slurm-k8s: --k8s-workdir: /nowhere: No such file or directory") == 1, lost.stderr
 
 
 @pytest.fixture

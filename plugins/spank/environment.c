@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* environment.c - see there */
+#ifndef _GNU_SOURCE
+# define _GNU_SOURCE
+#endif
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "plugins/spank/environment.h"
+
+enum { LONGEST = 65536, MOST = 512 };
+
+/* Of these the job's own count. */
+static const char *const names[] = { "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "HOSTNAME", "TMPDIR", "TERM", "DISPLAY",
+				     "XAUTHORITY", "SHLVL", "_" };
+static const char *const beginnings[] = { "SLURM", "SPANK_", "KUBERNETES_", "PMI" };
+
+static bool is_the_jobs(const char *name)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+static bool is_name(const char *text)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+	return text[0] && !strchr("0123456789", text[0]) && !text[strspn(text, letters)];
+}
+
+static void take(spank_t spank, char *variable)
+{
+	char *value = strchr(variable, '=');
+
+	if (!value)
+		return;
+	*value++ = '\0';
+	if (is_name(variable) && !is_the_jobs(variable))
+		(void) spank_setenv(spank, variable, value, 1);
+}
+
+extern void sk8_take_environment(spank_t spank, long pid)
+{
+	char path[64], *text = malloc(LONGEST + 1);
+	size_t size = 0;
+	ssize_t got = 0;
+	int fd, count = 0;
+
+	snprintf(path, sizeof(path), "/proc/%ld/environ", pid);
+	if (text && ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0)) {
+		while ((size < LONGEST) && ((got = read(fd, text + size, LONGEST - size)) > 0))
+			size += (size_t) got;
+		close(fd);
+		/* the last one may be cut off */
+		while (size && text[size - 1])
+			size--;
+		for (char *at = text; (at < text + size) && (count < MOST); count++) {
+			char *next = at + strlen(at) + 1;
+
+			take(spank, at);
+			at = next;
+		}
+	}
+	free(text);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What of a container's variables tasks get. The process may be its user's own, and may say anything.
+#include <fcntl.h>
+#include <map>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+#include "plugins/spank/environment.h"
+}
+#include "test/unit/catch.h"
+
+namespace {
+
+std::map<std::string, std::string> taken;
+
+// Of a process that began with these.
+std::map<std::string, std::string> take(std::vector<std::string> variables)
+{
+	std::string program = "/bin/cat";
+	std::vector<char *> envp;
+	for (std::string &v : variables)
+		envp.push_back(v.data());
+	envp.push_back(nullptr);
+	char *argv[] = {program.data(), nullptr};
+	int in[2], out[2];
+	REQUIRE((pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0));
+	posix_spawn_file_actions_t files;
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, in[0], 0);
+	posix_spawn_file_actions_adddup2(&files, out[1], 1);
+	pid_t pid = 0;
+	REQUIRE(posix_spawn(&pid, program.c_str(), &files, nullptr, argv, envp.data()) == 0);
+	posix_spawn_file_actions_destroy(&files);
+	char byte = 'x'; // what it says back it says after its exec
+	REQUIRE((write(in[1], &byte, 1) == 1 && read(out[0], &byte, 1) == 1));
+	taken.clear();
+	sk8_take_environment(nullptr, pid);
+	for (const int fd : {in[0], in[1], out[0], out[1]})
+		close(fd);
+	waitpid(pid, nullptr, 0);
+	return taken;
+}
+
+} // namespace
+
+extern "C" spank_err_t spank_setenv(spank_t, const char *name, const char *value, int overwrite)
+{
+	CHECK(overwrite);
+	taken[name] = value;
+	return static_cast<spank_err_t>(ESPANK_SUCCESS);
+}
+
+TEST_CASE("tasks get the variables of a container, but none of Slurm's, Kubernetes', or of who they are")
+{
+	CHECK(take({"FOO=bar", "PATH=/opt/bin:/bin", "EMPTY=", "MANY=a=b\nc", "_X1=y"}) ==
+	      std::map<std::string, std::string>{{"FOO", "bar"}, {"PATH", "/opt/bin:/bin"}, {"EMPTY", ""}, {"MANY", "a=b\nc"}, {"_X1", "y"}});
+	for (const char *name : {"HOME", "USER", "PWD", "TERM", "SLURM_JOB_ID", "SLURMD_NODENAME", "SPANK_X", "PMI_RANK", "KUBERNETES_PORT", "_"})
+		CHECK(take({std::string(name) + "=x", "HOMES=y"}) == std::map<std::string, std::string>{{"HOMES", "y"}});
+}
+
+TEST_CASE("what is no variable is left out")
+{
+	CHECK(take({"no variable", "=x", "1A=x", "A-B=x", "A B=x", "\x01=x", "A\n=x", "\xc3\xa4=x", "GOOD=y"}) ==
+	      std::map<std::string, std::string>{{"GOOD", "y"}});
+	CHECK(take({}).empty());
+}
+
+TEST_CASE("of too many variables the first 512 count, and one that is cut off does not")
+{
+	std::vector<std::string> many;
+	for (int i = 0; i < 600; i++)
+		many.push_back("V" + std::to_string(i) + "=x");
+	CHECK(take(many).size() == 512);
+	CHECK(take({"FIRST=x", "LONG=" + std::string(70'000, 'y'), "LAST=z"}) == std::map<std::string, std::string>{{"FIRST", "x"}});
+}
+
+TEST_CASE("a process that is gone has no variables")
+{
+	taken.clear();
+	sk8_take_environment(nullptr, 0);
+	CHECK(taken.empty());
+}
