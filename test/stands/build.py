@@ -20,6 +20,14 @@ def build_folder():
 	raise StandError("no build folder; build first, or name it by SK8_BUILD")
 
 
+def slurm_headers():
+	"""What a compiler needs for plugins of the Slurm that this build is for."""
+	build = build_folder()
+	with open(os.path.join(build, "Makefile"), encoding="utf-8") as file:
+		flags = next(line for line in file if line.startswith("SLURM_CPPFLAGS = "))
+	return flags.partition("= ")[2].replace("$(top_builddir)", build).split()
+
+
 @contextlib.contextmanager
 def made(build, stage, *targets):
 	"""make TARGET... in the folder `build`, with DESTDIR=stage. Until the block ends no other process installs from

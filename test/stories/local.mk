@@ -35,6 +35,8 @@ EXTRA_DIST += \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
 	test/stories/containers/pmi2_client.c \
+	test/stories/containers/private_tmp.c \
+	test/stories/containers/test_commands.py \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/sharing/test_foreign.py \

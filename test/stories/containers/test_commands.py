@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Containers from each of Slurm's commands, and beside what sites have in plugstack.conf."""
+import os
+import subprocess
+
+import pytest
+from stands.build import slurm_headers
+from test_container import INSIDE, OPTIONS, containers, srun  # pylint: disable=unused-import # a fixture
+
+pytestmark = pytest.mark.apis("real")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLAIN = ("--mem=100", "-n1", "-D", "/tmp")
+FLAGS = ("--k8s-image=", "--k8s-template=", "--k8s-container=", "--k8s-mount-home", "--k8s-workdir=", "--k8s-env")
+
+
+@pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
+def test_help_of_a_command_has_the_options(containers, command):
+	told = containers.run(command, "--help")
+	assert [flag for flag in FLAGS if flag not in told] == []
+
+
+def test_what_srun_reads_reaches_its_tasks_in_the_container(containers):
+	with subprocess.Popen(["srun", *OPTIONS, "sh", "-c", f"{INSIDE}; cat"], env={**os.environ, **containers.env}, text=True,
+			stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as task:
+		out, err = task.communicate("one\ntwo\n", timeout=90)
+	assert (out, task.returncode) == ("2\none\ntwo\n", 0), err
+
+
+def test_steps_of_salloc_run_in_the_container_and_its_command_on_the_node(containers):
+	script = f"test -e /usr/lib && echo node; srun sh -c '{INSIDE}'"
+	done = containers.run("salloc", *OPTIONS, "sh", "-c", script, check=False, seconds=90)
+	assert done.stdout.splitlines() == ["node", "2"], done
+
+
+@pytest.fixture(name="private_tmp")
+def private_tmp_fixture(containers, tmp_path):
+	"""A second plugin, before ours, that gives tasks a mount namespace with another /tmp."""
+	plugin, conf = tmp_path / "private_tmp.so", os.path.join(containers.folder, "etc", "plugstack.conf")
+	subprocess.run(["cc", "-shared", "-fPIC", "-O1", *slurm_headers(), "-o", str(plugin), f"{HERE}/private_tmp.c"], check=True)
+	with open(conf, encoding="utf-8") as file:
+		ours = file.read()
+	for text in (f"required {plugin}\n{ours}", ours):
+		with open(conf + ".new", "w", encoding="utf-8") as file:
+			file.write(text)
+		os.rename(conf + ".new", conf)
+		if text != ours:
+			yield containers
+
+
+def test_tasks_enter_their_container_from_the_mounts_that_another_plugin_gave_them(private_tmp):
+	ask = 'echo "$PRIVATE_TMP"; test -e /tmp/private && echo private'
+	assert srun(private_tmp, "sh", "-c", ask, options=PLAIN).stdout.split() == ["yes", "private"]
+	done = srun(private_tmp, "sh", "-c", f"{ask}; {INSIDE}")
+	assert done.stdout.split() == ["yes", "2"], done
