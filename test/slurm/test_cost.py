@@ -12,6 +12,7 @@ from stands.waiting import wait_for
 
 NODES, ROUNDS, JOBS = 1000, 16, 10
 STARTS, MOST_START = 20, 1.25
+COMMANDS, MOST_COMMAND = 100, 1.0  # milliseconds
 RUN_NOW, WILL_RUN = 0, 2  # SELECT_MODE_* of Slurm, the same on all releases
 MOST, MOST_NEW = {"22.05": 1.25, "24.11": 1.25}, 1.5  # times what stock Slurm takes, which is less with each release
 FEW, PART_OF_ALL = 10, 1 / 3
@@ -148,3 +149,33 @@ def test_job_that_fits_beside_foreign_pods_starts_as_fast_as_on_stock_slurm(clus
 	print(f"{STARTS} times srun beside foreign pods: median {median['ours'] * 1000:.0f} ms, on stock Slurm {median['stock'] * 1000:.0f} ms, "
 		f"ratio {median['ours'] / median['stock']:.2f} (at most {MOST_START})")
 	assert median["ours"] <= MOST_START * median["stock"]
+
+
+def processor_ms(cluster, *argv):
+	"""What a command takes of a processor, in milliseconds."""
+	with subprocess.Popen(argv, env={**os.environ, **cluster.slurm.env}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+		_, status, used = os.wait4(process.pid, 0)
+		process.returncode = status
+	assert status == 0
+	return (used.ru_utime + used.ru_stime) * 1000
+
+
+def test_plugin_for_containers_costs_a_command_that_wants_none_less_than_a_millisecond(cluster):
+	conf = os.path.join(cluster.folder, "etc", "plugstack.conf")
+	lines = {"with": f"optional {cluster.folder}/inst/plugins/spank_k8s.so\n", "without": "# nothing\n"}
+	took = {whose: [] for whose in lines}
+	for _ in range(COMMANDS + 1):  # the first fills caches
+		for whose, line in lines.items():
+			with open(conf, "w", encoding="utf-8") as file:
+				file.write(line)
+			took[whose].append(processor_ms(cluster, "srun", "--help"))
+	with open(conf, "w", encoding="utf-8") as file:
+		file.write(lines["with"])
+	assert "--k8s-image" in cluster.run("srun", "--help")
+	os.unlink(conf)
+	median = {whose: statistics.median(values[1:]) for whose, values in took.items()}
+	most = {whose: sorted(values[1:])[-1 - COMMANDS // 100] for whose, values in took.items()}
+	cost = median["with"] - median["without"]
+	print(f"{COMMANDS} times srun --help: {cost:.2f} ms of a processor by spank_k8s.so (at most {MOST_COMMAND}); median {median['with']:.2f} ms, "
+		f"without it {median['without']:.2f}; p99 {most['with']:.2f} and {most['without']:.2f}")
+	assert cost <= MOST_COMMAND
