@@ -119,6 +119,26 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 	fill_shares(view, job_ptr);
 }
 
+/* What people read of a job in the gate: squeue's %r, scontrol's Reason. */
+static const char *const reasons[] = { "Kubelets of its nodes are asked", "Kubernetes makes its containers" };
+
+static void tell_reason(job_record_t *job_ptr, bool wants_container)
+{
+	if (job_ptr->state_desc)
+		return;	/* somebody else's word */
+	job_ptr->state_desc = xstrdup(reasons[wants_container]);
+	last_job_update = time(NULL);
+}
+
+static void forget_reason(job_record_t *job_ptr)
+{
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (!xstrcmp(job_ptr->state_desc, reasons[i])) {
+			xfree(job_ptr->state_desc);
+			last_job_update = time(NULL);
+		}
+}
+
 /* false: nobody wants to keep it */
 static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, bool timed_out))
 {
@@ -131,6 +151,8 @@ static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, 
 	__atomic_store_n(&prolog_done, done, __ATOMIC_RELEASE);
 	fill(&view, job_ptr);
 	waits = sk8_on_gate(&view.job);
+	if (waits)
+		tell_reason(job_ptr, view.job.image[0] || view.job.pod_template[0]);
 	free_view(&view);
 	errno = saved_errno;
 	return waits;
@@ -221,11 +243,24 @@ static bool can_be_refused(const struct sk8_gate_answer *answer)
 
 	lock_slurmctld(write_locks);
 	job_ptr = find_job_record(answer->job_id);
+	if (job_ptr)
+		forget_reason(job_ptr);
 	runs = job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr));
 	if (runs && !job_ptr->batch_flag && answer->why[0])
 		srun_user_message(job_ptr, (char *) answer->why);
 	unlock_slurmctld(write_locks);
 	return runs;
+}
+
+/* It has been let out: that is not held up by this. */
+static void left_gate(uint32_t job_id)
+{
+	job_record_t *job_ptr;
+
+	lock_slurmctld(write_locks);
+	if ((job_ptr = find_job_record(job_id)))
+		forget_reason(job_ptr);
+	unlock_slurmctld(write_locks);
 }
 
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
@@ -239,6 +274,8 @@ extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
 	done(refuse ? 1 << 8 : 0, answer->job_id, false);
 	if (refuse)
 		shorten_wait(answer->job_id, answer->delay);
+	else
+		left_gate(answer->job_id);
 }
 
 __attribute__((visibility("default"))) const struct sk8_prep_hooks sk8_prep_hooks = {

@@ -35,10 +35,16 @@ def state(cluster, job):
 	return cluster.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T").strip()
 
 
+def reason(cluster, job):
+	return cluster.run("squeue", "-h", "-t", "all", "-j", str(job), "-o", "%r").strip().replace("_", " ")
+
+
 def test_job_is_launched_when_it_is_let_out(gate):
 	job = kept(gate)
+	assert reason(gate, job) == "Kubelets of its nodes are asked"
 	gate.tell("answer", job, "open")
 	wait_for("its run", lambda: state(gate, job) == "RUNNING", 30)
+	wait_for("no reason any more", lambda: reason(gate, job) == "None", 30, lambda: reason(gate, job))
 
 
 def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minutes(gate):
@@ -46,6 +52,7 @@ def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minute
 	gate.tell("gate", "opens")
 	gate.tell("answer", job, "refuse", "why=no room")
 	wait_for("its run", lambda: state(gate, job) == "RUNNING", 60)
+	assert reason(gate, job) == "None"
 
 
 def test_job_that_its_user_has_cancelled_is_not_queued_again_by_a_refusal_that_comes_late(gate):
