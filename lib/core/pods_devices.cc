@@ -106,11 +106,11 @@ void PodsController::correct_devices(Entry &e)
 	devices_asked_.insert(e.bound_node); // what another pod there wants depends on the answer
 	ports_.slurm.set_devices(e.job->ref, *change, [this, uid = e.key.uid, change = *change](const SlurmReply &r) {
 		devices_asked_.erase(change.node);
-		if (const auto it = entries_.find(uid); it != entries_.end())
-			devices_corrected(it->second, change, r);
 		for (const auto &[key, job] : r.changed)
 			if (const auto it = entries_.find(key.uid); it != entries_.end())
 				set_job(it->second, job, ports_.timer.now());
+		if (const auto it = entries_.find(uid); it != entries_.end() && has_its_job_there(it->second))
+			devices_corrected(it->second, change, r);
 		sync_node(change.node);
 	});
 }
@@ -118,7 +118,8 @@ void PodsController::correct_devices(Entry &e)
 void PodsController::devices_corrected(Entry &e, const DeviceChange &change, const SlurmReply &r)
 {
 	const std::string text = change.gres + "(" + index_list(change.devices) + ") of node " + change.node;
-	if (r.ok) {
+	const bool done = r.ok && devices_named(e.job->gres, change.gres) == change.devices; // else it would be asked without end
+	if (done) {
 		log_pod(info, e.key, job_id(e), "its job has %s now, as the kubelet has chosen", text.c_str());
 		e.devices = {};
 		return;
@@ -129,7 +130,8 @@ void PodsController::devices_corrected(Entry &e, const DeviceChange &change, con
 	if (e.devices.told == text)
 		return;
 	e.devices.told = text;
-	const std::string why = "the kubelet has given it " + text + ", which its job cannot have in Slurm: " + r.text;
+	const std::string why = "the kubelet has given it " + text + ", which its job cannot have in Slurm: " +
+				(r.ok ? "it has others all the same" : r.text);
 	log_pod(warning, e.key, job_id(e), "%s", why.c_str());
 	reports_.event(e.key, {true, std::string(names::event_devices), why});
 }

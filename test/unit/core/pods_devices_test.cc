@@ -111,6 +111,18 @@ TEST_CASE("a device that a job of Slurm's own has is asked for until it is free,
 	CHECK(g.of("p") == Indices{5});
 }
 
+TEST_CASE("a Slurm that says yes and does nothing is not asked without end")
+{
+	Gpus g;
+	g.w.devices_stay = true;
+	g.runs("p", {0});
+	g.kubelet_gives("p", {5});
+	g.tell();
+	g.w.run(Millis(300'000));
+	CHECK(g.w.count("devices") < 20);
+	CHECK(g.w.events_text().find("it has others all the same") != std::string::npos);
+}
+
 TEST_CASE("two pods that are both said to have one device ask for it without end, but seldom, and take nothing from each other")
 {
 	Gpus g;

@@ -502,6 +502,8 @@ void World::set_devices(JobRef ref, DeviceChange change, SlurmPort::Done done)
 		});
 		if (at == jobs.end() || !at->job.running() || taken)
 			return done({.text = "another job has one of these devices"});
+		if (devices_stay)
+			return done({.ok = true});
 		const auto had = std::exchange(at->job.gres[0].devices, change.devices);
 		if (from != jobs.end()) {
 			auto &its = from->job.gres[0].devices;

@@ -136,6 +136,7 @@ public:
 	bool watch_delivers = true;
 	SlurmReply submit_reply{.ok = true};
 	std::set<std::uint16_t> natives_devices; // that jobs of Slurm's own have
+	bool devices_stay = false; // whatever Slurm says
 	int ends_refused = 0; // so many of end() are, for now
 	bool nodes_take_jobs = true; // false: nothing starts where a pod is
 
