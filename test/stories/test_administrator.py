@@ -77,7 +77,7 @@ def test_held_pod_does_not_start_until_it_is_released_and_the_condition_says_so(
 	assert (pod.job()["JobState"], pod.job()["Priority"], pod.node) == ("PENDING", "0", None)
 	shared.scontrol("release", job)
 	pod.wait_phase("Succeeded")
-	assert pod.job()["JobState"] == "COMPLETED" and pod.job()["JobId"] == job
+	assert pod.wait_job("COMPLETED")["JobId"] == job
 
 
 def test_job_with_a_better_priority_by_the_administrator_starts_first(stand):
