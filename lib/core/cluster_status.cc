@@ -24,17 +24,21 @@ static Json watch(const std::string &what, const kube::ReflectorHealth &h, std::
 	return out;
 }
 
-Json ClusterEngine::status(const StatusQuery &query) const
+// What every answer of an engine begins with.
+Json ClusterEngine::outline() const
 {
 	Json out = Json::object();
-	out.set("name", settings_.name);
-	if (!pods_) {
-		out.set("state", "connecting");
-		if (!access_error_.empty())
-			out.set("error", access_error_);
+	out.set("name", settings_.name).set("state", pods_ && pods_->started() ? "running" : "connecting");
+	if (!pods_ && !access_error_.empty())
+		out.set("error", access_error_);
+	return out;
+}
+
+Json ClusterEngine::status(const StatusQuery &query) const
+{
+	Json out = outline();
+	if (!pods_)
 		return out;
-	}
-	out.set("state", pods_->started() ? "running" : "connecting");
 	out.set("server", client_->access().server);
 
 	Json watches = Json::array();
@@ -81,10 +85,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 
 Json ClusterEngine::gres(const std::string &node) const
 {
-	Json out = Json::object();
-	out.set("name", settings_.name).set("state", !pods_ ? "connecting" : pods_->started() ? "running" : "connecting");
-	if (!access_error_.empty())
-		out.set("error", access_error_);
+	Json out = outline();
 	return out.set("nodes", nodes_ ? nodes_->gres(node) : Json::array());
 }
 

@@ -146,18 +146,24 @@ Json Control::overview(const RuntimeState &state) const
 	return out.set("troubles", troubles());
 }
 
+static void ask_engines(const std::shared_ptr<StatusInquiry> &inquiry, const std::vector<std::shared_ptr<ClusterEngine>> &engines,
+			const std::function<Json(const ClusterEngine &)> &ask)
+{
+	for (std::size_t i = 0; i < engines.size(); i++)
+		// Weak: it owns a share of the engine, and an engine that hangs never lets go of this.
+		engines[i]->post([engine = engines[i].get(), weak = std::weak_ptr(inquiry), i, ask] {
+			if (auto asked = weak.lock())
+				asked->put(i, ask(*engine));
+		});
+}
+
 std::shared_ptr<Inquiry> Control::status(const ControlRequest &request)
 {
 	const RuntimeState state = look_();
 	StatusQuery query{std::string(request.body["node"].str()), std::string(request.body["pod"].str()), false};
 	query.held = query.node.empty() && query.pod.empty();
 	auto inquiry = std::make_shared<StatusInquiry>(overview(state), state.engines, request.wakeup);
-	for (std::size_t i = 0; i < state.engines.size(); i++)
-		// Weak: it owns a share of the engine, and an engine that hangs never lets go of this.
-		state.engines[i]->post([engine = state.engines[i].get(), weak = std::weak_ptr(inquiry), i, query] {
-			if (auto asked = weak.lock())
-				asked->put(i, engine->status(query));
-		});
+	ask_engines(inquiry, state.engines, [query](const ClusterEngine &engine) { return engine.status(query); });
 	return inquiry;
 }
 
@@ -167,12 +173,8 @@ std::shared_ptr<Inquiry> Control::gres(const ControlRequest &request)
 {
 	const RuntimeState state = look_();
 	auto inquiry = std::make_shared<StatusInquiry>(Json::object().set("ok", Json::boolean(true)), state.engines, request.wakeup);
-	for (std::size_t i = 0; i < state.engines.size(); i++)
-		state.engines[i]->post([engine = state.engines[i].get(), weak = std::weak_ptr(inquiry), i,
-					node = std::string(request.body["node"].str())] {
-			if (auto asked = weak.lock())
-				asked->put(i, engine->gres(node));
-		});
+	ask_engines(inquiry, state.engines,
+		    [node = std::string(request.body["node"].str())](const ClusterEngine &engine) { return engine.gres(node); });
 	return inquiry;
 }
 
