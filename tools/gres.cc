@@ -13,12 +13,6 @@ namespace sk8::tools {
 
 // ---- what an answer has ----
 
-static std::string text_of(const Json &j, const char *key)
-{
-	const Json member = j[key];
-	return one_line(member.str(), 512);
-}
-
 static core::GresList list_of(const Json &list)
 {
 	core::GresList out;
@@ -53,9 +47,9 @@ static std::string silent_clusters(const Json &answer, const char *begin)
 {
 	std::string out;
 	answer["clusters"].each_item([&](const Json &cluster) {
-		const std::string state = text_of(cluster, "state"), error = text_of(cluster, "error");
+		const std::string state = text_of(cluster, "state", ""), error = text_of(cluster, "error", "");
 		if (state != "running")
-			out += begin + ("cluster " + text_of(cluster, "name") + " is " + state) + (error.empty() ? "" : ": " + error) +
+			out += begin + ("cluster " + text_of(cluster, "name", "") + " is " + state) + (error.empty() ? "" : ": " + error) +
 			       "; nothing is known of its nodes\n";
 	});
 	return out;
@@ -69,11 +63,11 @@ std::string show_gres(const Json &answer)
 	std::string problems;
 	each_node(answer, [&](const Json &node) {
 		std::string resources;
-		node["gres"].each_item([&](const Json &g) { resources += (resources.empty() ? "" : ", ") + text_of(g, "kubernetes"); });
-		rows.push_back({text_of(node, "node"), resources.empty() ? "-" : resources, request_of(node["gres"]),
+		node["gres"].each_item([&](const Json &g) { resources += (resources.empty() ? "" : ", ") + text_of(g, "kubernetes", ""); });
+		rows.push_back({text_of(node, "node", ""), resources.empty() ? "-" : resources, request_of(node["gres"]),
 				node["in_slurm"].boolean_or(false) ? request_of(node["slurm"]) : "no such node", request_of(node["masked"])});
 		node["problems"].each_item(
-			[&](const Json &p) { problems += "node " + text_of(node, "node") + ": " + one_line(p.str(), 512) + "\n"; });
+			[&](const Json &p) { problems += "node " + text_of(node, "node", "") + ": " + one_line(p.str(), 512) + "\n"; });
 	});
 	return (rows.size() == 1 ? "no shared node is known\n" : table(rows)) + problems + silent_clusters(answer, "");
 }

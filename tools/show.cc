@@ -8,8 +8,7 @@
 
 namespace sk8::tools {
 
-// Whatever comes from elsewhere may not move the cursor of a terminal.
-static std::string text_of(const Json &j, const char *key, const char *otherwise = "-")
+std::string text_of(const Json &j, const char *key, const char *otherwise)
 {
 	const Json member = j[key];
 	return one_line(member.str(otherwise), 512);

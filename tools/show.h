@@ -11,6 +11,9 @@
 
 namespace sk8::tools {
 
+// Whatever comes from elsewhere may not move the cursor of a terminal: on one line, 512 bytes at most.
+std::string text_of(const Json &j, const char *key, const char *otherwise = "-");
+
 // Left-aligned columns, two blanks between them, each row with a newline. The last
 // column is as long as it is.
 std::string table(const std::vector<std::vector<std::string>> &rows, const std::string &indent = "");
