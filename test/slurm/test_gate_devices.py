@@ -20,15 +20,19 @@ def gpus_of_module_fixture(request):
 	cluster.down()
 
 
+def all_given_back(cluster):
+	assert not re.search(r"gpu[^,]*:[1-9]\d*\(", used(cluster)), used(cluster)
+	log = cluster.log()
+	assert "underflow" not in log and "overallocated" not in log and "not allocated" not in log
+
+
 @pytest.fixture(name="gpus")
 def gpus_fixture(gpus_of_module):
 	gpus_of_module.tell("gate", "keeps")
 	yield gpus_of_module
 	gpus_of_module.tell("gate", "opens")
 	gpus_of_module.clean()
-	assert not re.search(r"gpu[^,]*:[1-9]\d*\(", used(gpus_of_module)), used(gpus_of_module)
-	log = gpus_of_module.log()
-	assert "underflow" not in log and "overallocated" not in log and "not allocated" not in log
+	all_given_back(gpus_of_module)
 
 
 def gives(cluster, job, devices, **more):

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A pod's job gets the devices that a kubelet has given the pod, instead of those that Slurm chose."""
-import re
 import signal
 
 import pytest
-from conftest import Cluster
 from stands.waiting import wait_for
-from test_gate_devices import gives
-from test_gres import PODS, end, of_job, used
+from test_gate_devices import all_given_back, gives
+from test_gres import end, made, of_job
 
 # with a topology, without one, with types
 GRES = {"alone": "gpu:4", "at cores": "gpu@0-7:4,shard:16", "typed": "gpu:a100:3,gpu:h100:1"}
@@ -15,18 +13,14 @@ GRES = {"alone": "gpu:4", "at cores": "gpu@0-7:4,shard:16", "typed": "gpu:a100:3
 
 @pytest.fixture(scope="module", name="gpus_of_module", params=list(GRES))
 def gpus_of_module_fixture(request):
-	cluster = Cluster(nodes=["n1"], conf=PODS, gres=GRES[request.param])
-	yield cluster
-	cluster.down()
+	yield from made(GRES[request.param])
 
 
 @pytest.fixture(name="gpus")
 def gpus_fixture(gpus_of_module):
 	yield gpus_of_module
 	gpus_of_module.clean()
-	assert not re.search(r"gpu[^,]*:[1-9]\d*\(", used(gpus_of_module)), used(gpus_of_module)
-	log = gpus_of_module.log()
-	assert "underflow" not in log and "overallocated" not in log and "not allocated" not in log
+	all_given_back(gpus_of_module)
 
 
 def pod(gpus, number, name):

@@ -51,12 +51,16 @@ def foreign(stand, name, number, command=POLITE, **more):
 		requests=asks(number), **more)
 
 
+def in_slurm(stand, job_id):
+	return devices(stand.scontrol("-d", "show", "job", str(job_id)))
+
+
 def of_job(job):
-	return devices(job.stand.scontrol("-d", "show", "job", str(job.id)))
+	return in_slurm(job.stand, job.id)
 
 
 def of_its_job(found):
-	return devices(found.stand.scontrol("-d", "show", "job", str(found.job_id)))
+	return in_slurm(found.stand, found.job_id)
 
 
 def of_pod(found):
