@@ -255,7 +255,7 @@ static void check_resubmits(Asker &kube, const core::ClusterSettings &settings, 
 	}
 }
 
-// sharing: mixed
+// For the pods of Slurm's own jobs.
 static void check_reservations(Asker &kube, const core::ClusterSettings &settings, Findings &out)
 {
 	const std::string &ns = settings.reservations.ns;
@@ -369,7 +369,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	Asker kube(*access);
 	if (!check_connection(kube, *access, settings.name, out) || !check_rights(kube, settings.name, out))
 		return;
-	if (settings.nodes.any(core::Sharing::mixed))
+	if (settings.reserves())
 		check_reservations(kube, settings, out);
 	check_resubmits(kube, settings, out);
 	check_nodes(kube, settings, side, out);

@@ -38,6 +38,22 @@ static void check_way(const std::string &about, const std::string &key, const st
 	}
 }
 
+// Where every node is mixed that is said already.
+static void check_devices(const std::string &about, const core::ClusterSettings &cluster, const SlurmConf &conf, Findings &out)
+{
+	if (cluster.resources.empty() || !(cluster.nodes.any(core::Sharing::none) || cluster.nodes.any(core::Sharing::dedicated)))
+		return;
+	if (!cluster.reservations.devices)
+		out.warning(about, "reservations.devices is false: a kubelet may give a pod a device that a job of Slurm's own has; use that "
+				   "only where they never both have devices of one node");
+	else if (!has_prep_plugin(conf))
+		out.problem(about, "resources names devices, but none of Slurm's own jobs waits until the kubelets keep theirs for it; add "
+				   "PrEpPlugins=prep/script,prep/k8s to slurm.conf, or set reservations.devices: false if pods and jobs "
+				   "never both have devices of one node");
+	else
+		out.ok(about, "devices of Slurm's own jobs are held by pods");
+}
+
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
 	for (const auto &cluster : settings.clusters) {
@@ -47,6 +63,7 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 			check_way(about, "nodes.groups[" + std::to_string(i) + "].sharing", " on nodes with " + one_line(groups[i].selector, 128),
 				  groups[i].sharing, conf, out);
 		check_way(about, "nodes.sharing", groups.empty() ? "" : " on the others", cluster.nodes.sharing, conf, out);
+		check_devices(about, cluster, conf, out);
 	}
 }
 

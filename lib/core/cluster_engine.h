@@ -67,7 +67,7 @@ public:
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
 	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;
-	bool wants_natives() const override { return settings_.nodes.any(Sharing::mixed); }
+	bool wants_natives() const override { return settings_.reserves(); }
 	void natives_replaced(const std::vector<NativeJobPtr> &jobs) override;
 	void native_left(JobRef job, const std::set<std::string> &still_on) override;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// The jobs that wait in prolog_slurmctld (CONFIGURING) until each cluster that shares
-// nodes as `mixed` has said what becomes of them. One for all clusters: a job may have
+// The jobs that wait in prolog_slurmctld (CONFIGURING) until each cluster that makes
+// reservation pods has said what becomes of them. One for all clusters: a job may have
 // nodes of several. Every job that arrives is answered once, unless slurmctld ends
 // first: Slurm lets it arrive again after its start.
 //
@@ -31,9 +31,9 @@ public:
 	bool arrive(const NativeJobPtr &job);
 	void ended(JobRef job); // whatever for: it is let out
 
-	// The clusters with mixed nodes, once the settings are known.
+	// The clusters that make reservation pods, once the settings are known.
 	void set_clusters(std::set<std::string> clusters);
-	// Some cluster has mixed nodes, or that is not known yet.
+	// Some cluster makes some, or that is not known yet.
 	bool used() const;
 	// slurmctld ends, or is not in charge any more: nobody is answered.
 	void forget();

@@ -210,6 +210,15 @@ std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std:
 	return out;
 }
 
+bool is_named(const GresList &gres, const std::vector<ResourceSettings> &settings)
+{
+	return std::ranges::any_of(gres, [&](const Gres &g) {
+		return g.count > 0 && std::ranges::any_of(settings, [&](const ResourceSettings &r) {
+			return r.gres == g.name && (r.type.empty() || r.type == g.type);
+		});
+	});
+}
+
 static std::uint64_t count_of(const GresList &gres, const std::string &name, const std::string &type)
 {
 	std::uint64_t sum = 0;

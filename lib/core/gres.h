@@ -69,6 +69,8 @@ GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std:
 // and the node has them (allocatable).
 std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
 						const std::map<std::string, std::int64_t> &allocatable);
+// Is any of it of a resource that the settings name?
+bool is_named(const GresList &gres, const std::vector<ResourceSettings> &settings);
 // Is it a part of the other, whichever devices?
 bool is_part_of(const GresList &part, const GresList &whole);
 

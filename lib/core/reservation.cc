@@ -126,24 +126,38 @@ std::string does_not_fit(const PodTemplate &more, const NativeShare &share)
 			 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());
 }
 
-Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more)
+static Json object_of(const NativeJob &job, const std::string &node, const std::string &user, const ReservationSettings &settings, const Json &spec)
 {
 	Json labels = Json::object(), notes = Json::object(), meta = Json::object();
 	labels.set(names::reservation_job, std::to_string(job.ref.id));
 	labels.set(names::reservation_user, label_value(user));
 	labels.set(names::reservation_account, label_value(job.account));
 	notes.set(names::job_submit_time, std::to_string(job.ref.submit_time));
-	meta.set("name", reservation_name(job.ref, share.node)).set("namespace", settings.ns);
+	meta.set("name", reservation_name(job.ref, node)).set("namespace", settings.ns);
 	meta.set("labels", labels).set("annotations", notes);
+	Json out = Json::object();
+	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
+	return out.set("spec", spec);
+}
+
+Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
+			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more)
+{
 	const Json resources = resources_of(share, devices, more);
 	Json spec = reservation_spec(share.node, resources, settings);
 	if (!image_of(job, more).empty())
 		add_job_container(spec, {.image = image_of(job, more), .pause = settings.pause_path, .uid = job.user_id, .gid = job.group_id,
 					 .more = more, .counts_memory = share.memory_mb != 0}, resources);
-	Json out = Json::object();
-	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
-	return out.set("spec", spec);
+	return object_of(job, share.node, user, settings, spec);
+}
+
+// A kubelet that is short of memory first ends what uses more than it has requested: so it requests what pause needs.
+Json device_reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
+			       const ReservationSettings &settings, const Devices &devices)
+{
+	static constexpr std::uint64_t memory_of_pause = 16; // MiB
+	const NativeShare own{share.node, 0, std::min(share.memory_mb, memory_of_pause), {}, {}};
+	return object_of(job, share.node, user, settings, reservation_spec(share.node, resources_of(own, devices, nullptr), settings));
 }
 
 bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources)

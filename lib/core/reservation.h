@@ -28,6 +28,9 @@ bool is_reservation_name(std::string_view name);
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
 			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {},
 			const PodTemplate *more = nullptr);
+// One that holds the devices of its job alone, where cores and memory are nobody's to reserve.
+Json device_reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
+			       const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices);
 // Why the containers of a template have no room in what the job has there, as a part of a sentence; empty: they have.
 std::string does_not_fit(const PodTemplate &more, const NativeShare &share);
 

@@ -11,7 +11,8 @@ static constexpr std::int64_t grace_seconds = 1;
 static constexpr Millis orphan_pause{10'000};
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
-	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), only_former_(!settings.nodes.any(Sharing::mixed)),
+	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), mixed_(settings.nodes.any(Sharing::mixed)),
+	  only_former_(!settings.reserves()),
 	  devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); }})
@@ -91,9 +92,10 @@ void Reservations::keep_to_the_end(Entry &e)
 void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 {
 	const Id id{job.id, job.submit_time};
+	former_left(job, still_on);
 	auto it = entries_.find(id);
-	if (it == entries_.end())
-		return former_left(job, still_on);
+	if (it == entries_.end() || (!it->second.ending && !still_on.empty())) // it runs, and was asked for by former_may_go()
+		return;
 	it->second.ending = true;
 	// Also for pods that are told of later: after a start jobs may come first, and go.
 	NativeJob job_now = *it->second.job;
@@ -212,6 +214,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
+	p.small = seen.milli_cpu < std::int64_t{1000} * p.share.cpus;
 	p.over = seen.ended();
 	p.admitted = seen.admitted && p.fits && !seen.meta.deleting;
 	p.deleting = seen.meta.deleting;
@@ -239,7 +242,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
-	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = false;
+	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.small = false;
 	p.container = {};
 }
 
@@ -269,7 +272,7 @@ void Reservations::nodes_changed()
 void Reservations::node_changed(const std::string &node)
 {
 	const kube::Node *n = nodes_.find(node);
-	if (!n || !nodes_.mixed(node) || !devices_.read(*n))
+	if (!n || only_former_ || nodes_.shared(node) != NodeView::Shared::yes || !devices_.read(*n))
 		return;
 	std::vector<Id> waiting;
 	for (const auto &[id, e] : entries_)
@@ -306,13 +309,33 @@ void Reservations::choose_all()
 			choose_nodes(e);
 }
 
-// It has a pod on each of its nodes that is shared now.
+// What its pod there holds. has_pod: a kubelet that does not know a resource for a moment takes none away.
+Reservations::Holds Reservations::holds_on(const NativeShare &share, bool has_pod) const
+{
+	if (nodes_.mixed(share.node))
+		return Holds::all;
+	if (!settings_.reserves_devices() || nodes_.shared(share.node) != NodeView::Shared::yes || !is_named(share.gres, settings_.resources))
+		return Holds::nothing;
+	const auto &known = nodes_.find(share.node)->allocatable.extended;
+	return has_pod || !extended_of(share.gres, settings_.resources, known).empty() ? Holds::devices : Holds::nothing;
+}
+
+// Before anything is known of nodes.
+bool Reservations::may_have_pods(const NativeJob &job) const
+{
+	const auto &names = settings_.nodes.names;
+	return std::ranges::any_of(job.shares, [&](const NativeShare &s) {
+		const bool may_be_shared = names.empty() || std::ranges::find(names, s.node) != names.end();
+		return may_be_shared && (mixed_ || is_named(s.gres, settings_.resources));
+	});
+}
+
 void Reservations::choose_nodes(Entry &e)
 {
 	for (const NativeShare &share : e.job->shares) {
-		const bool shared = nodes_.mixed(share.node);
 		auto it = e.pods.find(share.node);
-		if (it == e.pods.end() && shared) {
+		const Holds holds = holds_on(share, it != e.pods.end());
+		if (it == e.pods.end() && holds != Holds::nothing) {
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
@@ -320,8 +343,13 @@ void Reservations::choose_nodes(Entry &e)
 			it->second.name = reservation_name(e.job->ref, share.node);
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}
-		if (it != e.pods.end() && !e.ending)
-			it->second.wanted = shared;
+		if (it == e.pods.end())
+			continue;
+		it->second.devices_only = holds == Holds::devices;
+		if (it->second.too_small())
+			it->second.trouble = "the job's reservation pod on node " + share.node + ", which is mixed now, holds its devices only";
+		if (!e.ending)
+			it->second.wanted = holds != Holds::nothing;
 	}
 }
 
@@ -395,11 +423,12 @@ void Reservations::create(Entry &e, Pod &p)
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = true;
 	const kube::Node *at = nodes_.find(p.share.node);
-	const Json object = reservation_object(
-		*e.job, p.share, ports_.user(e.job->user_id), settings_.reservations,
-		at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>(), more(e));
+	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
+	const std::string user = ports_.user(e.job->user_id);
+	const Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
+					   : reservation_object(*e.job, p.share, user, settings_.reservations, devices, more(e));
 	ports_.kube.create_pod(settings_.reservations.ns, object,
-			       [this, id, node = p.share.node](const KubeReply &r, const std::string &uid) {
+			       [this, id, node = p.share.node, small = p.devices_only](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;
@@ -410,6 +439,7 @@ void Reservations::create(Entry &e, Pod &p)
 		} else if (pod.uid.empty()) { // faster than the watch
 			pod.uid = uid;
 			pod.fits = true;
+			pod.small = small;
 			cover(it->second, pod);
 		}
 		sync(id);
@@ -456,7 +486,7 @@ void Reservations::look_at_orphans()
 	}
 	for (const auto &pod : gone) {
 		log_info("cluster %s: reservation pod %s stands for no job%s and is deleted", settings_.name.c_str(),
-			 pod->meta.name.c_str(), only_former_ ? " any more, since no node is mixed," : "");
+			 pod->meta.name.c_str(), mixed_ ? "" : " any more, since no node is mixed,");
 		asked_.insert(pod->meta.uid);
 		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid},
 		       [this, name = pod->meta.name, uid = pod->meta.uid](const KubeReply &r) {
@@ -467,7 +497,7 @@ void Reservations::look_at_orphans()
 
 bool Reservations::may_go(const ForeignPod &orphan)
 {
-	return ready() && (only_former_ ? former_may_go(orphan) : jobs_listed_);
+	return ready() && (only_former_ || jobs_listed_) && (mixed_ || former_may_go(orphan));
 }
 
 // 409 is another pod of that name, of which the watch tells, or a collision with another writer.

@@ -2,7 +2,8 @@
 //
 // sharing: mixed. Each job of Slurm's own on a shared node has a reservation pod there, and
 // is let out of the gate when the kubelets of all its nodes have admitted theirs: whoever
-// comes second yields, and that is for the kubelet to say.
+// comes second yields, and that is for the kubelet to say. On shared nodes that are not mixed
+// those have one that have devices of which a kubelet knows, and it requests only these.
 //
 //   in the gate   pods are made; admitted: the job is launched; refused: a job that can be
 //                 requeued goes back into the queue, others try again until gateTimeout
@@ -17,7 +18,7 @@
 // A pod counts as one of these only if its name is that of a job that runs and it holds no
 // more than the job; whatever else its owner claims it is a foreign pod.
 //
-// Where no node is mixed any more, what there is of former settings goes, see reservations_former.cc.
+// Where a job has no pod any more, what there is of former settings goes, see reservations_former.cc.
 //
 // Engine thread only. All I/O goes through the ports.
 #ifndef SK8_CORE_RESERVATIONS_H
@@ -81,7 +82,10 @@ private:
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
-		bool to_go() const { return over || other_devices; } // and to be made anew, if it is wanted
+		bool devices_only = false; // of its job's share: its node is not mixed
+		bool small = false;        // it was made so
+		bool too_small() const { return small && !devices_only; } // its node has become mixed since
+		bool to_go() const { return over || other_devices || too_small(); } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		int failures = 0;
@@ -105,6 +109,9 @@ private:
 		std::string node;
 	};
 
+	enum class Holds { nothing, devices, all };
+	Holds holds_on(const NativeShare &share, bool has_pod) const;
+	bool may_have_pods(const NativeJob &job) const;
 	bool ready() const { return nodes_.synced() && pods_listed_; }
 	Entry &enter(const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
@@ -136,6 +143,7 @@ private:
 	void refuse(Entry &e, const std::string &why);
 	void keep_to_the_end(Entry &e);
 	void end(Entry &e, const std::string &why);
+	static bool has_container(const Entry &e, const Pod &p) { return e.job->wants_container() && !p.devices_only; }
 	bool may_start(const Entry &e, const Pod &p);
 	enum class Devices { same, other, unknown }; // unknown: not yet
 	struct Given {
@@ -166,9 +174,9 @@ private:
 	const ClusterSettings settings_;
 	ReservationPorts ports_;
 	const NodeView &nodes_;
-	const bool only_former_; // no node is mixed: there is no job for a pod
+	const bool mixed_, only_former_; // a node may be mixed; no job has a pod
 	std::map<Id, std::optional<std::set<std::string>>> formers_used_; // jobs that run in such a pod: the nodes that they use, once told
-	PodDevices devices_; // of mixed nodes
+	PodDevices devices_; // of nodes on which jobs may have pods
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;
 	// By name: in our namespace, of no job known, or of one that has a part of a shared pod.

@@ -13,16 +13,8 @@ static constexpr std::size_t max_refusals = 10'000;
 
 void Reservations::judge(Entry &e)
 {
-	if (!ready()) {
-		// Nothing is known of nodes yet, but who may be shared can be configured.
-		const auto &names = settings_.nodes.names;
-		const bool may_be_shared = names.empty() || std::ranges::any_of(e.job->shares, [&](const NativeShare &s) {
-			return std::ranges::find(names, s.node) != names.end();
-		});
-		if (!may_be_shared)
-			open(e);
-		return;
-	}
+	if (!ready())
+		return may_have_pods(*e.job) ? void() : open(e);
 	if (const std::string why = taken(e); !why.empty())
 		return refuse(e, why);
 	if (const std::string why = container_trouble(e); !why.empty())
@@ -38,7 +30,7 @@ bool Reservations::may_start(const Entry &e, const Pod &p)
 {
 	if (!p.wanted)
 		return true;
-	return p.admitted && (!e.job->wants_container() || p.container.runs) && (p.shared || compare_devices(p) == Devices::same);
+	return p.admitted && !p.too_small() && (!has_container(e, p) || p.container.runs) && (p.shared || compare_devices(p) == Devices::same);
 }
 
 // What its user wants is nothing that anybody could make, wherever it is queued again.
@@ -91,7 +83,7 @@ void Reservations::look_at_volumes(Id id)
 	if (entry == entries_.end() || !entry->second.in_gate)
 		return;
 	for (const auto &[node, p] : entry->second.pods) {
-		if (!p.wanted || !p.admitted || p.container.runs)
+		if (!p.wanted || !p.admitted || !has_container(entry->second, p) || p.container.runs)
 			continue;
 		ports_.kube.find_mount_trouble({settings_.name, settings_.reservations.ns, p.name, p.uid},
 					       [this, id, node = node, uid = p.uid](const std::string &message) {
@@ -128,7 +120,7 @@ std::string Reservations::taken(const Entry &e) const
 {
 	for (const NativeShare &share : e.job->shares) {
 		auto it = e.pods.find(share.node);
-		if (it != e.pods.end() && it->second.wanted)
+		if (it != e.pods.end() && it->second.wanted && !it->second.devices_only)
 			continue;
 		if (const std::string why = taken_text(share, ports_.taken_by); !why.empty())
 			return why;
@@ -185,6 +177,8 @@ void Reservations::timeout(Id id)
 		room &= !p.wanted || p.admitted;
 		if (p.wanted && !p.admitted)
 			why = p.trouble.empty() ? "the kubelet of node " + node + " has not said that there is room" : p.trouble;
+		else if (p.wanted && p.too_small())
+			why = p.trouble;
 		else if (p.wanted && !p.shared && compare_devices(p) != Devices::same)
 			why = p.other_devices ? p.trouble : "the agent of node " + node + " has not said which devices the job's pod has";
 		else if (!may_start(e, p))

@@ -38,7 +38,7 @@ inline constexpr Right needed_rights[] = {
 // In the namespace of the reservation pods, from etc/kubernetes-reservations.yaml; of this the last one
 // only with reservations.shared.
 inline constexpr Right reservation_rights[] = {
-	{"", "pods", "create", "no job of Slurm's starts on a mixed node"},
+	{"", "pods", "create", "no job of Slurm's starts that is to hold a pod"},
 	{"", "events", "list", "users are not told which volume of a template is missing"},
 	{"", "pods/resize", "patch", "jobs that are to share a reservation pod wait for gateTimeout, and then do not start"},
 };

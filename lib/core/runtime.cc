@@ -172,11 +172,11 @@ RuntimeState Runtime::state()
 
 // ---- configuration (Slurm thread) ----
 
-static std::set<std::string> mixed_clusters(const std::vector<ClusterSettings> &clusters)
+static std::set<std::string> clusters_with_reservations(const std::vector<ClusterSettings> &clusters)
 {
 	std::set<std::string> out;
 	for (const auto &c : clusters)
-		if (c.nodes.any(Sharing::mixed))
+		if (c.reserves())
 			out.insert(c.name);
 	return out;
 }
@@ -213,7 +213,7 @@ void Runtime::reload()
 	for (const auto &name : stop) // one that is there again tells anew; until then the devices stay masked
 		if (std::ranges::find(wanted->clusters, name, &ClusterSettings::name) == wanted->clusters.end())
 			holds_.forget_missing(name);
-	gate_.set_clusters(mixed_clusters(wanted->clusters));
+	gate_.set_clusters(clusters_with_reservations(wanted->clusters));
 	for (const auto &c : start)
 		start_engine(c);
 }

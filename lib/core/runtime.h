@@ -51,7 +51,7 @@ private:
 	void start_engine(const ClusterSettings &settings);
 	void stop_engine(const std::string &cluster);
 	void answer_gate(JobRef job, const GateAnswer &answer);
-	std::vector<std::shared_ptr<ClusterEngine>> mixed_engines();
+	std::vector<std::shared_ptr<ClusterEngine>> engines_with_reservations();
 	void tell_engine(const PodKey &key, const Job &job);
 	void listen_for_metrics(const MetricsSettings &settings);
 	std::string metrics_page();

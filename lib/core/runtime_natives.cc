@@ -5,7 +5,7 @@
 
 namespace sk8::core {
 
-std::vector<std::shared_ptr<ClusterEngine>> Runtime::mixed_engines()
+std::vector<std::shared_ptr<ClusterEngine>> Runtime::engines_with_reservations()
 {
 	std::lock_guard lock(mutex_);
 	std::vector<std::shared_ptr<ClusterEngine>> out;
@@ -24,7 +24,7 @@ bool Runtime::gate(const sk8_native_job &abi)
 	}
 	if (!gate_.arrive(native_from_abi(abi)))
 		return false;
-	for (const auto &engine : mixed_engines())
+	for (const auto &engine : engines_with_reservations())
 		engine->gate_changed();
 	return true;
 }
@@ -34,7 +34,7 @@ void Runtime::native_fini(JobRef job)
 	if (!gate_.used())
 		return;
 	gate_.ended(job);
-	for (const auto &engine : mixed_engines())
+	for (const auto &engine : engines_with_reservations())
 		engine->native_ended(job);
 }
 

@@ -165,6 +165,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 			.range(std::chrono::seconds(1), std::chrono::hours(24)),
 		field("pausePath", &R::pause_path, "On the nodes, the program that keeps the containers of jobs (--k8s-image) alive: that of package slurm-k8s-spank.")
 			.check(not_absolute),
+		field("devices", &R::devices, "On shared nodes that are not mixed, too, each of Slurm's own jobs with GRES that resources names holds a pod there that requests these and no cores, so that no kubelet gives a pod a GPU that a job has. Needs PrEpPlugins=prep/script,prep/k8s in slurm.conf, and kubernetes-reservations.yaml. false: only where pods and Slurm's own jobs never both have devices of one node."),
 		one_of("eviction", &R::eviction, {{"ignore", R::OnEviction::ignore}, {"requeue", R::OnEviction::requeue}, {"cancel", R::OnEviction::cancel}},
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),
@@ -318,8 +319,8 @@ static const Schema<ClusterSettings> &cluster_schema()
 			.not_empty(),
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
-		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs on nodes with sharing: mixed."),
-		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. Name GPUs only where Slurm's jobs and pods for Slurm do not both have GPUs of one node: which ones such a pod gets its kubelet decides. With nodes.sharing: mixed a job of Slurm's own requests those that are here by its reservation pod. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
+		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs: on nodes with sharing: mixed, and for devices on all that are shared."),
+		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. A job of Slurm's own requests those that are here by its reservation pod, see reservations.devices. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),

@@ -76,7 +76,7 @@ struct TemplateSettings {
 	bool operator==(const TemplateSettings &) const = default;
 };
 
-// sharing: mixed
+// The pods of Slurm's own jobs.
 struct ReservationSettings {
 	enum class OnEviction { ignore, requeue, cancel };
 	std::string ns = "slurm-k8s-jobs";
@@ -84,6 +84,7 @@ struct ReservationSettings {
 	std::string priority_class; // empty: none
 	Millis image_timeout{600'000};
 	std::string pause_path = "/usr/lib/slurm-k8s/pause";
+	bool devices = true; // where it is not mixed, pods that hold devices alone
 	OnEviction eviction = OnEviction::ignore;
 	SharedReservationSettings shared;
 	TemplateSettings templates;
@@ -170,6 +171,10 @@ struct ClusterSettings {
 	PodSettings pods;
 	StateSettings state;
 	ApiSettings api;
+
+	// May a job of Slurm's own have reservation pods: for devices where it is not mixed, or any?
+	bool reserves_devices() const { return reservations.devices && !resources.empty(); }
+	bool reserves() const { return nodes.any(Sharing::mixed) || reserves_devices(); }
 
 	bool operator==(const ClusterSettings &) const = default;
 };

@@ -58,10 +58,10 @@ def restore(stand, text):
 	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
 
 
-def mixing(stand, **settings):
+def mixing(stand, sharing="mixed", **settings):
 	"""The stand while its nodes are mixed, for a fixture. settings: more of those of reservations."""
 	apply(stand)
-	before = share(stand, {"image": IMAGE, **settings}, sharing="mixed")
+	before = share(stand, {"image": IMAGE, **settings}, sharing=sharing)
 	yield stand
 	stand.run("scancel", "--quiet", "-u", "root", check=False)
 	wait_for("no reservation", lambda: not reservations(stand), 60, lambda: str(list(reservations(stand))))

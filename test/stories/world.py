@@ -36,6 +36,7 @@ CONFIG = """clusters:
     schedulerNames: [slurm]
     nodes: {selector: "slurm-k8s.io/shared=true"}
     resources: [{kubernetes: nvidia.com/gpu, gres: gpu}, {kubernetes: example.com/token, gres: token}]
+    reservations: {devices: false} # most stands have no gate
     namespaces:
       - {match: default, user: daemon, account: general, allow: {partition: [batch, low, short], qos: [normal, high]}}
       - {match: team-a, user: games, account: team-a, partition: low,

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import mixing, restore, wait_no_reservation, wait_reservation
+from mixed import mixing, reservations, restore, wait_no_reservation, wait_reservation
 from outage import saved
 from replays import once_only
 from stands.gres import devices
@@ -201,6 +201,31 @@ def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
 	job.cancel()
 	wait_no_reservation(mixed_gpus, job.id)
 	another.wait_started()
+
+
+@pytest.fixture(name="dedicated_gpus")
+def dedicated_gpus_fixture(request, session_stands, api):
+	for stand in with_gpus(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		yield from mixing(stand, "dedicated")
+
+
+@once_only
+def test_on_dedicated_nodes_a_kubelet_gives_no_pod_the_gpus_of_a_job_and_its_cores_are_not_asked_for(dedicated_gpus):
+	plain = dedicated_gpus.batch(2)
+	plain.wait_started()
+	job = batch(dedicated_gpus, 2)
+	job.wait_started()
+	asked = wait_reservation(dedicated_gpus, job.id)["spec"]["containers"][0]["resources"]
+	assert (asked["requests"][GPU], asked["limits"][GPU], asked["requests"]["cpu"]) == ("2", "2", "0")
+	assert not [key for key in reservations(dedicated_gpus) if key[0] == plain.id]
+	late = foreign(dedicated_gpus, "late", 3)
+	late.wait_phase("Failed")
+	assert late.get()["status"]["reason"] == "OutOf" + GPU
+	mine = pod(dedicated_gpus, "mine", 2)  # through Slurm, and beside the job
+	mine.wait_running()
+	assert not of_pod(mine) & of_job(job)
+	job.cancel()
+	wait_no_reservation(dedicated_gpus, job.id)
 
 
 # -- device plugins: the agent tells what the kubelet gave to pods, in an annotation of the node

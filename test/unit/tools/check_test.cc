@@ -108,10 +108,13 @@ struct Host {
 		return bad();
 	}
 
-	std::string shared(core::Sharing sharing, std::vector<core::NodeGroupSettings> groups = {})
+	std::string shared(core::Sharing sharing, std::vector<core::NodeGroupSettings> groups = {}, bool with_devices = false, bool held = true)
 	{
 		core::Settings settings;
 		settings.clusters.emplace_back().name = "c";
+		if (with_devices)
+			settings.clusters[0].resources = {{"nvidia.com/gpu", "gpu", ""}};
+		settings.clusters[0].reservations.devices = held;
 		settings.clusters[0].nodes.sharing = sharing;
 		settings.clusters[0].nodes.groups = std::move(groups);
 		found = {};
@@ -169,6 +172,17 @@ TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep
 		       "Slurm's jobs on nodes with pool=cpu; sharing: dedicated"));
 	h.conf["PrEpPlugins"] = "prep/script,k8s";
 	CHECK(h.shared(core::Sharing::mixed).empty());
+}
+
+TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but where all nodes are mixed")
+{
+	Host h;
+	CHECK(contains(h.shared(core::Sharing::dedicated, {}, true), "none of Slurm's own jobs waits until the kubelets keep theirs"));
+	CHECK(contains(h.shared(core::Sharing::mixed, {{"pool=cpu", core::Sharing::none}}, true), "none of Slurm's own jobs waits"));
+	CHECK_FALSE(contains(h.shared(core::Sharing::mixed, {}, true), "none of Slurm's own jobs waits"));
+	CHECK(contains(h.shared(core::Sharing::dedicated, {}, true, false), "a kubelet may give a pod a device that a job of Slurm's own has"));
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	CHECK(h.shared(core::Sharing::dedicated, {}, true).empty());
 }
 
 TEST_CASE("check: a controller as it should be has no finding but ok")
