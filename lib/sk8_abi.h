@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_20
+#define SK8_BORDER sk8_border_21
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -118,6 +118,11 @@ struct sk8_node {
 	const char *features, *active_features; /* comma lists, "" = none */
 	uint32_t gres_count;      /* what jobs there can have, by name and type; no devices */
 	const struct sk8_gres *gres;
+	/* What jobs that run or are suspended have there, of everybody; each_node() only, but for GRES. */
+	uint32_t used_cores;
+	uint64_t used_memory_mb;
+	uint32_t used_gres_count; /* by name; no types, no devices */
+	const struct sk8_gres *used_gres;
 };
 
 enum sk8_node_action {

@@ -258,6 +258,8 @@ static std::string show_state(const Json &node)
 		out = "in Slurm: " + slurm + "\nin Kubernetes: " + text_of(node, "in_kubernetes") + "\n";
 	if (const std::string features = text_of(node, "features", ""); !features.empty())
 		out += "features by labels: " + features + "\n";
+	if (const std::string over = text_of(node, "overcommitted", ""); !over.empty())
+		out += "overcommitted, pods and Slurm's jobs together have more than there is: " + over + "\n";
 	if (const std::string missing = text_of(node, "missing", ""); !missing.empty())
 		out += "its kubelet has less than Slurm, devices are gone or not well, and no job gets so many: " + missing + "\n";
 	if (const std::string trouble = text_of(node, "trouble", ""); !trouble.empty())

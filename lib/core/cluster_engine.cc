@@ -90,6 +90,7 @@ ClusterNumbers ClusterEngine::numbers() const
 	if (!pods_ || !node_reflector_)
 		return out;
 	out.pods = pods_->numbers();
+	out.overcommitted_nodes = nodes_->overcommitted();
 	out.connected = node_reflector_->healthy();
 	auto last_event = [this](const auto &reflector) {
 		const Millis heard = reflector.health().heard;
@@ -125,6 +126,12 @@ void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 			reservations_->nodes_changed();
 	}
 	nodes_->slurm_nodes(nodes);
+}
+
+void ClusterEngine::overcommits(const Overcommits &over)
+{
+	if (nodes_)
+		nodes_->overcommits(over);
 }
 
 void ClusterEngine::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)

@@ -64,6 +64,7 @@ public:
 	// SlurmListener
 	void post(std::function<void()> f) override;
 	void slurm_nodes(std::vector<SlurmNode> nodes) override;
+	void overcommits(const Overcommits &over) override;
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
 	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;

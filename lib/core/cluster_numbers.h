@@ -62,6 +62,7 @@ struct ClusterNumbers {
 	PodNumbers pods;
 	ForeignNumbers foreign;
 	MaskNumbers masks;
+	std::size_t overcommitted_nodes = 0; // shared ones of which pods and Slurm's jobs together have more than there is
 	std::size_t requests_in_flight = 0;
 	std::size_t events_waiting = 0; // of Slurm's, for the engine; known also if it was too busy
 };

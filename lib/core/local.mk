@@ -78,6 +78,9 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/node_view.cc \
 	lib/core/node_view.h \
 	lib/core/nodes_controller.cc \
+	lib/core/nodes_overcommits.cc \
+	lib/core/overcommit.cc \
+	lib/core/overcommit.h \
 	lib/core/nodes_controller.h \
 	lib/core/nodes_status.cc \
 	lib/core/pinned_cores.cc \

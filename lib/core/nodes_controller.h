@@ -21,6 +21,7 @@
 #include "lib/core/node_kube_port.h"
 #include "lib/core/node_state.h"
 #include "lib/core/node_taint.h"
+#include "lib/core/overcommit.h"
 #include "lib/core/settings.h"
 #include "lib/core/shared_nodes.h"
 #include "lib/core/slurm_port.h"
@@ -52,6 +53,8 @@ public:
 
 	// ---- Slurm ----
 	void slurm_nodes(const std::vector<SlurmNode> &nodes);
+	void overcommits(const Overcommits &over); // nodes_overcommits.cc; of all nodes, as overcommits() finds them
+	std::size_t overcommitted() const;         // shared nodes
 
 	// For `slurm-k8s` (nodes_status.cc): sentences. Empty: there is no such node.
 	Json status(const std::string &name);
@@ -71,6 +74,7 @@ private:
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
 		GresList missing;               // devices, as masked
+		Overcommit over;
 		bool had_features = false;      // labels of it were features in Slurm
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
 		TaintPace taint_pace, features_pace;

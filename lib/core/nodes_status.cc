@@ -106,6 +106,8 @@ Json NodesController::status(const std::string &name)
 		out.set("features", text);
 	if (!it->second.missing.empty())
 		out.set("missing", gres_request(it->second.missing));
+	if (it->second.over.any())
+		out.set("overcommitted", overcommit_text(it->second.over));
 	if (!it->second.trouble.empty())
 		out.set("trouble", it->second.trouble);
 	return out;

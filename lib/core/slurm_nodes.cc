@@ -63,25 +63,41 @@ void SlurmWorker::look_again(const std::string &node, SlurmReply &reply)
 		reply.node = node_from_abi(now);
 }
 
+struct SeenNodes {
+	std::vector<SlurmNode> nodes;
+	std::vector<JobsOnNode> use;
+};
+
+static void see_node(void *arg, const sk8_node *n)
+{
+	guard("node list", [&] {
+		auto &seen = *static_cast<SeenNodes *>(arg);
+		seen.nodes.push_back(node_from_abi(*n));
+		seen.use.push_back({n->name, n->cores, n->used_cores, n->threads_per_core, n->memory_mb, n->used_memory_mb,
+				    gres_from_abi(n->gres, n->gres_count), gres_from_abi(n->used_gres, n->used_gres_count)});
+	});
+}
+
 void SlurmWorker::scan_nodes(Posts &posts)
 {
 	const std::int64_t now = clock_.wall_seconds();
 	if (!news(ops_.last_node_update(), nodes_seen_, now))
 		return;
 	nodes_seen_ = now;
-	std::vector<SlurmNode> nodes;
+	SeenNodes seen;
+	std::shared_ptr<const MaskSnapshot> masks; // of the same moment
 	{
 		SlurmLock lock(ops_, clock_, false);
-		ops_.each_node(
-			[](void *arg, const sk8_node *n) {
-				guard("node list",
-				      [&] { static_cast<std::vector<SlurmNode> *>(arg)->push_back(node_from_abi(*n)); });
-			},
-			&nodes);
+		ops_.each_node(see_node, &seen);
+		masks = holds_.masks();
 	}
+	const Overcommits over = masks ? overcommits(seen.use, *masks) : Overcommits();
 	std::lock_guard lock(mutex_);
 	for (const auto &[cluster, l] : listeners_)
-		posts[cluster].push_back([nodes](SlurmListener &listener) { listener.slurm_nodes(nodes); });
+		posts[cluster].push_back([nodes = seen.nodes, over](SlurmListener &listener) {
+			listener.slurm_nodes(nodes);
+			listener.overcommits(over);
+		});
 }
 
 } // namespace sk8::core

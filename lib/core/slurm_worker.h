@@ -24,6 +24,7 @@
 #include "lib/core/hold_table.h"
 #include "lib/core/native_job.h"
 #include "lib/core/node_view.h"
+#include "lib/core/overcommit.h"
 #include "lib/core/slurm_port.h"
 
 namespace sk8::core {
@@ -38,10 +39,11 @@ public:
 	virtual void post(std::function<void()> f) = 0;
 	// These run on the engine's thread (through post()).
 	virtual void slurm_nodes(std::vector<SlurmNode> nodes) = 0;
+	virtual void overcommits(const Overcommits &) {} // of all nodes; after slurm_nodes()
 	virtual void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) = 0;
 	virtual void job_changed(const PodKey &key, const JobPtr &job) = 0;
 	virtual void job_purged(const PodKey &key, JobRef ref) = 0;
-	// Jobs of Slurm's own; only of interest to who shares nodes as mixed.
+	// Jobs of Slurm's own; only of interest to who makes reservation pods.
 	virtual bool wants_natives() const { return false; } // any thread
 	virtual void natives_replaced(const std::vector<NativeJobPtr> &) {}
 	virtual void native_left(JobRef, const std::set<std::string> &) {} // still_on: these nodes

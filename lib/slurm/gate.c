@@ -8,6 +8,7 @@
  * requeued job does not start again before.
  */
 #include "lib/slurm/gres.h"
+#include "lib/slurm/job_nodes.h"
 #include "lib/sk8_container.h"
 #include "lib/slurm/hooks.h"
 
@@ -47,39 +48,29 @@ static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 {
 	const job_resources_t *resrcs = job_ptr->job_resrcs;
 	const bitstr_t *in_use = nodes_in_use(job_ptr);
-	uint32_t first_core = 0, kind = 0, of_kind = 0, host = 0, filled = 0;
-	node_record_t *node_ptr;
+	struct sk8_job_node at = { .begun = false };
+	uint32_t filled = 0;
 
 	if (!resrcs || !resrcs->node_bitmap || !resrcs->core_bitmap || !in_use)
 		return;
 	view->shares = xcalloc(resrcs->nhosts, sizeof(*view->shares));
 	view->cores = xcalloc(bit_set_count(resrcs->core_bitmap) + 1, sizeof(*view->cores));
 	sk8_gres_prepare(&view->gres, job_ptr, resrcs->nhosts);
-	for (int i = 0; (host < resrcs->nhosts) && (node_ptr = next_node(&i)); i++) {
-		uint32_t cores;
+	while (sk8_next_job_node(resrcs, &at)) {
+		const node_record_t *node_ptr = node_record_table_ptr[at.node_inx];
+		struct sk8_share *share;
 
-		if (!bit_test(resrcs->node_bitmap, i))
+		if (!node_ptr || !bit_test((bitstr_t *) in_use, at.node_inx))
 			continue;
-		if (of_kind >= resrcs->sock_core_rep_count[kind]) {
-			kind++;
-			of_kind = 0;
-		}
-		of_kind++;
-		cores = resrcs->sockets_per_node[kind] * resrcs->cores_per_socket[kind];
-		if (bit_test((bitstr_t *) in_use, i)) {
-			struct sk8_share *share = &view->shares[view->job.share_count++];
-
-			*share = (struct sk8_share) {
-				.node = node_ptr->name,
-				.memory_mb = resrcs->memory_allocated ? resrcs->memory_allocated[host] : 0,
-			};
-			fill_cores(share, resrcs, first_core, cores, view->cores + filled);
-			filled += share->core_count;
-			share->cpus = share->core_count * (node_ptr->tpc ? node_ptr->tpc : 1);
-			share->gres_count = sk8_gres_fill(&view->gres, job_ptr, host, &share->gres);
-		}
-		first_core += cores;
-		host++;
+		share = &view->shares[view->job.share_count++];
+		*share = (struct sk8_share) {
+			.node = node_ptr->name,
+			.memory_mb = resrcs->memory_allocated ? resrcs->memory_allocated[at.host] : 0,
+		};
+		fill_cores(share, resrcs, at.first_core, at.cores, view->cores + filled);
+		filled += share->core_count;
+		share->cpus = share->core_count * (node_ptr->tpc ? node_ptr->tpc : 1);
+		share->gres_count = sk8_gres_fill(&view->gres, job_ptr, at.host, &share->gres);
 	}
 	view->job.shares = view->shares;
 }

@@ -23,6 +23,8 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/gres.c \
 	lib/slurm/gres.h \
 	lib/slurm/hooks.h \
+	lib/slurm/job_nodes.c \
+	lib/slurm/job_nodes.h \
 	lib/slurm/jobs.c \
 	lib/slurm/layout.c \
 	lib/slurm/locks.c \

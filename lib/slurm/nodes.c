@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* nodes.c - Slurm's nodes as struct sk8_node */
 #include "lib/slurm/gres.h"
+#include "lib/slurm/job_nodes.h"
 
 enum { MAX_NODE_GRES = 64 };	/* as lib/core/gres.h has it */
 /* What a node's GRES are written into: until this thread looks at the next node. */
-static __thread struct sk8_gres node_gres[MAX_NODE_GRES];
+static __thread struct sk8_gres node_gres[MAX_NODE_GRES], used_gres[MAX_NODE_GRES];
 
-static void add_gres(struct sk8_node *node, const char *name, const char *type, uint64_t count)
+static void add_gres(struct sk8_gres *list, uint32_t *length, const char *name, const char *type, uint64_t count)
 {
-	if (count && (node->gres_count < MAX_NODE_GRES))
-		node_gres[node->gres_count++] =
-			(struct sk8_gres) { .name = name, .type = type ? type : "", .count = count };
+	if (count && (*length < MAX_NODE_GRES))
+		list[(*length)++] = (struct sk8_gres) { .name = name, .type = type ? type : "", .count = count };
 }
 
 /* Of types that were configured Slurm may have found less. */
@@ -18,6 +18,7 @@ static int view_gres(void *x, void *arg)
 {
 	const gres_state_t *state = x;
 	const gres_node_state_t *ns = sk8_gres_of_node(state);
+	struct sk8_node *node = arg;
 	uint64_t left = ns ? ns->gres_cnt_avail : 0;
 
 	if (left == NO_VAL64)
@@ -25,10 +26,12 @@ static int view_gres(void *x, void *arg)
 	for (int j = 0; left && (j < ns->type_cnt); j++) {
 		const uint64_t some = MIN(left, ns->type_cnt_avail[j]);
 
-		add_gres(arg, state->gres_name, ns->type_name[j], some);
+		add_gres(node_gres, &node->gres_count, state->gres_name, ns->type_name[j], some);
 		left -= some;
 	}
-	add_gres(arg, state->gres_name, "", left);
+	add_gres(node_gres, &node->gres_count, state->gres_name, "", left);
+	if (ns)
+		add_gres(used_gres, &node->used_gres_count, state->gres_name, "", ns->gres_cnt_alloc);
 	return 0;
 }
 
@@ -60,6 +63,7 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.features = node_ptr->features ? node_ptr->features : "",
 		.active_features = node_ptr->features_act ? node_ptr->features_act : "",
 		.gres = node_gres,
+		.used_gres = used_gres,
 	};
 
 	if (first && sk8_layout_fits_gres(first))
@@ -69,15 +73,20 @@ static struct sk8_node view(node_record_t *node_ptr)
 
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg)
 {
+	struct sk8_node_use *use;
 	node_record_t *node_ptr;
 
 	if (!sk8_layout_fits())
 		return;
+	use = sk8_node_use();
 	for (int i = 0; (node_ptr = next_node(&i)); i++) {
-		const struct sk8_node node = view(node_ptr);
+		struct sk8_node node = view(node_ptr);
 
+		node.used_cores = use[i].cores;
+		node.used_memory_mb = use[i].memory_mb;
 		f(arg, &node);
 	}
+	xfree(use);
 }
 
 extern bool sk8_find_node(const char *name, struct sk8_node *node)

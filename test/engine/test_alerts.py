@@ -43,6 +43,7 @@ HEALTHY = {
 	f'slurm_k8s_holds{{{CLUSTER}, state="leaving"}}': f"5x50 0 5x{MINUTES}",  # it was empty for a moment
 	f'slurm_k8s_holds{{{CLUSTER}, state="lost"}}': STAYS,
 	f"slurm_k8s_masked_whole_nodes{{{CLUSTER}}}": f"4x5 0x{MINUTES}",  # after a start
+	f"slurm_k8s_overcommitted_nodes{{{CLUSTER}}}": f"1x10 0x{MINUTES}",
 	"slurm_k8s_ledger_write_errors_total": f"2x{MINUTES}",
 	api("200"): GROWS,
 	api("404"): f"0+5x{MINUTES}",
@@ -61,6 +62,7 @@ TROUBLES = {
 	"SlurmK8sRelists": {f'slurm_k8s_relists_total{{{CLUSTER}, resource="pods"}}': f"0+1x{MINUTES}"},
 	"SlurmK8sLostHolds": {f'slurm_k8s_holds{{{CLUSTER}, state="lost"}}': f"1x{MINUTES}"},
 	"SlurmK8sLeavingForLong": {f'slurm_k8s_holds{{{CLUSTER}, state="leaving"}}': f"5x{MINUTES}"},
+	"SlurmK8sOvercommit": {f"slurm_k8s_overcommitted_nodes{{{CLUSTER}}}": f"2x{MINUTES}"},
 	"SlurmK8sNodesBlocked": {f"slurm_k8s_masked_whole_nodes{{{CLUSTER}}}": f"4x{MINUTES}"},
 	"SlurmK8sLedgerErrors": {"slurm_k8s_ledger_write_errors_total": f"0+1x{MINUTES}"},
 	"SlurmK8sUnauthorized": {api("403"): f"0+1x{MINUTES}"},

@@ -545,6 +545,9 @@ static void print_node(void *arg, const struct sk8_node *n)
 		n->drain, n->down, n->fail, n->maint, (int) n->reason_uid, n->job_count);
 	for (uint32_t i = 0; i < n->gres_count; i++)
 		fprintf(arg, "%s%s:%s:%lu", i ? "," : "", n->gres[i].name, n->gres[i].type, (unsigned long) n->gres[i].count);
+	fprintf(arg, " used=%u,%lu", n->used_cores, (unsigned long) n->used_memory_mb);
+	for (uint32_t i = 0; i < n->used_gres_count; i++)
+		fprintf(arg, ",%s:%lu", n->used_gres[i].name, (unsigned long) n->used_gres[i].count);
 	fprintf(arg, " reason=%s;", n->reason);
 }
 

@@ -78,6 +78,32 @@ def test_a_job_without_gres_and_one_with_shards(slurm):
 	assert gres(natives(slurm, shards)["n1"])["shard"][0] == 2
 
 
+def used(cluster):
+	"""node -> what jobs have there: cores, MB, and each GRES"""
+	found = {}
+	for text in cluster.tell("nodes").split(";"):
+		if "node=" in text:
+			said = words(text)
+			cores, memory, *gres = said["used"].split(",")
+			found[said["node"]] = (int(cores), int(memory), dict(part.split(":") for part in gres))
+	return found
+
+
+def test_what_jobs_have_of_each_node_is_told_and_of_suspended_ones_only_memory(slurm):
+	assert used(slurm) == {"n1": (0, 0, {}), "n2": (0, 0, {})}
+	wide = start(slurm, "-N2", "-n2", "-c2", "--gres=gpu:a100:1,gpu:h100:2")
+	narrow = start(slurm, "-w", "n2", "-n3", "--gres=token:2")
+	slurm.submit(partition="all", cpus=2, mem=30, exclude="n1")
+	wait_for("the pod's job", lambda: used(slurm)["n2"][0] == 7, 20)
+	assert used(slurm) == {"n1": (2, 10, {"gpu": "3"}), "n2": (7, 50, {"gpu": "3", "token": "2"})}
+	slurm.run("scontrol", "suspend", str(narrow))
+	assert used(slurm)["n2"][:2] == (4, 50)
+	slurm.run("scontrol", "resume", str(narrow))
+	assert used(slurm)["n2"][:2] == (7, 50)
+	slurm.run("scancel", str(wide))
+	wait_for("the others' alone", lambda: used(slurm) == {"n1": (0, 0, {}), "n2": (5, 40, {"token": "2"})}, 20)
+
+
 def test_a_pods_job_is_none_of_slurms_own(slurm):
 	pod = slurm.submit(partition="all")
 	assert not natives(slurm, int(pod["job"]))

@@ -28,6 +28,18 @@ def test_foreign_pod_keeps_cores_and_memory_from_slurms_jobs_until_it_has_ended(
 	big.wait("RUNNING")
 
 
+def test_node_on_which_a_pod_comes_second_is_shown_as_overcommitted(stand):
+	job = stand.batch(8, node="n1")
+	job.wait("RUNNING")
+	second = stand.pod("second", POLITE, cpu="1500m", schedulerName="default-scheduler", nodeName="n1")
+	second.wait_running()
+	wait_for("the node to be overcommitted", lambda: "overcommitted, pods and Slurm's jobs together have more than there is: 1.5 CPUs"
+		in tool(stand, "status", "--node", "n1"), 60)
+	assert "have more than there is of n1 (1.5 CPUs" in stand.log()
+	job.cancel()
+	wait_for("room for both", lambda: "overcommitted" not in tool(stand, "status", "--node", "n1"), 60)
+
+
 def test_foreign_pods_of_a_node_make_whole_cores_together(stand):
 	for number in range(5):
 		foreign(stand, f"agent{number}", cpu="150m")

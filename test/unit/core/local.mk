@@ -30,6 +30,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/node_use_test.cc \
 	test/unit/core/node_world.h \
 	test/unit/core/nodes_controller_test.cc \
+	test/unit/core/overcommit_test.cc \
 	test/unit/core/pod_devices_test.cc \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pod_template_test.cc \

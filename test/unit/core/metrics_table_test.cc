@@ -48,6 +48,7 @@ TEST_CASE("metrics: the page has every metric of the table once, and the numbers
 	well.pods.lost = 1;
 	well.masks = {2, 1, 12, 1024, 0, {{{"gpu", "a100"}, 3}, {{"token", ""}, 1}}};
 	well.watches = {{"pods", 1'700'000'000}};
+	well.overcommitted_nodes = 4;
 	ClusterNumbers busy;
 	busy.cluster = "busy";
 	busy.events_waiting = 7;
@@ -67,6 +68,7 @@ TEST_CASE("metrics: the page has every metric of the table once, and the numbers
 				 "slurm_k8s_masked_gres{cluster=\"prod\",gres=\"token\",type=\"\"} 1",
 				 "slurm_k8s_masked_memory_bytes{cluster=\"prod\"} 1073741824",
 				 "slurm_k8s_masked_nodes{cluster=\"prod\"} 2",
+				 "slurm_k8s_overcommitted_nodes{cluster=\"prod\"} 4",
 				 "slurm_k8s_masked_whole_nodes{cluster=\"prod\"} 1",
 				 "slurm_k8s_connected{cluster=\"prod\"} 1", "slurm_k8s_connected{cluster=\"busy\"} 0",
 				 "slurm_k8s_engine_responsive{cluster=\"busy\"} 0",

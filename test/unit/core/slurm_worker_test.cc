@@ -37,6 +37,7 @@ struct FakeSlurm {
 	std::string started_on, end_node;
 	std::string reason; // why n1 is drained; empty: it is not
 	std::string features; // of the node
+	std::uint32_t used_cores = 0;
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
@@ -147,6 +148,8 @@ sk8_node a_node()
 	sk8_node n{};
 	n.name = "n1";
 	n.threads_per_core = 2;
+	n.cores = 4;
+	n.used_cores = fake.used_cores;
 	n.drain = !fake.reason.empty();
 	n.reason = fake.reason.c_str();
 	n.reason_uid = 7;
@@ -265,6 +268,7 @@ public:
 		f();
 	}
 	void slurm_nodes(std::vector<SlurmNode> n) override { nodes = std::move(n); }
+	void overcommits(const Overcommits &o) override { over = o; }
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override { listed = jobs.size(); }
 	void job_changed(const PodKey &, const JobPtr &job) override { changes.push_back(*job); }
 	void job_purged(const PodKey &, JobRef ref) override { purged.push_back(ref.id); }
@@ -283,6 +287,7 @@ public:
 	std::string left; // "7/1000: n1, "
 	std::size_t listed = 999;
 	std::vector<SlurmNode> nodes;
+	Overcommits over;
 	std::vector<Job> changes;
 	std::vector<std::uint32_t> purged;
 };
@@ -323,6 +328,23 @@ TEST_CASE("a new engine hears of every job and node once, also without news")
 	REQUIRE(s.listener->nodes.size() == 1);
 	CHECK(s.listener->nodes[0].threads_per_core == 2);
 	CHECK(s.listener->nodes[0].jobs == 3);
+}
+
+TEST_CASE("engines hear where pods and jobs together have more than there is, with each list of nodes")
+{
+	Stand s;
+	Hold second;
+	second.key = {"c", "ns", "daemon", "u"};
+	second.node = "n1";
+	second.milli_cpu = 3000; // of 8 threads
+	s.holds.hold_foreign(second);
+	fake.used_cores = 3;
+	s.worker.round();
+	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
+	fake.used_cores = 2;
+	fake.node_update = s.clock.wall;
+	s.worker.round();
+	CHECK(s.listener->over.empty());
 }
 
 TEST_CASE("a node is changed under the write lock, and the answer has it as it is then, changed or not")
