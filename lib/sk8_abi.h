@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_21
+#define SK8_BORDER sk8_border_22
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -209,6 +209,7 @@ struct sk8_native_job {
 	const char *account;
 	const char *image;        /* of the container that its user wants (--k8s-image), any text; "" = none */
 	const char *pod_template; /* --k8s-template: the same */
+	const char *service_account; /* --k8s-service-account: the same */
 	bool requeues;            /* a batch job that may be requeued */
 	bool ending;              /* processes may be left on the nodes below, and on no other */
 	uint32_t share_count;

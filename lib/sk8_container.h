@@ -8,14 +8,17 @@
 
 /*
  * Names in the job's SPANK environment (spank_job_control_setenv(); job_record_t.spank_job_env has "NAME=value"): of an
- * image, and the text of a template.
+ * image, the text of a template, the name of a ServiceAccount.
  */
 #define SK8_SPANK_IMAGE "K8S_IMAGE"
 #define SK8_SPANK_TEMPLATE "K8S_TEMPLATE"
+#define SK8_SPANK_SERVICE_ACCOUNT "K8S_SERVICE_ACCOUNT"
 /* "[host[:port]/]path[:tag][@digest]" (distribution/reference, reference.go); longer ones are refused there. */
 #define SK8_LONGEST_IMAGE 512
 /* Bytes. slurmctld keeps it in memory with the job, and hands it to prologs as a variable. */
 #define SK8_LONGEST_TEMPLATE 16384
+/* Of Kubernetes' names (apimachinery, DNS1123SubdomainMaxLength). */
+#define SK8_LONGEST_SERVICE_ACCOUNT 253
 
 /*
  * The agent's folder, root's alone: for each job that has a container here a file with its id as name, for each other
@@ -23,5 +26,12 @@
  * printf(): the node's name in Slurm.
  */
 #define SK8_CONTAINER_FOLDER "/run/slurm-k8s/%s.containers"
+/*
+ * In that folder, there before the files of jobs: a kubeconfig for the tasks of jobs that have a ServiceAccount. No secret is
+ * in it, it names files of the folder below.
+ */
+#define SK8_KUBECONFIG "kubeconfig"
+/* In the container of such a job, as in any pod of Kubernetes: token, ca.crt, namespace. */
+#define SK8_TOKEN_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
 
 #endif

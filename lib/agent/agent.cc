@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/agent.h"
 
+#include "lib/agent/job_kubeconfig.h"
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
 #include "lib/base/log_limit.h"
@@ -120,6 +121,7 @@ void Agent::connect()
 void Agent::watch(const kube::ClusterAccess &access)
 {
 	client_ = std::make_unique<kube::Client>(loop_, access);
+	kubeconfig_ = job_kubeconfig(access, settings_.reservations_ns);
 	kube::ReflectorOptions options;
 	options.name = "pods of this node";
 	options.path = resource_path(kube::pods_resource);
@@ -155,7 +157,7 @@ void Agent::pods_changed()
 {
 	{
 		const std::lock_guard lock(mutex_);
-		news_ = News{placed_pods(pods_, settings_.reservations_ns, node_), job_containers(pods_, settings_.reservations_ns, node_)};
+		news_ = News{placed_pods(pods_, settings_.reservations_ns, node_), job_containers(pods_, settings_.reservations_ns, node_), kubeconfig_};
 	}
 	wake_pinning_.notify();
 	if (report_)
@@ -189,6 +191,7 @@ void Agent::pin_pods()
 				news = std::exchange(news_, std::nullopt);
 			}
 			if (news) {
+				containers.set_kubeconfig(news->kubeconfig);
 				containers.set(std::move(news->containers));
 				pinning.set_pods(std::move(news->placed));
 			}

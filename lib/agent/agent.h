@@ -58,6 +58,7 @@ private:
 	struct News {
 		std::vector<PlacedPod> placed;
 		ContainersByKey containers;
+		std::string kubeconfig; // of job_kubeconfig()
 	};
 	std::optional<News> news_;
 	Thread thread_, pin_thread_;
@@ -69,6 +70,7 @@ private:
 	std::unique_ptr<kube::Reflector<kube::Pod>> reflector_;
 	std::unique_ptr<NodeReport> report_;
 	std::unordered_map<std::string, kube::PodPtr> pods_; // by uid
+	std::string kubeconfig_; // for jobs
 	std::string trouble_;
 };
 

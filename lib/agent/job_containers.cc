@@ -9,6 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/core/job_container.h"
 #include "lib/core/reservation.h"
+#include "lib/sk8_container.h"
 
 namespace sk8::agent {
 
@@ -68,6 +69,16 @@ JobContainers::JobContainers(PodCgroups cgroups, std::string folder)
 std::string JobContainers::file_of(const ContainerKey &key) const
 {
 	return folder_ + "/" + std::to_string(key.first) + (key.second.empty() ? "" : "." + key.second);
+}
+
+void JobContainers::set_kubeconfig(const std::string &text)
+{
+	if (text == kubeconfig_)
+		return;
+	if (const auto written = write_file_atomic(folder_ + "/" SK8_KUBECONFIG, text))
+		kubeconfig_ = text;
+	else
+		log_error("no job of this node can use its ServiceAccount: %s", written.error().message.c_str());
 }
 
 void JobContainers::set(ContainersByKey containers)

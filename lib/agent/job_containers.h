@@ -45,6 +45,8 @@ public:
 
 	// All that there are.
 	void set(ContainersByKey containers);
+	// For the tasks of jobs that have a ServiceAccount (job_kubeconfig.h). It is there before their containers are told of.
+	void set_kubeconfig(const std::string &text);
 	// Does what can be done now. Returns after how long it is to be called again if nothing changes.
 	Millis round();
 
@@ -61,6 +63,7 @@ private:
 	const PodCgroups cgroups_;
 	const std::string folder_;
 	std::map<ContainerKey, Entry> entries_;
+	std::string kubeconfig_; // the last one that was written
 };
 
 } // namespace sk8::agent

@@ -20,6 +20,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/exclusive_cpus.h \
 	lib/agent/job_containers.cc \
 	lib/agent/job_containers.h \
+	lib/agent/job_kubeconfig.cc \
+	lib/agent/job_kubeconfig.h \
 	lib/agent/kubelet_files.cc \
 	lib/agent/kubelet_files.h \
 	lib/agent/node_report.cc \

@@ -7,6 +7,7 @@
 
 #include "lib/core/job_container.h"
 #include "lib/core/pod_template.h"
+#include "lib/core/service_account.h"
 
 namespace sk8::core {
 
@@ -25,6 +26,7 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->account = j.account ? j.account : "";
 	out->image = bounded(j.image, longest_image); // too long is bad_image()
 	out->pod_template = bounded(j.pod_template, longest_template);
+	out->service_account = bounded(j.service_account, longest_service_account);
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lib/core/pod_template.h"
+#include "lib/core/service_account.h"
 
 namespace sk8::core {
 
@@ -40,6 +41,8 @@ static Json container(const JobContainerWish &wish, const Json &resources)
 	mounts.append(mount);
 	if (wish.more)
 		wish.more->job_mounts.each_item([&](const Json &more) { mounts.append(more); });
+	if (!wish.service_account.empty())
+		mounts.append(token_mount());
 	command.append(Json::string(pause_in_container));
 	const bool says_when = wish.more && wish.more->pull_policy.is_string();
 	Json out = Json::object();
@@ -78,6 +81,10 @@ void add_job_container(Json &spec, const JobContainerWish &wish, const Json &res
 	Json context = Json::object();
 	context.set("runAsUser", Json::integer(wish.uid)).set("runAsGroup", Json::integer(wish.gid));
 	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
+	if (!wish.service_account.empty()) {
+		volumes.append(token_volume());
+		spec.set("serviceAccountName", wish.service_account);
+	}
 	spec.set("containers", containers).set("volumes", volumes).set("hostPID", Json::boolean(true));
 	spec.set("securityContext", context);
 }

@@ -34,6 +34,7 @@ struct JobContainerWish {
 	std::string pause;           // on the node: the program that keeps it alive
 	std::uint32_t uid = 0, gid = 0; // its job's
 	const PodTemplate *more = nullptr; // what its user wants besides
+	std::string service_account;       // its user's wish, and allowed; empty: none
 	bool counts_memory = true;         // Slurm does: other containers request what they may use
 };
 // The securityContext of every container that we make, and of those that users may add: no capability, and no way to any.

@@ -132,6 +132,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/runtime.cc \
 	lib/core/runtime.h \
 	lib/core/runtime_natives.cc \
+	lib/core/service_account.cc \
+	lib/core/service_account.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
 	lib/core/shared_nodes.cc \

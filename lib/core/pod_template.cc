@@ -10,6 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/base/yaml.h"
 #include "lib/core/job_container.h"
+#include "lib/core/service_account.h"
 
 namespace sk8::core {
 
@@ -243,7 +244,7 @@ void Reader::host_path(const Json &v) const
 void Reader::volume(const Json &v)
 {
 	const std::string name(v["name"].str());
-	if (name.empty() || name == pause_volume || !volumes_.insert(name).second)
+	if (name.empty() || name == pause_volume || name == account_volume || !volumes_.insert(name).second)
 		no("a volume has no name, or one that is taken: " + one_line(name, 64));
 	if (v.size() != 2)
 		no("volume " + one_line(name, 64) + " needs exactly one of emptyDir, configMap, secret, persistentVolumeClaim, hostPath");

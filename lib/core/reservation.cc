@@ -147,7 +147,7 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 	Json spec = reservation_spec(share.node, resources, settings);
 	if (!image_of(job, more).empty())
 		add_job_container(spec, {.image = image_of(job, more), .pause = settings.pause_path, .uid = job.user_id, .gid = job.group_id,
-					 .more = more, .counts_memory = share.memory_mb != 0}, resources);
+					 .more = more, .service_account = job.service_account, .counts_memory = share.memory_mb != 0}, resources);
 	return object_of(job, share.node, user, settings, spec);
 }
 

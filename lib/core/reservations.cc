@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/core/reservation_log.h"
+#include "lib/core/service_account.h"
 
 namespace sk8::core {
 
@@ -26,6 +27,9 @@ Reservations::Entry &Reservations::enter(const NativeJobPtr &job)
 	Entry &e = entries_[{job->ref.id, job->ref.submit_time}];
 	const bool read = e.job && e.job->pod_template == job->pod_template;
 	e.job = job;
+	if (!job->service_account.empty())
+		e.bad_account = bad_service_account(job->service_account, settings_.reservations.service_accounts,
+						    {ports_.user(job->user_id), job->account});
 	if (!read && !job->pod_template.empty())
 		e.more = read_pod_template(job->pod_template, settings_.reservations.templates, {ports_.user(job->user_id), job->account});
 	return e;
@@ -42,7 +46,7 @@ void Reservations::arrived(const NativeJobPtr &job)
 	e.in_gate = true;
 	e.perhaps_launched = listed || !jobs_listed_;
 	ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); });
-	if (!job->pod_template.empty())
+	if (!job->pod_template.empty() || !job->service_account.empty())
 		ports_.timer.after(time_to_mount, [this, id] { look_at_volumes(id); });
 	sync(id);
 }
@@ -426,7 +430,7 @@ void Reservations::create(Entry &e, Pod &p)
 	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
 	const std::string user = ports_.user(e.job->user_id);
 	const Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
-					   : reservation_object(*e.job, p.share, user, settings_.reservations, devices, more(e));
+					   : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e));
 	ports_.kube.create_pod(settings_.reservations.ns, object,
 			       [this, id, node = p.share.node, small = p.devices_only](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);

@@ -101,6 +101,7 @@ private:
 		bool perhaps_launched = false;
 		bool waits_for_image = false; // longer than gateTimeout
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
+		std::string bad_account; // why it does not get the ServiceAccount that its user wants; empty: it does, or wants none
 		Asked asked = Asked::no;
 		std::map<std::string, Pod> pods; // by node
 	};
@@ -136,6 +137,7 @@ private:
 	static bool is_hopeless(const Entry &e);
 	// By then a kubelet has said that a volume of a pod is not there, and who makes the volume just now has made it.
 	static constexpr Millis time_to_mount{10'000};
+	static NativeJob as_allowed(const Entry &e);
 	static std::string mount_text(const std::string &node, const Pod &p);
 	void look_at_volumes(Id id);
 	static std::string container_trouble(const Entry &e);

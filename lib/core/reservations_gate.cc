@@ -5,6 +5,7 @@
 
 #include "lib/core/reservation_log.h"
 #include "lib/core/reservations.h"
+#include "lib/core/service_account.h"
 
 namespace sk8::core {
 
@@ -39,14 +40,29 @@ std::string Reservations::bad_wish(const Entry &e)
 	const std::string &image = image_of(*e.job, more(e));
 	if (e.more && !*e.more)
 		return "--k8s-template: " + e.more->error().message;
+	if (!e.bad_account.empty())
+		return "--k8s-service-account: " + e.bad_account;
+	if (image.empty() && e.job->pod_template.empty())
+		return "--k8s-service-account: the token is for the job's container, give --k8s-image, too";
 	if (image.empty())
 		return "--k8s-template: no image is named, give one to its container \"job\", or --k8s-image";
 	if (const std::string why = bad_image(image); !why.empty())
 		return "--k8s-image " + why;
+	if (!e.job->service_account.empty() && e.more && takes_token_folder((*e.more)->job_mounts))
+		return "--k8s-template: container job mounts a volume where the token of its service account is, on " SK8_TOKEN_FOLDER;
 	for (const NativeShare &share : e.job->shares)
 		if (const std::string why = e.more ? does_not_fit(**e.more, share) : ""; !why.empty())
 			return "--k8s-template: " + why;
 	return "";
+}
+
+// One that runs already may have been allowed more by former settings: a pod that is made again does not have it.
+NativeJob Reservations::as_allowed(const Entry &e)
+{
+	NativeJob out = *e.job;
+	if (!e.bad_account.empty())
+		out.service_account.clear();
+	return out;
 }
 
 // No pod is made for a job that judge() ends at once.
@@ -57,7 +73,8 @@ bool Reservations::is_hopeless(const Entry &e)
 
 std::string Reservations::mount_text(const std::string &node, const Pod &p)
 {
-	return "--k8s-template: on node " + node + " a volume cannot be mounted: " + p.mount_trouble;
+	const bool of_token = p.mount_trouble.find("\"" + std::string(account_volume) + "\"") != std::string::npos;
+	return std::string(of_token ? "--k8s-service-account" : "--k8s-template") + ": on node " + node + " a volume cannot be mounted: " + p.mount_trouble;
 }
 
 // Why the container that its user wants will never run.
@@ -72,6 +89,8 @@ std::string Reservations::container_trouble(const Entry &e)
 			return "image " + image_of(*e.job, more(e)) + " on node " + node + ": " + p.container.trouble;
 		if (p.wanted && !p.container.runs && p.mount_trouble.find("not found") != std::string::npos)
 			return mount_text(node, p);
+		if (p.wanted && !e.job->service_account.empty() && is_unknown_account(p.trouble))
+			return "--k8s-service-account: " + p.trouble;
 	}
 	return "";
 }

@@ -170,6 +170,8 @@ static const Schema<ReservationSettings> &reservation_schema()
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),
 		object("templates", &R::templates, template_schema(), "What users may have in the pods of their jobs besides a container."),
+		field("serviceAccounts", &R::service_accounts, "ServiceAccounts of that namespace that users may give to the containers of their jobs (--k8s-service-account). {user} and {account} stand for those of the job; in names without them * and ? match.")
+			.check(each(bad_pattern)),
 	};
 	return *schema;
 }

@@ -88,6 +88,7 @@ struct ReservationSettings {
 	OnEviction eviction = OnEviction::ignore;
 	SharedReservationSettings shared;
 	TemplateSettings templates;
+	std::vector<std::string> service_accounts; // names, see takes_name()
 
 	bool operator==(const ReservationSettings &) const = default;
 };

@@ -104,6 +104,7 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 		.account = job_ptr->account ? job_ptr->account : "",
 		.image = spank_env(job_ptr, SK8_SPANK_IMAGE),
 		.pod_template = spank_env(job_ptr, SK8_SPANK_TEMPLATE),
+		.service_account = spank_env(job_ptr, SK8_SPANK_SERVICE_ACCOUNT),
 		.requeues = job_ptr->batch_flag && details && details->requeue,
 		.ending = IS_JOB_COMPLETING(job_ptr),
 	} };

@@ -26,6 +26,7 @@
 #include "plugins/spank/environment.h"
 #include "plugins/spank/mounts.h"
 #include "plugins/spank/options.h"
+#include "plugins/spank/service_account.h"
 
 enum { LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
 
@@ -72,12 +73,19 @@ static bool is_another(void)
 	return sk8_wish.container[0] && strcmp(sk8_wish.container, "job");
 }
 
+/* The container of the job alone has the token. */
+static bool has_account(void)
+{
+	return sk8_wish.service_account[0] && !is_another();
+}
+
 /* A batch script and salloc's shell stay on the node. */
 static bool is_for_container(spank_t spank)
 {
 	uint32_t step_id;
 
-	return (sk8_wish.image[0] || sk8_wish.template[0] || sk8_wish.container[0]) && (spank_get_item(spank, S_JOB_STEPID, &step_id) == ESPANK_SUCCESS) &&
+	return (sk8_wish.image[0] || sk8_wish.template[0] || sk8_wish.container[0] || sk8_wish.service_account[0]) &&
+		(spank_get_item(spank, S_JOB_STEPID, &step_id) == ESPANK_SUCCESS) &&
 		(step_id != SLURM_BATCH_SCRIPT) && (step_id != SLURM_INTERACTIVE_STEP);
 }
 
@@ -163,6 +171,8 @@ static int mounts_of(spank_t spank, const char *cgroup_procs)
 		return -1;
 	if (sk8_wish.env)
 		sk8_take_environment(spank, pid);
+	if (has_account())
+		sk8_take_api_server(spank, pid);
 	/* was it the container's when it was opened, and not another process with that number? */
 	if ((process_of(cgroup_procs, pid) == pid) && is_the_runtimes(fd))
 		return fd;
@@ -220,10 +230,22 @@ static bool mount_folder(struct folder *which)
 	return false;
 }
 
+static bool read_kubeconfig(const char *folder, struct sk8_kubeconfig *kubeconfig)
+{
+	char path[PATH_MAX];
+
+	if ((snprintf(path, sizeof(path), "%s/" SK8_KUBECONFIG, folder) < (int) sizeof(path)) &&
+	    sk8_read_kubeconfig(path, kubeconfig))
+		return true;
+	slurm_error("slurm-k8s: --k8s-service-account: the agent of this node has not told where the API server is; slurmd's log tells more");
+	return false;
+}
+
 static bool go_inside(spank_t spank)
 {
 	char folder[PATH_MAX], file[PATH_MAX], procs[PATH_MAX];
 	struct folder home = { .fd = -1 }, cwd = { .fd = -1 };
+	struct sk8_kubeconfig kubeconfig;
 	int mounts;
 
 	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
@@ -236,7 +258,7 @@ static bool go_inside(spank_t spank)
 		return false;
 	}
 	strcpy(cwd.path, begins_in);
-	if (!open_folders(spank, &home, &cwd))
+	if ((has_account() && !read_kubeconfig(folder, &kubeconfig)) || !open_folders(spank, &home, &cwd))
 		return false;
 	if ((mounts = mounts_of(spank, procs)) < 0) {
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
@@ -245,6 +267,8 @@ static bool go_inside(spank_t spank)
 	if (!enter(mounts))
 		return false;
 	close(mounts);
+	if (has_account() && !sk8_give_kubeconfig(spank, &kubeconfig))
+		return false;
 	if (!mount_folder(&home) || !mount_folder(&cwd))
 		return false;
 	if (cwd.path[0])

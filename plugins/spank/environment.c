@@ -36,18 +36,28 @@ static bool is_name(const char *text)
 	return text[0] && !strchr("0123456789", text[0]) && !text[strspn(text, letters)];
 }
 
-static void take(spank_t spank, char *variable)
+static bool is_the_containers(const char *name)
+{
+	return is_name(name) && !is_the_jobs(name);
+}
+
+static bool is_of_api_server(const char *name)
+{
+	return !strcmp(name, "KUBERNETES_SERVICE_HOST") || !strcmp(name, "KUBERNETES_SERVICE_PORT");
+}
+
+static void take(spank_t spank, char *variable, bool (*wanted)(const char *name))
 {
 	char *value = strchr(variable, '=');
 
 	if (!value)
 		return;
 	*value++ = '\0';
-	if (is_name(variable) && !is_the_jobs(variable))
+	if (wanted(variable))
 		(void) spank_setenv(spank, variable, value, 1);
 }
 
-extern void sk8_take_environment(spank_t spank, long pid)
+static void take_all(spank_t spank, long pid, bool (*wanted)(const char *name))
 {
 	char path[64], *text = malloc(LONGEST + 1);
 	size_t size = 0;
@@ -65,9 +75,19 @@ extern void sk8_take_environment(spank_t spank, long pid)
 		for (char *at = text; (at < text + size) && (count < MOST); count++) {
 			char *next = at + strlen(at) + 1;
 
-			take(spank, at);
+			take(spank, at, wanted);
 			at = next;
 		}
 	}
 	free(text);
+}
+
+extern void sk8_take_environment(spank_t spank, long pid)
+{
+	take_all(spank, pid, is_the_containers);
+}
+
+extern void sk8_take_api_server(spank_t spank, long pid)
+{
+	take_all(spank, pid, is_of_api_server);
 }

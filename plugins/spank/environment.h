@@ -11,5 +11,7 @@
  * no variable, or too much, is left out. The process may be its user's own, and may say anything.
  */
 extern void sk8_take_environment(spank_t spank, long pid);
+/* Of all these only where the API server is, as its kubelet tells each container. */
+extern void sk8_take_api_server(spank_t spank, long pid);
 
 #endif

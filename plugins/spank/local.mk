@@ -21,6 +21,8 @@ spank_k8s_la_SOURCES = \
 	plugins/spank/mounts.h \
 	plugins/spank/options.c \
 	plugins/spank/options.h \
+	plugins/spank/service_account.c \
+	plugins/spank/service_account.h \
 	plugins/spank/spank_k8s.c
 spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 spank_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \

@@ -30,8 +30,10 @@ static const struct {
 	  "abcdefghijklmnopqrstuvwxyz0123456789-", "name a container of the job's template" },
 	{ "--k8s-workdir", "SLURM_K8S_WORKDIR", sk8_wish.workdir, sizeof(sk8_wish.workdir), "/", NULL,
 	  "name a folder in the container by its whole path, for example --k8s-workdir=/data" },
+	{ "--k8s-service-account", "SLURM_K8S_SERVICE_ACCOUNT", sk8_wish.service_account, sizeof(sk8_wish.service_account), NULL,
+	  "abcdefghijklmnopqrstuvwxyz0123456789-.", "name a ServiceAccount of Kubernetes" },
 };
-enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+enum { SERVICE_ACCOUNT = 4, TEXTS = sizeof(texts) / sizeof(texts[0]) };
 
 /* Options that are said or not; val of their callback is the index. */
 static const struct {
@@ -77,6 +79,8 @@ static struct spank_option options[] = {
 	{ "k8s-mount-home", NULL, "with --k8s-image: the container has $HOME and the folder in which tasks begin", 0, 0,
 	  set_flag },
 	{ "k8s-workdir", "DIR", "with --k8s-image: tasks begin in this folder of the container", 1, 3, set_text },
+	{ "k8s-service-account", "NAME", "with --k8s-image: tasks are this ServiceAccount of Kubernetes, for kubectl and other clients",
+	  1, SERVICE_ACCOUNT, set_text },
 	{ "k8s-env", NULL, "with --k8s-image: tasks have the variables of the image, too, which win over those of the job", 0, 1,
 	  set_flag },
 	SPANK_OPTIONS_TABLE_END
@@ -133,8 +137,27 @@ static bool makes_job(void)
 	return (spank_context() == S_CTX_ALLOCATOR) || !getenv("SLURM_JOB_ID");
 }
 
+/* It is the whole job's: its pods are made once. */
+static void check_account_of_step(void)
+{
+	const char *of_job = getenv(texts[SERVICE_ACCOUNT].env);
+
+	if (sk8_wish.service_account[0] && !makes_job() && (!of_job || strcmp(of_job, sk8_wish.service_account)))
+		stop("--k8s-service-account", "give it to the sbatch, salloc or srun that makes the job, for all of its steps", NULL);
+}
+
+static void tell_service_account(spank_t spank)
+{
+	if (!sk8_wish.service_account[0] || !makes_job())
+		return;
+	if (!sk8_wish.image[0] && !sk8_wish.template[0])
+		stop("--k8s-service-account", "its token is in the job's container: give --k8s-image, too", NULL);
+	tell(spank, SK8_SPANK_SERVICE_ACCOUNT, sk8_wish.service_account);
+}
+
 static void tell_slurmctld(spank_t spank)
 {
+	check_account_of_step();
 	for (int i = 0; i < TEXTS; i++) {
 		const char *given = getenv(texts[i].env);
 
@@ -150,6 +173,7 @@ static void tell_slurmctld(spank_t spank)
 		tell_template(spank);
 	if (sk8_wish.image[0])
 		tell(spank, SK8_SPANK_IMAGE, sk8_wish.image);
+	tell_service_account(spank);
 }
 
 /* ---- slurmstepd ---------------------------------------------------------------------- */

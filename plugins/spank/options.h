@@ -18,6 +18,7 @@ struct sk8_wish {
 	char template[PATH_MAX];			/* a file's name, where it was submitted; "" = none */
 	char container[SK8_LONGEST_CONTAINER + 1];	/* of the step's tasks; "" or "job" = the job's own */
 	char workdir[PATH_MAX];				/* in the container; "" = that of the job */
+	char service_account[SK8_LONGEST_SERVICE_ACCOUNT + 1];	/* "" = none */
 	bool mount_home, env;
 	bool unclear;	/* the job's environment says what nobody can mean */
 };

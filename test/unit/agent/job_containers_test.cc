@@ -151,3 +151,20 @@ TEST_CASE("job containers: the others of the pod are told, too, and before the j
 	CHECK(n.told("7.sidecar").empty());
 	CHECK(n.told(7) == n.place("podu1/abc"));
 }
+
+TEST_CASE("job containers: the kubeconfig for jobs is there before the first of them, and for root alone")
+{
+	Node n;
+	n.containers.set_kubeconfig("one\n");
+	n.pod("u1", "slurm-7-3ef-n1", "abc");
+	n.cgroup("u1", "abc");
+	n.round();
+	CHECK(n.told("kubeconfig") == "one");
+	struct stat status{};
+	REQUIRE(stat((n.machine.folder.path + "/run/n1.containers/kubeconfig").c_str(), &status) == 0);
+	CHECK((status.st_mode & 0777) == 0600);
+	n.containers.set_kubeconfig("two\n");
+	n.pods.clear();
+	n.round();
+	CHECK(n.told("kubeconfig") == "two");
+}

@@ -12,6 +12,7 @@ test_unit_agent_test_SOURCES = \
 	test/unit/agent/device_manager_test.cc \
 	test/unit/agent/device_order_test.cc \
 	test/unit/agent/job_containers_test.cc \
+	test/unit/agent/job_kubeconfig_test.cc \
 	test/unit/agent/jobs.h \
 	test/unit/agent/kubelet_files_test.cc \
 	test/unit/agent/machine.h \

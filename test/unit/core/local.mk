@@ -45,6 +45,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/reservations_test.cc \
 	test/unit/core/resubmit_test.cc \
 	test/unit/core/rights_test.cc \
+	test/unit/core/service_account_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/shared_nodes_test.cc \
 	test/unit/core/shared_reservations_test.cc \

@@ -203,6 +203,8 @@ public:
 	int resized = 0;
 	std::map<std::string, Amount> allocated; // by name, of shared pods
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
+	std::string create_error = "refused"; // ... and what is said then
+	std::map<std::string, Json> objects; // the last one that was made, by name
 	bool watch_delivers = true; // else it is late: until watch_catches_up()
 	bool kubelets = true;  // they run
 	Millis kubelet_takes{0}; // from looking at a change to telling what it has made of it
@@ -300,12 +302,13 @@ private:
 		const std::string name(object["metadata"]["name"].str());
 		if (fail_create > 1) {
 			r.status = fail_create;
-			r.error = "refused";
+			r.error = create_error;
 		} else if (pods.contains(name)) {
 			r.status = 409;
 			r.error = "already exists";
 		} else {
 			created++;
+			objects[name] = object;
 			const Json requests = object["spec"]["containers"].at(0)["resources"]["requests"];
 			ForeignPod p;
 			p.meta = meta(ns, name);

@@ -19,7 +19,7 @@ namespace {
 std::map<std::string, std::string> taken;
 
 // Of a process that began with these.
-std::map<std::string, std::string> take(std::vector<std::string> variables)
+std::map<std::string, std::string> take(std::vector<std::string> variables, void (*what)(spank_t, long) = sk8_take_environment)
 {
 	std::string program = "/bin/cat";
 	std::vector<char *> envp;
@@ -39,7 +39,7 @@ std::map<std::string, std::string> take(std::vector<std::string> variables)
 	char byte = 'x'; // what it says back it says after its exec
 	REQUIRE((write(in[1], &byte, 1) == 1 && read(out[0], &byte, 1) == 1));
 	taken.clear();
-	sk8_take_environment(nullptr, pid);
+	what(nullptr, pid);
 	for (const int fd : {in[0], in[1], out[0], out[1]})
 		close(fd);
 	waitpid(pid, nullptr, 0);
@@ -61,6 +61,13 @@ TEST_CASE("tasks get the variables of a container, but none of Slurm's, Kubernet
 	      std::map<std::string, std::string>{{"FOO", "bar"}, {"PATH", "/opt/bin:/bin"}, {"EMPTY", ""}, {"MANY", "a=b\nc"}, {"_X1", "y"}});
 	for (const char *name : {"HOME", "USER", "PWD", "TERM", "SLURM_JOB_ID", "SLURMD_NODENAME", "SPANK_X", "PMI_RANK", "KUBERNETES_PORT", "_"})
 		CHECK(take({std::string(name) + "=x", "HOMES=y"}) == std::map<std::string, std::string>{{"HOMES", "y"}});
+}
+
+TEST_CASE("tasks with a ServiceAccount get where the API server is, and nothing else")
+{
+	CHECK(take({"KUBERNETES_SERVICE_HOST=10.96.0.1", "KUBERNETES_SERVICE_PORT=443", "KUBERNETES_PORT=x", "KUBERNETES_SERVICE_HOSTS=x", "PATH=x",
+		    "KUBECONFIG=x"}, sk8_take_api_server) ==
+	      std::map<std::string, std::string>{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"KUBERNETES_SERVICE_PORT", "443"}});
 }
 
 TEST_CASE("what is no variable is left out")
