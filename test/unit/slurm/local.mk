@@ -9,11 +9,14 @@ test_unit_slurm_test_SOURCES = \
 	$(UNIT_MAIN) \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
+	lib/slurm/tokens.c \
+	lib/slurm/tokens.h \
 	lib/slurm/tres.c \
 	lib/slurm/tres.h \
 	plugins/spank/environment.c \
 	plugins/spank/environment.h \
 	test/unit/slurm/environment_test.cc \
-	test/unit/slurm/texts_test.cc
+	test/unit/slurm/texts_test.cc \
+	test/unit/slurm/tokens_test.cc
 test_unit_slurm_test_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 test_unit_slurm_test_LDADD = $(CATCH_LIBS)
