@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* gres.c - see there */
 #include "lib/slurm/gres.h"
+#include "lib/slurm/tokens.h"
 
 static int is_named(void *x, void *key)
 {
@@ -14,6 +15,19 @@ extern gres_state_t *sk8_gres_find(sk8_list_t list, const char *name)
 	if (!first || !sk8_layout_fits_gres(first))
 		return NULL;
 	return list_find_first(list, is_named, (void *) name);
+}
+
+static int is_no_token(void *x, void *key)
+{
+	(void) key;
+	return !sk8_is_token(((gres_state_t *) x)->gres_name);
+}
+
+extern bool sk8_gres_any(sk8_list_t list)
+{
+	gres_state_t *first = list ? list_peek(list) : NULL;
+
+	return first && sk8_layout_fits_gres(first) && list_find_first(list, is_no_token, NULL);
 }
 
 extern gres_node_state_t *sk8_gres_of_node(const gres_state_t *state)
@@ -98,6 +112,8 @@ static int count(void *x, void *arg)
 
 	if (!js)
 		return -1;	/* stop */
+	if (sk8_is_token(((const gres_state_t *) x)->gres_name))
+		return 0;
 	for (uint32_t n = 0; n < need->nodes; n++) {
 		bitstr_t *devices = devices_on(js, n);
 		const uint32_t bits = devices ? bit_set_count(devices) : 0;
@@ -138,6 +154,8 @@ static int fill(void *x, void *arg)
 
 	if (!js)
 		return -1;	/* stop */
+	if (sk8_is_token(state->gres_name))
+		return 0;
 	has = count_on(js, f->node);
 	devices = devices_on(js, f->node);
 	if (!has)

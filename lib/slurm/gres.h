@@ -19,8 +19,11 @@ extern bool sk8_gres_is_of_type(const gres_node_state_t *ns, int device, const c
 /* A job gets this device (n = 1), or gives it back (-1): what the stock plugin counts of topologies and their types. */
 extern void sk8_gres_count_topologies(gres_node_state_t *ns, int device, int n);
 
+/* Is there any besides tokens (tokens.h)? list may be NULL. */
+extern bool sk8_gres_any(sk8_list_t list);
+
 /*
- * What a job has, as sk8_abi.h describes it. prepare() makes room for its first so many nodes;
+ * What a job has, as sk8_abi.h describes it, without tokens: those are its CPUs and memory once more. prepare() makes room for its first so many nodes;
  * fill() adds what it has on one of them, and returns how many entries that is. Job lock.
  */
 extern void sk8_gres_prepare(struct sk8_gres_room *room, const job_record_t *job_ptr, uint32_t nodes);

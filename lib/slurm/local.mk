@@ -49,6 +49,8 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/start.c \
 	lib/slurm/submit.c \
 	lib/slurm/suspension.c \
+	lib/slurm/tokens.c \
+	lib/slurm/tokens.h \
 	lib/slurm/tres.c \
 	lib/slurm/tres.h \
 	lib/slurm/view.c

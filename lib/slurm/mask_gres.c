@@ -2,6 +2,7 @@
 /* mask_gres.c - see there */
 #include "lib/slurm/gres.h"
 #include "lib/slurm/mask_gres.h"
+#include "lib/slurm/tokens.h"
 
 /* ---- which devices --------------------------------------------------------------- */
 
@@ -276,17 +277,42 @@ static bool has_devices(const gres_state_t *state, const gres_node_state_t *ns)
 	return ns->gres_bit_alloc && (!sk8_gres_is_shared(state) || ns->topo_cnt);
 }
 
-extern void sk8_gres_mark(struct sk8_gres_marks *marks, const struct sk8_masked *entry,
-			  sk8_list_t asked)
+/*
+ * Tokens stand for CPUs and memory: as many are hidden as of these, once, whatever the mask says
+ * of GRES. A CPU is one of Slurm's, so all of a core that is hidden.
+ */
+static void mark_tokens(struct sk8_gres_marks *marks, struct sk8_masked *entry, const char *name, sk8_list_t asked)
+{
+	const node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
+	gres_node_state_t *ns;
+	struct sk8_gres_mark *in;
+	uint64_t hidden;
+
+	if ((asked && !sk8_gres_find(asked, name)) ||
+	    !(ns = sk8_gres_of_node(sk8_gres_find(node_ptr->gres_list, name))) || ns->gres_bit_alloc)
+		return;
+	if (!xstrcmp(name, SK8_TOKEN_CPU))
+		hidden = (uint64_t) bit_set_count(sk8_hidden_cores(entry)) * (node_ptr->cpus / MAX(node_ptr->tot_cores, 1));
+	else
+		hidden = sk8_hidden_memory(entry, 0);
+	if (!hidden)
+		return;
+	in = mark_in(marks, entry->node_inx, ns, sk8_gres_find(node_ptr->gres_list, name)->gres_name);
+	count_types(in, "", count_more(in, hidden));
+}
+
+extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry, sk8_list_t asked)
 {
 	const struct sk8_mask *mask = entry->mask;
 	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
 
+	mark_tokens(marks, entry, SK8_TOKEN_CPU, asked);
+	mark_tokens(marks, entry, SK8_TOKEN_MEMORY, asked);
 	for (uint32_t k = 0; k < mask->gres_count; k++) {
 		const gres_state_t *state = sk8_gres_find(list, mask->gres[k].name);
 		gres_node_state_t *ns = sk8_gres_of_node(state);
 
-		if (!ns)
+		if (!ns || sk8_is_token(state->gres_name))
 			continue;
 		if (has_devices(state, ns)) {
 			if (is_first(mask, k))
@@ -307,7 +333,7 @@ extern bool sk8_gres_hides_any(const struct sk8_masked *entry)
 		const struct sk8_gres *gres = &entry->mask->gres[k];
 		const gres_node_state_t *ns = sk8_gres_of_node(sk8_gres_find(list, gres->name));
 
-		if (ns && ns->gres_cnt_avail && gres->count)
+		if (ns && ns->gres_cnt_avail && gres->count && !sk8_is_token(gres->name))
 			return true;
 	}
 	return false;

@@ -28,8 +28,7 @@ struct sk8_gres_marks {
 };
 
 /* Marks what this entry hides of what a job asks for, or (NULL) all of it. node_inx >= 0 */
-extern void sk8_gres_mark(struct sk8_gres_marks *marks, const struct sk8_masked *entry,
-			  sk8_list_t asked);
+extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry, sk8_list_t asked);
 extern void sk8_gres_unmark(struct sk8_gres_marks *marks);
 /* Does it hide any GRES that this node has? Then nobody can have the whole node. node_inx >= 0 */
 extern bool sk8_gres_hides_any(const struct sk8_masked *entry);

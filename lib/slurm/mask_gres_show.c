@@ -22,7 +22,7 @@ extern void sk8_gres_before_show(void)
 	sk8_gres_unshow();
 	masked = sk8_masks_table(&count);
 	for (struct sk8_masked *entry = masked; entry < masked + count; entry++)
-		if ((entry->node_inx >= 0) && entry->mask->gres_count)
+		if (entry->node_inx >= 0)
 			sk8_gres_mark(&marks, entry, NULL);
 }
 

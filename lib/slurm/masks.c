@@ -14,6 +14,7 @@
  * What is masked where: mask_table.h, with the locks it wants.
  */
 #include <dlfcn.h>
+#include "lib/slurm/gres.h"
 #include "lib/slurm/mask_gres.h"
 #include "lib/slurm/mask_table.h"
 #include "lib/slurm/sizes.h"
@@ -67,7 +68,7 @@ static bool needs_slot(const struct sk8_mask *mask, const job_record_t *job_ptr)
 		return false;
 	if (sk8_is_ours(job_ptr))
 		return mask->full_for_pods && !details->req_node_bitmap;
-	return mask->full_for_jobs && (job_ptr->gres_list_req || wants_whole_node(job_ptr) ||
+	return mask->full_for_jobs && (sk8_gres_any(job_ptr->gres_list_req) || wants_whole_node(job_ptr) ||
 		(details->min_cpus > mask->full_but_cpus));
 }
 
@@ -146,7 +147,7 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		marks->node[marks->count].memory = memory;
 		(*node_usage)[inx].alloc_memory += memory;
 		marks->count++;
-		if (gres && job_ptr->gres_list_req)
+		if (job_ptr->gres_list_req)
 			sk8_gres_mark(&marks->gres, entry, job_ptr->gres_list_req);
 	}
 	return marks;
