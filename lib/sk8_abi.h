@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_22
+#define SK8_BORDER sk8_border_23
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -380,6 +380,8 @@ SK8_API void sk8_masks_put(const struct sk8_masks *m);
 SK8_API bool sk8_submitting(void);
 /* Does this admin_comment (NULL allowed) claim to be one of ours? */
 SK8_API bool sk8_is_mark(const char *admin_comment);
+/* Do jobs of this partition get tokens for their CPUs and memory? By slurm-k8s.yaml. */
+SK8_API bool sk8_completes_tokens(const char *partition);
 
 /* ---- the agent on compute nodes (slurmd only) ---- */
 

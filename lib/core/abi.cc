@@ -185,4 +185,10 @@ bool sk8_is_mark(const char *admin_comment)
 	return admin_comment && std::string_view(admin_comment).starts_with(SK8_MARK_PREFIX);
 }
 
+bool sk8_completes_tokens(const char *partition)
+{
+	Runtime *r = get();
+	return r && guard("sk8_completes_tokens", false, [&] { return r->completes_tokens(partition); });
+}
+
 } // extern "C"

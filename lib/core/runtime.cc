@@ -73,10 +73,12 @@ void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable)
 		if (!good)
 			blocked[cluster] = slurm_node_names();
 	auto settings = load_settings(host_.config_path, host_.slurm_uid);
-	if (settings) // else reload() says what is wrong
+	if (settings) { // else reload() says what is wrong
 		for (const auto &c : settings->clusters)
 			if (auto it = readable.find(c.name); !c.nodes.names.empty() && (it == readable.end() || !it->second))
 				blocked[c.name] = c.nodes.names;
+		complete_tokens(settings->tokens); // of the first jobs, too
+	}
 	for (auto &[cluster, nodes] : blocked)
 		holds_.block_nodes(cluster, std::move(nodes));
 }
@@ -181,6 +183,18 @@ static std::set<std::string> clusters_with_reservations(const std::vector<Cluste
 	return out;
 }
 
+void Runtime::complete_tokens(const TokenSettings &settings)
+{
+	std::lock_guard lock(mutex_);
+	token_partitions_ = settings.partitions;
+}
+
+bool Runtime::completes_tokens(std::string_view partition)
+{
+	std::lock_guard lock(mutex_);
+	return std::ranges::any_of(token_partitions_, [&](const auto &glob) { return glob_match(glob, partition); });
+}
+
 void Runtime::reload()
 {
 	start_control();
@@ -200,6 +214,7 @@ void Runtime::reload()
 		return;
 	}
 	listen_for_metrics(wanted->metrics);
+	complete_tokens(wanted->tokens);
 	const RuntimeState now = state();
 	if (now.parked)
 		return;

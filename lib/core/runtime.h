@@ -38,6 +38,7 @@ public:
 	void job_fini(const sk8_job &job);
 	bool gate(const sk8_native_job &job);
 	void native_fini(JobRef job);
+	bool completes_tokens(std::string_view partition);
 	HoldTable &holds() { return holds_; }
 
 private:
@@ -54,6 +55,7 @@ private:
 	std::vector<std::shared_ptr<ClusterEngine>> engines_with_reservations();
 	void tell_engine(const PodKey &key, const Job &job);
 	void listen_for_metrics(const MetricsSettings &settings);
+	void complete_tokens(const TokenSettings &settings);
 	std::string metrics_page();
 
 	const sk8_host host_;
@@ -73,6 +75,7 @@ private:
 	Thread control_thread_;
 	std::int64_t started_at_ = 0, config_read_at_ = 0; // wall seconds
 	std::string config_error_;                         // of the last reload(), lines
+	std::vector<std::string> token_partitions_;        // globs
 };
 
 } // namespace sk8::core

@@ -346,6 +346,16 @@ static const Schema<MetricsSettings> &metrics_schema()
 	return *schema;
 }
 
+static const Schema<TokenSettings> &token_schema()
+{
+	using T = TokenSettings;
+	static const auto *schema = new Schema<T>{
+		field("partitions", &T::partitions, "Jobs that are submitted to these partitions (* and ? match) get the GRES k8scpu and k8smemory that their CPUs and MB of memory make, unless they ask for some themselves. All nodes of such a partition must have both in slurm.conf.")
+			.default_text("none"),
+	};
+	return *schema;
+}
+
 static void names_differ(const Settings &s, const Place &place)
 {
 	std::set<std::string> seen;
@@ -361,6 +371,7 @@ static const Schema<Settings> &schema()
 			list("clusters", &Settings::clusters, cluster_schema(), "The Kubernetes clusters that share nodes with this Slurm.", 16)
 				.required().not_empty(),
 			object("metrics", &Settings::metrics, metrics_schema(), "Numbers for Prometheus."),
+			object("tokens", &Settings::tokens, token_schema(), "GRES that stand for CPUs and memory, for jobs written for ACK."),
 		}
 			.check(names_differ));
 	return *table;

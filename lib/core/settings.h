@@ -186,9 +186,17 @@ struct MetricsSettings {
 	bool operator==(const MetricsSettings &) const = default;
 };
 
+// k8scpu and k8smemory of jobs, see doc/gres.md.
+struct TokenSettings {
+	std::vector<std::string> partitions; // globs: jobs of these get what their CPUs and memory make
+
+	bool operator==(const TokenSettings &) const = default;
+};
+
 struct Settings {
 	std::vector<ClusterSettings> clusters;
 	MetricsSettings metrics;
+	TokenSettings tokens;
 
 	bool operator==(const Settings &) const = default;
 };

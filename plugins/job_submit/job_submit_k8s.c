@@ -6,7 +6,8 @@
  * Only privileged users can set admin_comment at all; this stops their mistakes
  * and other job_submit plugins. slurm.conf: JobSubmitPlugins=...,k8s (the last).
  * It also says for which label Slurm finds no node; whether the job is refused is Slurm's
- * decision.
+ * decision. And it completes requests for CPUs and memory by tokens (complete.h), so it comes
+ * after what else changes them.
  *
  * From 23.11 on several threads run both functions at once: they keep nothing but
  * whether our headers describe this slurmctld. If not all is let through.
@@ -14,6 +15,7 @@
  */
 #include "lib/slurm/feature_hint.h"
 #include "lib/slurm/sizes.h"
+#include "plugins/job_submit/complete.h"
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,6 +64,8 @@ extern int init(void)
 {
 	if (!sk8_desc_fits())
 		refuse_to_act("job_desc_msg_t");
+	if (!sk8_conf_fits())
+		refuse_to_act("slurm_conf_t");
 	check_plugin_dir();
 	return SLURM_SUCCESS;
 }
@@ -71,14 +75,23 @@ extern int fini(void)
 	return SLURM_SUCCESS;
 }
 
-static int refuse(char **err_msg, uint32_t uid, const char *why)
+static int refuse(int rc, char **err_msg, uint32_t uid, const char *why)
 {
 	info("%s (request of uid %u)", why, uid);
 	if (err_msg) {
 		xfree(*err_msg);
 		*err_msg = xstrdup(why);
 	}
-	return ESLURM_ACCESS_DENIED;
+	return rc;
+}
+
+/* why: xmalloc()ed */
+static int refuse_tokens(char **err_msg, uint32_t uid, char *why)
+{
+	const int rc = refuse(ESLURM_INVALID_GRES, err_msg, uid, why);
+
+	xfree(why);
+	return rc;
 }
 
 /* What another plugin has said stays. */
@@ -93,33 +106,46 @@ static void explain(const job_desc_msg_t *job_desc, char **err_msg)
 
 extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_msg)
 {
-	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) || sk8_submitting())
+	char *why = NULL;
+
+	if (__atomic_load_n(&broken, __ATOMIC_RELAXED))
 		return SLURM_SUCCESS;
-	if (!sk8_is_mark(job_desc->admin_comment)) {
+	if (!sk8_submitting() && sk8_is_mark(job_desc->admin_comment))
+		return refuse(ESLURM_ACCESS_DENIED, err_msg, submit_uid,
+			      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
+			      "\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or --comment");
+	if (!sk8_complete(job_desc, &why))
+		return refuse_tokens(err_msg, submit_uid, why);
+	if (!sk8_submitting())
 		explain(job_desc, err_msg);
-		return SLURM_SUCCESS;
-	}
-	return refuse(err_msg, submit_uid,
-		      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
-		      "\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or --comment");
+	return SLURM_SUCCESS;
+}
+
+/* What nobody may write into the admin comment of this job; NULL: this may be. */
+static const char *wrong_mark(const char *old, const char *new)
+{
+	if (!new || !xstrcmp(old, new))
+		return NULL;
+	if (sk8_is_mark(old))
+		return "slurm-k8s: the admin comment of this job names its Kubernetes pod and cannot be changed; use the comment";
+	if (sk8_is_mark(new))
+		return "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
+			"\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or the comment";
+	return NULL;
 }
 
 extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 {
-	const char *old, *new;
+	const char *wrong;
+	char *why = NULL;
 
 	if (!sk8_is_sized(job_ptr, sizeof(*job_ptr)))
 		refuse_to_act("job_record_t");
-	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) ||
-	    !(new = job_desc->admin_comment) || sk8_submitting())
+	if (__atomic_load_n(&broken, __ATOMIC_RELAXED) || sk8_submitting())
 		return SLURM_SUCCESS;
-	old = job_ptr->admin_comment;
-	if (sk8_is_mark(old) && xstrcmp(old, new))
-		return refuse(SK8_JOB_MODIFY_ERR_MSG, submit_uid,
-			      "slurm-k8s: the admin comment of this job names its Kubernetes pod and cannot be changed; use the comment");
-	if (sk8_is_mark(new) && xstrcmp(old, new))
-		return refuse(SK8_JOB_MODIFY_ERR_MSG, submit_uid,
-			      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
-			      "\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or the comment");
+	if ((wrong = wrong_mark(job_ptr->admin_comment, job_desc->admin_comment)))
+		return refuse(ESLURM_ACCESS_DENIED, SK8_JOB_MODIFY_ERR_MSG, submit_uid, wrong);
+	if (!sk8_complete_change(job_desc, job_ptr, &why))
+		return refuse_tokens(SK8_JOB_MODIFY_ERR_MSG, submit_uid, why);
 	return SLURM_SUCCESS;
 }

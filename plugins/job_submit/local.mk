@@ -10,6 +10,10 @@ job_submit_k8s_la_SOURCES = \
 	lib/slurm/release.h \
 	lib/slurm/sizes.c \
 	lib/slurm/sizes.h \
+	lib/slurm/tokens.c \
+	lib/slurm/tokens.h \
+	plugins/job_submit/complete.c \
+	plugins/job_submit/complete.h \
 	plugins/job_submit/job_submit_k8s.c
 job_submit_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 job_submit_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \

@@ -45,8 +45,8 @@ def words(line):
 
 
 class Cluster:
-	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None, env=None, gres=None):
-		"""gres: of each node, as test/cluster --gres. other: a folder with plugins that take the place of those that were built. env: more of it, for slurmctld."""
+	def __init__(self, nodes=("n1", "n2"), scripted=True, plugin=True, conf=CONF, other=None, env=None, gres=None, files=None):
+		"""gres: of each node, as test/cluster --gres. files: {name: text} beside slurm.conf. other: a folder with plugins that take the place of those that were built. env: more of it, for slurmctld."""
 		self.folder = tempfile.mkdtemp(prefix="sk8slurm-", dir="/tmp")
 		os.rmdir(self.folder)
 		stand.prepare_folder(self.folder)
@@ -56,15 +56,18 @@ class Cluster:
 		self.release = version()
 		self.again = starts_again(self.release)
 		try:
-			self.start(scripted, plugin, conf, other, env or {}, gres)
+			self.start(scripted, plugin, conf, other, env or {}, gres, files or {})
 		except BaseException:
 			self.down()
 			raise
 
-	def start(self, scripted, plugin, conf, other, env, gres):
+	def start(self, scripted, plugin, conf, other, env, gres, files):
 		self.slurm.munge()
 		self.slurm.configure(self.nodes, argparse.Namespace(plugin=plugin, backup=False, build=build_folder(), cpus=8, memory=16000,
 			slurm_conf=[conf], gres=gres))
+		for name, text in files.items():
+			with open(os.path.join(self.slurm.etc, name), "w", encoding="utf-8") as file:
+				file.write(text)
 		if scripted:
 			double = os.path.join(build_folder(), "test/slurm/.libs/libsk8core.so.0")
 			for name in os.listdir(os.path.join(self.folder, "inst")):

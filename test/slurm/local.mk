@@ -19,6 +19,7 @@ other-plugins: lib/core/libsk8core.la
 		$(sk8_other_compile) -fvisibility=hidden -Wl,-rpath,'$$ORIGIN' -o $(SK8_OUT)/$$name $$list -Llib/core/.libs -lsk8core; \
 	done
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/job_submit_k8s.so $(srcdir)/plugins/job_submit/job_submit_k8s.c \
+		$(srcdir)/plugins/job_submit/complete.c $(srcdir)/lib/slurm/tokens.c \
 		$(srcdir)/lib/slurm/sizes.c $(srcdir)/lib/slurm/feature_hint.c -Llib/core/.libs -lsk8core
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/select_cons_tres.so $(srcdir)/plugins/select/select_cons_tres.c \
 		$(srcdir)/lib/slurm/sizes.c -Wl,--version-script=$(srcdir)/plugins/select/select.map
@@ -44,4 +45,5 @@ EXTRA_DIST += \
 	test/slurm/test_node_features.py \
 	test/slurm/test_pod_devices.py \
 	test/slurm/test_node_state.py \
+	test/slurm/test_tokens.py \
 	test/slurm/test_versions.py

@@ -198,6 +198,17 @@ bool sk8_is_mark(const char *c)
 	return c && !strncmp(c, SK8_MARK_PREFIX, strlen(SK8_MARK_PREFIX));
 }
 
+/* partitions whose jobs get tokens, between commas; no test changes it while jobs are submitted */
+static char token_partitions[256];
+
+bool sk8_completes_tokens(const char *partition)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), ",%s,", partition);
+	return strstr(token_partitions, name);
+}
+
 /* ---- commands --------------------------------------------------------------------- */
 
 struct words { char *w[64]; int n; };
@@ -625,6 +636,8 @@ static void command(FILE *io, char *line)
 		fprintf(io, "active=%d log_level=%d config=%s state_dir=%s cluster=%s version=%s uid=%u\n",
 			host->ops->active(), host->log_level(), host->config_path, host->state_dir,
 			host->slurm_cluster, host->slurm_version, host->slurm_uid);
+	else if (!strcmp(a.w[0], "tokens"))
+		fprintf(io, "%d\n", snprintf(token_partitions, sizeof(token_partitions), ",%s,", (a.n > 1) ? a.w[1] : ""));
 	else if (!host->ops->active())
 		fprintf(io, "not active\n");
 	else if (!strcmp(a.w[0], "mask") || !strcmp(a.w[0], "unmask"))

@@ -100,6 +100,8 @@ TEST_CASE("the example configuration is right, as it is and with all its setting
 		FAIL(all.error().message);
 	CHECK(all->clusters.at(0).context == "prod-admin");
 	CHECK(all->clusters[0].pods.priority_classes.size() == 2);
+	CHECK(s->tokens == TokenSettings{});
+	CHECK(all->tokens.partitions == std::vector<std::string>{"batch", "gpu-*"});
 	CHECK(all->clusters[0].nodes.groups == std::vector<NodeGroupSettings>{{"pool=gpu", Sharing::mixed}});
 }
 
