@@ -125,6 +125,8 @@ Reply Api::serve_resource(Request &r)
 		return Reply::refuse(no_such_resource());
 	if (r.subresource == "binding" && r.resource == "pods" && r.verb == "create")
 		return bind(r);
+	if (r.subresource == "eviction" && r.resource == "pods" && r.verb == "create")
+		return evict(r);
 	if (r.subresource == "log" && r.resource == "pods" && r.verb == "get") {
 		ObjectPtr pod = store_.find(kind->storage, r.ns, r.name);
 		if (!pod)

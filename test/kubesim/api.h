@@ -76,6 +76,10 @@ private:
 	// binding
 	Reply bind(Request &r);
 
+	// eviction
+	Reply evict(Request &r);
+	Refusal count_disruption(const Object &pod);
+
 	Store &store_;
 	Rbac &rbac_;
 	std::list<std::weak_ptr<Watch>> watches_;

@@ -52,6 +52,9 @@ J resource_list(const std::string &group, const std::string &version)
 		list.append(resource_row(k));
 		if (std::string_view(k.resource) == "pods") {
 			list.append(sub_row(k, "binding", "Binding", {"create"}));
+			J eviction = sub_row(k, "eviction", "Eviction", {"create"});
+			eviction.set("group", "policy").set("version", "v1");
+			list.append(eviction);
 			list.append(sub_row(k, "log", "Pod", {"get"}));
 			list.append(sub_row(k, "resize", "Pod", {"get", "patch", "update"}));
 		}

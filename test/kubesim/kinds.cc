@@ -31,6 +31,8 @@ const std::vector<Kind> &kinds()
 		 subdomain, {"sa"}, {}, 8},
 		{coordination, v1, "leases", "lease", "Lease", true, false, false, false, subdomain, {}, {}, 9},
 		{"events.k8s.io", v1, "events", "event", "Event", true, false, false, false, subdomain, {"ev"}, {}, 1},
+		{"policy", v1, "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", true, true, false,
+		 true, subdomain, {"pdb"}, {}, 16},
 		{rbac, v1, "clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false, false,
 		 false, false, path_segment, {}, {}, 10},
 		{rbac, v1, "clusterroles", "clusterrole", "ClusterRole", false, false, false, false,
@@ -48,7 +50,7 @@ const std::vector<Kind> &kinds()
 
 std::size_t storage_count()
 {
-	return 16;
+	return 17;
 }
 
 const Kind *find_kind(std::string_view group, std::string_view version, std::string_view resource)

@@ -4,6 +4,7 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/api.cc test/kubesim/api.h \
 	test/kubesim/api_bind.cc \
 	test/kubesim/api_delete.cc \
+	test/kubesim/api_evict.cc \
 	test/kubesim/api_read.cc \
 	test/kubesim/api_write.cc \
 	test/kubesim/audit.cc test/kubesim/audit.h \
@@ -48,5 +49,6 @@ $(test_kubesim_kubesim_OBJECTS): CXXFLAGS += -g1 # see test/unit/local.mk
 EXTRA_DIST += test/kubesim/up test/kubesim/down test/kubesim/test_kubesim.py \
 	test/contract/conftest.py test/contract/kube.py test/contract/test_access.py \
 	test/contract/test_binding.py test/contract/test_deletion.py test/contract/test_discovery.py \
+	test/contract/test_eviction.py \
 	test/contract/test_lists.py test/contract/test_pods.py test/contract/test_resize.py test/contract/test_watch.py \
 	test/contract/test_writes.py
