@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_23
+#define SK8_BORDER sk8_border_24
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -210,6 +210,7 @@ struct sk8_native_job {
 	const char *image;        /* of the container that its user wants (--k8s-image), any text; "" = none */
 	const char *pod_template; /* --k8s-template: the same */
 	const char *service_account; /* --k8s-service-account: the same */
+	bool exclusive;           /* it asks for the feature k8s.exclusive: its nodes without others' pods */
 	bool requeues;            /* a batch job that may be requeued */
 	bool ending;              /* processes may be left on the nodes below, and on no other */
 	uint32_t share_count;
@@ -364,6 +365,9 @@ struct sk8_mask {
 	 * those that no job has. */
 	uint32_t gres_count;
 	const struct sk8_gres *gres;
+	/* Of a job that asks for k8s.exclusive, and waits in the gate until pods are gone: the mask without those.
+	 * NULL: this one. Of this one the node, and no further such mask. */
+	const struct sk8_mask *exclusive;
 };
 struct sk8_masks {
 	uint64_t generation;     /* another number = another content */

@@ -231,6 +231,15 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 	return true;
 }
 
+// nodes.exclusive
+static void check_exclusive(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+{
+	const auto answers = ask(kube, core::exclusive_rights);
+	for (std::size_t i = 0; i < answers.size(); i++)
+		if (!is_given(answers[i]))
+			out.problem("rights of " + settings.name, missing(core::exclusive_rights[i], "", "kubernetes-rbac.yaml"));
+}
+
 // ns: empty: in all.
 static bool may_create_pods(Asker &kube, const std::string &ns)
 {
@@ -371,6 +380,8 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 		return;
 	if (settings.reserves())
 		check_reservations(kube, settings, out);
+	if (settings.nodes.exclusive.on())
+		check_exclusive(kube, settings, out);
 	check_resubmits(kube, settings, out);
 	check_nodes(kube, settings, side, out);
 }

@@ -54,6 +54,16 @@ static void check_devices(const std::string &about, const core::ClusterSettings 
 		out.ok(about, "devices of Slurm's own jobs are held by pods");
 }
 
+static void check_exclusive(const std::string &about, const std::string &selector, const SlurmConf &conf, Findings &out)
+{
+	const std::string nodes = "nodes with " + one_line(selector, 128);
+	if (!has_prep_plugin(conf))
+		out.problem(about, "nodes.exclusive is set, but no job with --constraint=k8s.exclusive can wait until pods have left; "
+				       "add PrEpPlugins=prep/script,prep/k8s to slurm.conf");
+	else
+		out.ok(about, "jobs with --constraint=k8s.exclusive have " + nodes + " without others' pods");
+}
+
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
 	for (const auto &cluster : settings.clusters) {
@@ -64,6 +74,8 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 				  groups[i].sharing, conf, out);
 		check_way(about, "nodes.sharing", groups.empty() ? "" : " on the others", cluster.nodes.sharing, conf, out);
 		check_devices(about, cluster, conf, out);
+		if (cluster.nodes.exclusive.on())
+			check_exclusive(about, cluster.nodes.exclusive.selector, conf, out);
 	}
 }
 

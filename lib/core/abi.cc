@@ -3,6 +3,7 @@
 // The C border: every function converts, calls, and lets no exception out.
 #include "lib/sk8_abi.h"
 
+#include <deque>
 #include <atomic>
 #include <mutex>
 
@@ -41,6 +42,7 @@ struct Masks {
 	std::atomic<int> shares;
 	std::shared_ptr<const MaskSnapshot> snapshot;
 	std::vector<sk8_mask> masks;
+	std::deque<sk8_mask> exclusive; // what some of these point to
 };
 std::mutex masks_mutex;
 Masks *cached = nullptr;
@@ -51,16 +53,24 @@ void drop(Masks *m)
 		delete m;
 }
 
+sk8_mask mask_to_abi(const NodeMask &n)
+{
+	return {n.node.c_str(), static_cast<std::uint32_t>(n.cores.size()), n.cores.data(),
+		n.more_cores, static_cast<std::uint64_t>(n.milli_cpu), n.memory_mb, n.whole,
+		static_cast<std::uint64_t>(n.overhead_milli_cpu), n.overhead_mb,
+		static_cast<std::uint64_t>(n.allocatable.milli_cpu), n.allocatable.memory_mb,
+		n.full.for_pods, n.full.for_jobs, n.full.shared_cpus,
+		n.version, static_cast<std::uint32_t>(n.gres_abi.size()), n.gres_abi.data(), nullptr};
+}
+
 Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)
 {
 	auto m = std::make_unique<Masks>();
-	for (const auto &n : snapshot->masks)
-		m->masks.push_back({n->node.c_str(), static_cast<std::uint32_t>(n->cores.size()), n->cores.data(),
-				    n->more_cores, static_cast<std::uint64_t>(n->milli_cpu), n->memory_mb, n->whole,
-				    static_cast<std::uint64_t>(n->overhead_milli_cpu), n->overhead_mb,
-				    static_cast<std::uint64_t>(n->allocatable.milli_cpu), n->allocatable.memory_mb,
-				    n->full.for_pods, n->full.for_jobs, n->full.shared_cpus,
-				    n->version, static_cast<std::uint32_t>(n->gres_abi.size()), n->gres_abi.data()});
+	for (const auto &n : snapshot->masks) {
+		m->masks.push_back(mask_to_abi(*n));
+		if (n->exclusive)
+			m->masks.back().exclusive = &m->exclusive.emplace_back(mask_to_abi(*n->exclusive));
+	}
 	m->abi = {snapshot->generation, m->masks.size(), m->masks.data()};
 	m->shares = 1;
 	m->snapshot = std::move(snapshot);

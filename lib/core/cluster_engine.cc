@@ -124,6 +124,8 @@ void ClusterEngine::slurm_nodes(std::vector<SlurmNode> nodes)
 		foreign_->nodes_changed();
 		if (reservations_)
 			reservations_->nodes_changed();
+		if (exclusive_)
+			exclusive_->nodes_changed();
 	}
 	nodes_->slurm_nodes(nodes);
 }
@@ -191,6 +193,7 @@ void ClusterEngine::run()
 	foreign_reflector_.reset();
 	node_reflector_.reset();
 	reservations_.reset();
+	exclusive_.reset();
 	foreign_.reset();
 	nodes_.reset();
 	pods_.reset();
@@ -256,7 +259,9 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	foreign_ = std::make_unique<ForeignPods>(
 		settings_.name,
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
-			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; }},
+			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; },
+			     settings_.reservations.ns, settings_.nodes.exclusive.bare_pods,
+			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }},
 		pods_->nodes(), pods_->use(), settings_.resources);
 	reserve();
 	pods_->expect_foreign(false);
@@ -267,7 +272,8 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 				       [this](const std::string &node, const GresList &gres) {
 					       if (holds_.set_missing(settings_.name, node, gres))
 						       slurm_->wake_scheduler(); // less is masked than before
-				       }});
+				       },
+				       [this](const std::string &node) { return exclusive_->wants_taint(node); }});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
@@ -342,16 +348,19 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 			reservations_->replaced(pods);
 		foreign_->replaced(pods);
 		pods_->expect_foreign(true);
+		exclusive_->all_pods_changed();
 	};
 	call.on_upsert = [this](ForeignPodPtr pod) {
 		if (reservations_)
 			reservations_->changed(pod);
 		foreign_->changed(pod);
+		exclusive_->pods_changed(pod->node_name);
 	};
 	call.on_delete = [this](ForeignPodPtr last) {
 		if (reservations_)
 			reservations_->removed(last);
 		foreign_->removed(last);
+		exclusive_->pods_changed(last->node_name);
 	};
 }
 
@@ -372,6 +381,7 @@ void ClusterEngine::watch_nodes()
 		if (reservations_)
 			reservations_->nodes_changed();
 		nodes_->nodes_replaced(nodes);
+		exclusive_->nodes_changed();
 	};
 	call.on_upsert = [this](kube::NodePtr node) {
 		const bool placing = pods_->node_changed(node);
@@ -382,6 +392,7 @@ void ClusterEngine::watch_nodes()
 		if (reservations_ && placing)
 			reservations_->nodes_changed();
 		nodes_->node_changed(node);
+		exclusive_->node_changed(node->meta.name);
 	};
 	call.on_delete = [this](kube::NodePtr last) {
 		pods_->node_removed(last);
@@ -390,6 +401,7 @@ void ClusterEngine::watch_nodes()
 		if (reservations_)
 			reservations_->nodes_changed();
 		nodes_->node_removed(last);
+		exclusive_->node_changed(last->meta.name);
 	};
 	call.on_lost = [this](std::string why) {
 		link_.lost("nodes", why);

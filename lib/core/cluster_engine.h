@@ -13,6 +13,7 @@
 
 #include "lib/base/thread.h"
 #include "lib/core/cluster_numbers.h"
+#include "lib/core/exclusive_nodes.h"
 #include "lib/core/foreign_pods.h"
 #include "lib/core/gate.h"
 #include "lib/core/hold_table.h"
@@ -68,7 +69,7 @@ public:
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override;
 	void job_changed(const PodKey &key, const JobPtr &job) override;
 	void job_purged(const PodKey &key, JobRef ref) override;
-	bool wants_natives() const override { return settings_.reserves(); }
+	bool wants_natives() const override { return settings_.wants_natives(); }
 	void natives_replaced(const std::vector<NativeJobPtr> &jobs) override;
 	void native_left(JobRef job, const std::set<std::string> &still_on) override;
 
@@ -97,6 +98,7 @@ private:
 	void watch_foreign_pods();
 	void hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call);
 	void reserve();
+	void empty_nodes();
 	void watch_nodes();
 	void end_of_turn();
 	void tell_full_nodes();
@@ -135,6 +137,8 @@ private:
 	std::unique_ptr<SlurmNodePort> node_slurm_;
 	std::unique_ptr<NodesController> nodes_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
+	std::unique_ptr<EvictionPort> eviction_kube_;
+	std::unique_ptr<ExclusiveNodes> exclusive_; // null: not connected yet
 	std::unique_ptr<ReservationPort> reservation_kube_;
 	std::unique_ptr<Reservations> reservations_; // null: not connected yet
 	std::unique_ptr<ForeignPods> foreign_;

@@ -2,46 +2,73 @@
 //
 // The engine's part for jobs of Slurm's own: the way of news to and from the reservations.
 #include "lib/core/cluster_engine.h"
+#include "lib/core/eviction_link.h"
 #include "lib/core/reservation_link.h"
 
 namespace sk8::core {
 
+void ClusterEngine::empty_nodes()
+{
+	eviction_kube_ = std::make_unique<EvictionLink>(*client_);
+	exclusive_ = std::make_unique<ExclusiveNodes>(
+		settings_,
+		ExclusivePorts{.slurm = *this,
+			       .kube = *eviction_kube_,
+			       .timer = *this,
+			       .known = [this] { return foreign_->synced(); },
+			       .crowd = [this](const std::string &node) { return foreign_->crowd(node); },
+			       .taint_changed = [this](const std::string &node) { nodes_->exclusive_changed(node); },
+			       .keeps_changed = [this](const std::string &node) { foreign_->keeps_changed(node); },
+			       .word_changed = [this](JobRef job) { reservations_->look(job); }},
+		pods_->nodes());
+}
+
 void ClusterEngine::reserve()
 {
+	empty_nodes();
 	reservation_kube_ = std::make_unique<ReservationLink>(*client_);
 	auto cover_changed = [this](const std::string &uid) { foreign_->cover_changed(uid); };
 	reservations_ = std::make_unique<Reservations>(
-		settings_, ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed, holds_.taken_by()}, pods_->nodes());
+		settings_, ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed, holds_.taken_by(), exclusive_.get()}, pods_->nodes());
 	gate_changed();
 }
 
 void ClusterEngine::gate_changed()
 {
 	post([this] {
-		if (reservations_)
-			for (const auto &job : gate_.waiting(settings_.name))
-				reservations_->arrived(job);
+		if (!reservations_)
+			return;
+		for (const auto &job : gate_.waiting(settings_.name)) {
+			exclusive_->arrived(job);
+			reservations_->arrived(job);
+		}
 	});
 }
 
 void ClusterEngine::native_ended(JobRef job)
 {
 	post([this, job] {
-		if (reservations_)
-			reservations_->ended(job);
+		if (!reservations_)
+			return;
+		exclusive_->ended(job);
+		reservations_->ended(job);
 	});
 }
 
 void ClusterEngine::natives_replaced(const std::vector<NativeJobPtr> &jobs)
 {
-	if (reservations_)
-		reservations_->jobs_replaced(jobs);
+	if (!reservations_)
+		return;
+	exclusive_->jobs_replaced(jobs);
+	reservations_->jobs_replaced(jobs);
 }
 
 void ClusterEngine::native_left(JobRef job, const std::set<std::string> &still_on)
 {
-	if (reservations_)
-		reservations_->left(job, still_on);
+	if (!reservations_)
+		return;
+	exclusive_->left(job, still_on);
+	reservations_->left(job, still_on);
 }
 
 } // namespace sk8::core

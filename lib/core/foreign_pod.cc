@@ -57,6 +57,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->over = kubelet_reports_over(p);
 	if (find_job_container(p.containers) && p.meta.labels.contains(std::string(names::reservation_job)))
 		out->container = std::make_shared<JobContainerState>(state_of_job_container(p.containers));
+	out->controlled = !p.meta.controller_kind.empty();
 	out->overhead = out->mirror || p.meta.controller_kind == "DaemonSet";
 	return out;
 }

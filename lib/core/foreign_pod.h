@@ -49,6 +49,7 @@ struct ForeignPod {
 	bool mirror = false;
 	// Belongs to the node, whatever is scheduled: a DaemonSet's or a static pod.
 	bool overhead = false;
+	bool controlled = false; // somebody makes it anew elsewhere when it is evicted
 	std::shared_ptr<const SharedPod> shared; // most have none
 	std::shared_ptr<const JobContainerState> container; // of a job's; most have none
 

@@ -51,7 +51,37 @@ Hold ForeignPods::hold_of(const Entry &e) const
 	h.gres = e.gres;
 	h.overhead = e.overhead;
 	h.grace_seconds = e.grace_seconds;
+	if (nodes_.exclusive(e.node))
+		h.in_way = in_way(e);
 	return h;
+}
+
+Hold::InWay ForeignPods::in_way(const Entry &e) const
+{
+	if (e.overhead || e.key.ns == ports_.own_namespace)
+		return Hold::InWay::no;
+	const bool goes = e.gone == Entry::Gone::no && (e.controlled || ports_.bare_pods) && nodes_.exclusive(e.node);
+	return goes && !(ports_.keeps_pods && ports_.keeps_pods(e.node)) ? Hold::InWay::evictable : Hold::InWay::stays;
+}
+
+// What holds nothing is not there any more, or was released by hand.
+Crowd ForeignPods::crowd(const std::string &node) const
+{
+	Crowd out;
+	const auto of = by_node_.find(node);
+	if (of == by_node_.end())
+		return out;
+	for (const auto &uid : of->second) {
+		const Entry &e = entries_.at(uid);
+		const auto way = in_way(e);
+		if (way == Hold::InWay::no || !ports_.holds.held(e.key))
+			continue;
+		if (way == Hold::InWay::evictable)
+			out.evictable.push_back({e.key, e.leaves});
+		else
+			out.stays = e.key;
+	}
+	return out;
 }
 
 // ---- what the watch tells ----
@@ -101,6 +131,8 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.mirror = pod->mirror;
 	e.created = pod->meta.creation_time;
 	e.overhead = pod->overhead;
+	e.controlled = pod->controlled;
+	e.leaves = pod->meta.deleting;
 	e.gone = Entry::Gone::no;
 	gone_.erase(it->first);
 	if (pod->over)
@@ -190,6 +222,8 @@ void ForeignPods::vanish(Entry &e, bool seen)
 	e.gone = seen ? Entry::Gone::seen : Entry::Gone::unseen;
 	count_anew(e);
 	gone_.insert(e.key.uid);
+	if (nodes_.exclusive(e.node))
+		update(e); // nobody can evict it any more
 	if (seen)
 		log_pod(error, e.key, 0, "the object of this foreign pod vanished before the kubelet had reported its "
 			"containers gone; what it holds on node %s stays masked", e.node.c_str());
@@ -301,6 +335,12 @@ void ForeignPods::cover_changed(const std::string &uid)
 {
 	if (auto it = entries_.find(uid); it != entries_.end() && it->second.gone == Entry::Gone::no)
 		update(it->second);
+}
+
+void ForeignPods::keeps_changed(const std::string &node)
+{
+	if (by_node_.contains(node))
+		update_all_on(node);
 }
 
 // ---- slurm-k8s ----

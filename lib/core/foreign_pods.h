@@ -45,6 +45,23 @@ struct ForeignPorts {
 	HoldJournal &journal;
 	// What running jobs of Slurm's own have already of what this pod takes (a reservation pod). Empty: nothing.
 	std::function<Cover(const std::string &uid)> covered = {};
+	// Of jobs that want their nodes without others' pods: pods of this namespace stand for jobs, and are in nobody's way;
+	// those without a controller are not evicted, but with bare_pods; and for some time none of a node.
+	std::string own_namespace = {};
+	bool bare_pods = false;
+	std::function<bool(const std::string &node)> keeps_pods = {};
+};
+
+// What is in the way of a job that wants a node without others' pods.
+struct Crowd {
+	struct Pod {
+		PodKey key;
+		bool leaves = false; // it is deleted already
+	};
+	std::vector<Pod> evictable;
+	std::optional<PodKey> stays; // one of those that nobody evicts
+
+	bool none() const { return evictable.empty() && !stays; }
 };
 
 class ForeignPods {
@@ -61,7 +78,9 @@ public:
 	void node_changed(const std::string &node, bool placing);
 	void nodes_changed(); // of any
 	void cover_changed(const std::string &uid);
+	void keeps_changed(const std::string &node); // keeps_pods() of it is another now
 
+	Crowd crowd(const std::string &node) const;
 	bool synced() const { return synced_; }
 	// True once after host ports or pod slots of nodes have become others.
 	bool use_changed() { return std::exchange(use_changed_, false); }
@@ -81,7 +100,7 @@ private:
 		std::map<std::string, std::int64_t> extended; // of which gres is
 		std::int64_t grace_seconds = 30;
 		std::string phase;
-		bool mirror = false, overhead = false;
+		bool mirror = false, overhead = false, controlled = false, leaves = false;
 		std::int64_t created = 0; // its object
 		bool held = false; // it has been
 		// No object any more, and no proof of its end.
@@ -94,6 +113,7 @@ private:
 	using Entries = std::unordered_map<std::string, Entry>; // by uid
 
 	Hold hold_of(const Entry &e) const;
+	Hold::InWay in_way(const Entry &e) const;
 	bool uncovered(const Entry &e, Hold &hold) const;
 	void apply(const ForeignPodPtr &pod);
 	void update(Entry &e);

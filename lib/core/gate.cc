@@ -27,6 +27,7 @@ NativeJobPtr native_from_abi(const sk8_native_job &j)
 	out->image = bounded(j.image, longest_image); // too long is bad_image()
 	out->pod_template = bounded(j.pod_template, longest_template);
 	out->service_account = bounded(j.service_account, longest_service_account);
+	out->exclusive = j.exclusive;
 	out->requeues = j.requeues;
 	out->ending = j.ending;
 	for (std::uint32_t i = 0; i < j.share_count; i++) {
@@ -47,13 +48,38 @@ GateAnswer not_started(const std::string &why, Millis delay)
 	return {.open = false, .delay = delay, .why = "slurm-k8s: the job was not started: " + why + "; submit it again later"};
 }
 
+std::set<std::string> Gate::Clusters::asked(const NativeJob &job) const
+{
+	std::set<std::string> out = reserving;
+	if (job.exclusive)
+		out.insert(emptying.begin(), emptying.end());
+	return out;
+}
+
+// Slurm placed it where pods are, which were to go before its launch: who would have evicted them is not there any more.
+std::string Gate::crowded(const NativeJob &job) const
+{
+	if (job.exclusive)
+		for (const NativeShare &share : job.shares)
+			if (const auto who = beside_ ? beside_(share) : std::nullopt)
+				return "node " + share.node + ": pod " + who->ns + "/" + who->name + " is there, and nobody evicts it for this job";
+	return "";
+}
+
 bool Gate::arrive(const NativeJobPtr &job)
 {
-	std::lock_guard lock(mutex_);
-	if (clusters_ && clusters_->empty())
-		return false;
-	jobs_[job->ref.id] = {job, clusters_.value_or(std::set<std::string>{})};
-	return true;
+	{
+		std::lock_guard lock(mutex_);
+		const auto asked = clusters_ ? clusters_->asked(*job) : std::set<std::string>{};
+		if (!clusters_ || !asked.empty()) {
+			jobs_[job->ref.id] = {job, asked};
+			return true;
+		}
+	}
+	const std::string why = crowded(*job);
+	if (!why.empty())
+		tell_(job->ref, not_started(why, Millis(0)));
+	return !why.empty();
 }
 
 void Gate::ended(JobRef job)
@@ -71,20 +97,22 @@ void Gate::ended(JobRef job)
 bool Gate::used() const
 {
 	std::lock_guard lock(mutex_);
-	return !clusters_ || !clusters_->empty();
+	return !clusters_ || !clusters_->none();
 }
 
-void Gate::set_clusters(std::set<std::string> clusters)
+void Gate::set_clusters(std::set<std::string> reserving, std::set<std::string> emptying)
 {
+	Clusters clusters{std::move(reserving), std::move(emptying)};
 	std::vector<NativeJobPtr> free;
 	{
 		std::lock_guard lock(mutex_);
 		for (auto it = jobs_.begin(); it != jobs_.end();) {
+			const auto asked = clusters.asked(*it->second.job);
 			std::set<std::string> &missing = it->second.missing, kept;
 			if (clusters_) // a cluster that has come since has no say in what runs already
-				std::ranges::set_intersection(missing, clusters, std::inserter(kept, kept.end()));
+				std::ranges::set_intersection(missing, asked, std::inserter(kept, kept.end()));
 			else
-				kept = clusters;
+				kept = asked;
 			missing = std::move(kept);
 			if (!missing.empty()) {
 				++it;
@@ -103,7 +131,7 @@ void Gate::set_clusters(std::set<std::string> clusters)
 void Gate::let_out(const std::vector<NativeJobPtr> &jobs)
 {
 	for (const auto &job : jobs) {
-		std::string why;
+		std::string why = crowded(*job);
 		for (const NativeShare &share : job->shares)
 			if (why.empty())
 				why = taken_text(share, taken_by_);
@@ -130,6 +158,7 @@ std::vector<NativeJobPtr> Gate::waiting(const std::string &cluster) const
 
 void Gate::vote(const std::string &cluster, JobRef job, const GateAnswer &answer)
 {
+	NativeJobPtr unheard; // nobody who empties nodes was asked
 	{
 		std::lock_guard lock(mutex_);
 		auto it = jobs_.find(job.id);
@@ -137,9 +166,12 @@ void Gate::vote(const std::string &cluster, JobRef job, const GateAnswer &answer
 			return;
 		if (answer.open && !it->second.missing.empty())
 			return;
+		if (answer.open && clusters_ && clusters_->emptying.empty())
+			unheard = it->second.job;
 		jobs_.erase(it);
 	}
-	tell_(job, answer);
+	const std::string why = unheard ? crowded(*unheard) : "";
+	tell_(job, why.empty() ? answer : not_started(why, Millis(0)));
 }
 
 } // namespace sk8::core

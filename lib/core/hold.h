@@ -31,6 +31,9 @@ struct Hold {
 	bool foreign = false;
 	std::int64_t milli_cpu = 0;
 	bool overhead = false; // ForeignPod::overhead
+	// Of a job that wants its nodes without others' pods (names::exclusive_feature). evictable: goes before such a job is
+	// launched; stays: such a job gets no such node. Not saved: it is known again when the pod has been seen again.
+	enum class InWay { no, evictable, stays } in_way = InWay::no;
 	std::int64_t grace_seconds = 30; // of a foreign pod, from its deletion to SIGKILL
 	GresList gres;         // devices that are not known are any that no job has
 

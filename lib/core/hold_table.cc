@@ -413,6 +413,15 @@ TakenBy HoldTable::taken_by() const
 	return [this](const NativeShare &share) { return masked_by_other({}, share.node, share.cores, share.gres); };
 }
 
+TakenBy HoldTable::beside() const
+{
+	return [this](const NativeShare &share) {
+		std::lock_guard lock(mutex_);
+		const Hold *other = masks_.find(share.node, [](const Hold &h) { return h.foreign && !h.overhead && !h.key.uid.empty(); });
+		return other ? std::optional(other->key) : std::nullopt;
+	};
+}
+
 std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
 {
 	std::lock_guard lock(mutex_);

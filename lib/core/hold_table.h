@@ -99,6 +99,8 @@ public:
 					      const std::vector<std::uint16_t> &cores, const GresList &gres) const;
 	// ... of a share of a job of Slurm's own. The table must outlive it.
 	TakenBy taken_by() const;
+	// A foreign pod on its node that does not belong to the node. As taken_by().
+	TakenBy beside() const;
 
 	// ---- slurm-k8s (any thread) ----
 

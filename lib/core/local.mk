@@ -20,6 +20,12 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_socket.h \
 	lib/core/eviction.cc \
 	lib/core/eviction.h \
+	lib/core/eviction_link.h \
+	lib/core/eviction_port.h \
+	lib/core/exclusive_nodes.cc \
+	lib/core/exclusive_nodes.h \
+	lib/core/exclusive_step.cc \
+	lib/core/exclusive_step.h \
 	lib/core/foreign_pod.cc \
 	lib/core/foreign_pod.h \
 	lib/core/foreign_pods.cc \

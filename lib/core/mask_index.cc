@@ -156,11 +156,17 @@ static std::uint32_t named_again(Cores own, Cores foreign)
 	return static_cast<std::uint32_t>(all - own.size() + both.size());
 }
 
-std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const OfNode &of)
+// for_exclusive: for a job that is launched when what can be evicted is gone.
+std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode &of, bool for_exclusive)
 {
 	auto m = std::make_shared<NodeMask>();
 	Cores own, foreign;
+	bool differs = false;
 	auto add = [&](const Hold &h) {
+		differs |= h.in_way != Hold::InWay::no;
+		m->whole |= for_exclusive && h.in_way == Hold::InWay::stays;
+		if (for_exclusive && h.in_way == Hold::InWay::evictable)
+			return;
 		auto &cores = h.foreign ? foreign : own;
 		cores.insert(cores.end(), h.cores.begin(), h.cores.end());
 		m->more_cores += h.more_cores;
@@ -177,8 +183,9 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	m->node = node;
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;
-	m->whole = !of.blocked_by.empty();
-	m->full = of.full;
+	m->whole |= !of.blocked_by.empty();
+	if (!for_exclusive)
+		m->full = of.full; // what goes leaves room for the job's pod
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());
 	m->gres = merged(std::move(m->gres));
 	m->gres_abi = gres_to_abi(m->gres);
@@ -186,6 +193,8 @@ std::shared_ptr<const NodeMask> MaskIndex::build(const std::string &node, const 
 	m->cores = std::move(own);
 	m->cores.insert(m->cores.end(), foreign.begin(), foreign.end());
 	sort_once_each(m->cores);
+	if (differs && !for_exclusive)
+		m->exclusive = build(node, of, true);
 	return m;
 }
 
@@ -198,7 +207,7 @@ std::shared_ptr<const MaskSnapshot> MaskIndex::snapshot()
 	out->masks.reserve(nodes_.size());
 	for (auto &[node, of] : nodes_) {
 		if (!of.built)
-			of.built = build(node, of);
+			of.built = build(node, of, false);
 		out->masks.push_back(of.built);
 	}
 	return snapshot_ = std::move(out);

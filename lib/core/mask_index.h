@@ -55,6 +55,7 @@ struct NodeMask {
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	GresList gres;                    // merged()
 	std::vector<sk8_gres> gres_abi;   // borrows of it
+	std::shared_ptr<const NodeMask> exclusive; // for jobs without others' pods (Hold::in_way); null: the same
 	std::uint64_t version = 0;        // another number = another content; never used twice
 };
 
@@ -111,7 +112,7 @@ private:
 	};
 	OfNode &touch(const std::string &node);
 	void left(const std::string &node);
-	std::shared_ptr<const NodeMask> build(const std::string &node, const OfNode &of);
+	std::shared_ptr<NodeMask> build(const std::string &node, const OfNode &of, bool for_exclusive);
 
 	std::map<std::string, OfNode> nodes_; // those with a mask
 	std::unordered_map<std::string, std::string> where_; // cluster/uid -> node

@@ -57,6 +57,13 @@ inline constexpr std::string_view reservation_jobs = "slurm-k8s.io/jobs";
 inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";
 inline constexpr std::string_view dedicated_taint_value = "slurm";
 
+// The taint of nodes that a job has without others' pods, as long as it may; the same effect.
+inline constexpr std::string_view exclusive_taint = "slurm-k8s.io/exclusive";
+inline constexpr std::string_view exclusive_taint_value = "slurm";
+// What such a node has in Slurm.
+inline constexpr std::string_view exclusive_feature = "k8s.exclusive";
+inline constexpr std::string_view shared_feature = "k8s.shared";
+
 // What the reason of a node that we drained in Slurm begins with.
 inline constexpr std::string_view slurm_mark = "k8s: ";
 

@@ -33,6 +33,7 @@ struct NativeJob {
 	// Of the container that its user wants (job_container.h, pod_template.h, service_account.h); empty: nothing is said.
 	std::string image, pod_template, service_account;
 	bool wants_container() const { return !image.empty() || !pod_template.empty() || !service_account.empty(); }
+	bool exclusive = false; // it wants its nodes without others' pods
 	bool requeues = false; // a batch job that may be requeued
 	bool ending = false;   // processes may be left on the nodes of shares, and on no other
 	std::vector<NativeShare> shares;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lib/base/text.h"
+#include "lib/core/names.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
@@ -97,16 +98,30 @@ LabelFeatures features_of(const std::map<std::string, std::string> &labels, cons
 	return out;
 }
 
+void add_pool_features(std::vector<std::string> &features)
+{
+	features.emplace_back(names::exclusive_feature);
+	features.emplace_back(names::shared_feature);
+	std::ranges::sort(features);
+}
+
+static bool is_ours(std::string_view feature, const std::vector<std::string> &keys, bool pools)
+{
+	if (pools && (feature == names::exclusive_feature || feature == names::shared_feature))
+		return true;
+	const auto label = label_of(feature);
+	return label && is_wanted(label->first, keys);
+}
+
 // now with the wanted ones in the place of ours; as it is, in whatever order, if it has just these.
 static std::string replaced(const std::string &now, const std::vector<std::string> &wanted,
-			    const std::vector<std::string> &keys)
+			    const std::vector<std::string> &keys, bool pools)
 {
 	std::string kept;
 	std::vector<std::string> ours;
 	auto add = [&kept](std::string_view feature) { kept.append(kept.empty() ? "" : ",").append(feature); };
 	for (auto feature : split(now, ',')) {
-		const auto label = label_of(feature);
-		if (label && is_wanted(label->first, keys))
+		if (is_ours(feature, keys, pools))
 			ours.emplace_back(feature);
 		else if (!feature.empty())
 			add(feature);
@@ -120,10 +135,10 @@ static std::string replaced(const std::string &now, const std::vector<std::strin
 }
 
 std::optional<FeatureChange> feature_change(const SlurmNode &node, const std::vector<std::string> &wanted,
-					    const std::vector<std::string> &keys)
+					    const std::vector<std::string> &keys, bool pools)
 {
-	FeatureChange change{node.name, node.features, node.active_features, replaced(node.features, wanted, keys),
-			     replaced(node.active_features, wanted, keys)};
+	FeatureChange change{node.name, node.features, node.active_features, replaced(node.features, wanted, keys, pools),
+			     replaced(node.active_features, wanted, keys, pools)};
 	if (change.features == node.features && change.active == node.active_features)
 		return std::nullopt;
 	return change;

@@ -35,10 +35,14 @@ struct LabelFeatures {
 // keys: patterns with * and ?, as settings have them.
 LabelFeatures features_of(const std::map<std::string, std::string> &labels, const std::vector<std::string> &keys);
 
+// k8s.shared and k8s.exclusive, which no label makes: in them the first single dot is missing. Both at once, whatever the
+// node is just now: a job that asks for k8s.exclusive starts there, and waits in the gate until it is (exclusive_nodes.h).
+void add_pool_features(std::vector<std::string> &features); // stays sorted
+
 // What Slurm should be told; nothing: it has them. Features that no label with one of these keys could make are an
-// administrator's: they stay where they are.
+// administrator's: they stay where they are. pools: those two are ours as well.
 std::optional<FeatureChange> feature_change(const SlurmNode &node, const std::vector<std::string> &wanted,
-					    const std::vector<std::string> &keys);
+					    const std::vector<std::string> &keys, bool pools = false);
 
 } // namespace sk8::core
 

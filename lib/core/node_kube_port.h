@@ -7,6 +7,7 @@
 
 #include "lib/core/kube_port.h"
 #include "lib/core/node_state.h"
+#include "lib/core/placement.h"
 
 namespace sk8::core {
 
@@ -20,8 +21,8 @@ public:
 	using Done = std::function<void(const NodeKubeReply &)>;
 
 	virtual void patch_node(const kube::Meta &node, const NodePatch &patch, Done done) = 0;
-	// Our taint (names::dedicated_taint) is put on the node or taken off it; others stay.
-	virtual void set_our_taint(const kube::Node &node, bool on, Done done) = 0;
+	// This taint of ours is put on the node or taken off it; others stay.
+	virtual void set_our_taint(const kube::Node &node, OurTaint which, bool on, Done done) = 0;
 	// transition: seconds since 1970 if its status changes with this; else it stays.
 	virtual void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
 					std::optional<std::int64_t> transition, Done done) = 0;

@@ -48,20 +48,21 @@ static Json operation(const char *op, const std::string &path, Json value)
 }
 
 // A merge would write the others' taints again, and without what we do not read of them.
-void NodeLink::set_our_taint(const kube::Node &node, bool on, Done done)
+void NodeLink::set_our_taint(const kube::Node &node, OurTaint which, bool on, Done done)
 {
 	Json patch = Json::array();
 	patch.append(operation("test", "/metadata/uid", Json::string(node.meta.uid)));
 	patch.append(operation("test", "/metadata/resourceVersion", Json::string(node.meta.resource_version)));
 	if (on) {
 		Json taint = Json::object();
-		taint.set("key", names::dedicated_taint).set("value", names::dedicated_taint_value);
+		taint.set("key", taint_key(which)).set("value", taint_value(which));
 		taint.set("effect", "NoSchedule");
 		if (node.taints.empty())
 			patch.append(operation("add", "/spec/taints", Json::array()));
 		patch.append(operation("add", "/spec/taints/-", taint));
 	} else {
-		const auto at = std::ranges::find_if(node.taints, is_our_taint) - node.taints.begin();
+		const auto at = std::ranges::find_if(node.taints, [which](const kube::Taint &t) { return is_our_taint(t, which); }) -
+				node.taints.begin();
 		patch.append(Json::object().set("op", "remove").set("path", "/spec/taints/" + std::to_string(at)));
 	}
 	client_.patch(resource_path(kube::nodes_resource, {}, node.meta.name), kube::PatchType::json, patch,

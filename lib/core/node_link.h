@@ -14,7 +14,7 @@ public:
 	explicit NodeLink(kube::Client &client) : client_(client) {}
 
 	void patch_node(const kube::Meta &node, const NodePatch &patch, Done done) override;
-	void set_our_taint(const kube::Node &node, bool on, Done done) override;
+	void set_our_taint(const kube::Node &node, OurTaint which, bool on, Done done) override;
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
 				std::optional<std::int64_t> transition, Done done) override;
 

@@ -10,15 +10,19 @@ namespace sk8::core {
 
 static constexpr Millis first_pause{1'000}, longest_pause{300'000}, calm{600'000};
 
-std::optional<bool> taint_change(const kube::Node &node, bool in_slurm, Sharing sharing)
+bool has_taint(const kube::Node &node, OurTaint which)
+{
+	return std::ranges::any_of(node.taints, [which](const kube::Taint &t) { return is_our_taint(t, which); });
+}
+
+std::optional<bool> taint_change(const kube::Node &node, bool in_slurm, OurTaint which, bool wanted)
 {
 	if (!in_slurm)
 		return std::nullopt;
-	const bool wanted = sharing == Sharing::dedicated;
-	const bool there = std::ranges::any_of(node.taints, is_our_taint);
+	const bool there = has_taint(node, which);
 	// Kubernetes has no two taints of one key and effect: somebody's own keeps pods off, too.
-	const bool another = std::ranges::any_of(node.taints, [](const kube::Taint &t) {
-		return t.key == names::dedicated_taint && t.effect == kube::TaintEffect::no_schedule && !is_our_taint(t);
+	const bool another = std::ranges::any_of(node.taints, [which](const kube::Taint &t) {
+		return t.key == taint_key(which) && t.effect == kube::TaintEffect::no_schedule && !is_our_taint(t, which);
 	});
 	if (wanted == there || (wanted && another))
 		return std::nullopt;

@@ -84,6 +84,20 @@ bool NodeView::mixed(const std::string &node) const
 	return n && slurm_.contains(node) && shared_.sharing(*n) == Sharing::mixed;
 }
 
+std::vector<std::string> NodeView::names() const
+{
+	std::vector<std::string> out;
+	for (const auto &[name, node] : kube_)
+		out.push_back(name);
+	return out;
+}
+
+bool NodeView::exclusive(const std::string &node) const
+{
+	const kube::Node *n = find(node);
+	return n && slurm_.contains(node) && shared_.exclusive(*n);
+}
+
 const kube::Node *NodeView::find(const std::string &node) const
 {
 	auto it = kube_.find(node);

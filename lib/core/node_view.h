@@ -43,6 +43,8 @@ public:
 	Shared shared(const std::string &node) const;
 	bool in_slurm(const std::string &node) const { return slurm_.contains(node); }
 	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
+	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods
+	std::vector<std::string> names() const; // of Kubernetes' nodes
 	// nullptr: Kubernetes has no such node. Until the next change.
 	const kube::Node *find(const std::string &node) const;
 	// When its kubelet last reported, by the kubelet's clock, seconds since 1970; 0: not known.

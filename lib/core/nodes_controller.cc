@@ -215,21 +215,40 @@ void NodesController::sync(const std::string &name)
 		tell_kubernetes(name, e, plan);
 }
 
-// sharing: dedicated
 void NodesController::taint(const std::string &name, Entry &e)
 {
-	const auto on = taint_change(*e.kube, e.slurm.has_value(), shared_.sharing(*e.kube));
+	set_taint(name, e, OurTaint::dedicated, shared_.sharing(*e.kube) == Sharing::dedicated);
+	if (!e.kube_busy)
+		set_taint(name, e, OurTaint::exclusive, ports_.exclusive && ports_.exclusive(name));
+}
+
+static const char *taint_text(OurTaint which, bool on)
+{
+	if (which == OurTaint::exclusive)
+		return on ? "is tainted, so that a job has it without others' pods"
+			  : "is not tainted any more: no job has it without others' pods";
+	return on ? "is tainted, so that only pods that go through Slurm come there"
+		  : "is not tainted any more: sharing is not dedicated, or it is not shared";
+}
+
+void NodesController::set_taint(const std::string &name, Entry &e, OurTaint which, bool wanted)
+{
+	const auto on = taint_change(*e.kube, e.slurm.has_value(), which, wanted);
 	if (!on)
 		return;
+	const auto pace = which == OurTaint::dedicated ? &Entry::taint_pace : &Entry::exclusive_pace;
 	const Millis now = ports_.timer.now();
-	if (*on && e.taint_pace.next > now)
-		return later(name, e.taint_pace.next - now);
+	if (*on && (e.*pace).next > now)
+		return later(name, (e.*pace).next - now);
 	e.kube_busy = true;
-	ports_.kube.set_our_taint(*e.kube, *on, [this, name, on = *on](const NodeKubeReply &r) {
-		if (auto it = entries_.find(name); it != entries_.end() && on && r.ok())
-			it->second.taint_pace.put_on(ports_.timer.now());
-		kube_answered(name, on ? "is tainted, so that only pods that go through Slurm come there"
-				       : "is not tainted any more: sharing is not dedicated, or it is not shared", r);
+	ports_.kube.set_our_taint(*e.kube, which, *on, [this, name, which, pace, on = *on](const NodeKubeReply &r) {
+		if (auto it = entries_.find(name); it != entries_.end() && r.ok()) {
+			if (on)
+				(it->second.*pace).put_on(ports_.timer.now());
+			else if (which == OurTaint::exclusive)
+				it->second.*pace = {}; // comes and goes with jobs, so that it is nobody's who takes it off
+		}
+		kube_answered(name, taint_text(which, on), r);
 	});
 }
 
@@ -260,14 +279,17 @@ LabelFeatures NodesController::label_features(const Entry &e) const
 	return e.kube && shared_.has(*e.kube) ? features_of(e.kube->meta.labels, settings_.nodes.features) : LabelFeatures{};
 }
 
-// nodes.features. A node that was never shared is another cluster's, or Slurm's alone.
+// nodes.features and nodes.exclusive. A node that was never shared is another cluster's, or Slurm's alone.
 void NodesController::features(const std::string &name, Entry &e)
 {
-	if (settings_.nodes.features.empty() || !((e.kube && shared_.has(*e.kube)) || e.had_features))
+	const bool pools = settings_.nodes.exclusive.on();
+	if ((settings_.nodes.features.empty() && !pools) || !((e.kube && shared_.has(*e.kube)) || e.had_features))
 		return;
 	e.had_features = true;
 	std::vector<std::string> wanted = label_features(e).features;
-	const auto change = feature_change(*e.slurm, wanted, settings_.nodes.features);
+	if (e.kube && shared_.exclusive(*e.kube))
+		add_pool_features(wanted);
+	const auto change = feature_change(*e.slurm, wanted, settings_.nodes.features, pools);
 	if (!change)
 		return;
 	// Somebody who takes them away again and again: a script, or another cluster with this node.

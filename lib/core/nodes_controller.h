@@ -37,6 +37,8 @@ struct NodesPorts {
 	std::uint32_t slurm_uid;                            // SlurmUser: who we are in Slurm
 	// What of a node's GRES its kubelet has not (any more), see HoldTable::set_missing(); nobody may listen.
 	std::function<void(const std::string &node, const GresList &gres)> missing{};
+	// Should it have the taint of nodes that a job has without others' pods? Nobody may say: then no.
+	std::function<bool(const std::string &node)> exclusive{};
 };
 
 class NodesController {
@@ -55,6 +57,9 @@ public:
 	void slurm_nodes(const std::vector<SlurmNode> &nodes);
 	void overcommits(const Overcommits &over); // nodes_overcommits.cc; of all nodes, as overcommits() finds them
 	std::size_t overcommitted() const;         // shared nodes
+
+	// What exclusive() says of it may be another now.
+	void exclusive_changed(const std::string &node) { sync(node); }
 
 	// For `slurm-k8s` (nodes_status.cc): sentences. Empty: there is no such node.
 	Json status(const std::string &name);
@@ -77,7 +82,7 @@ private:
 		Overcommit over;
 		bool had_features = false;      // labels of it were features in Slurm
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
-		TaintPace taint_pace, features_pace;
+		TaintPace taint_pace, exclusive_pace, features_pace;
 		int failures = 0;
 		std::string trouble; // why the last write failed; empty: it did not
 		Millis retry_at{0};
@@ -93,6 +98,7 @@ private:
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
 	void taint(const std::string &name, Entry &e);
+	void set_taint(const std::string &name, Entry &e, OurTaint which, bool wanted);
 	NodeGres identified(const Entry &e) const;
 	void devices(const std::string &name, Entry &e);
 	LabelFeatures label_features(const Entry &e) const;

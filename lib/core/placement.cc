@@ -65,10 +65,25 @@ bool tolerates(const std::vector<kube::Toleration> &tolerations, const kube::Tai
 	return false;
 }
 
-bool is_our_taint(const kube::Taint &taint)
+std::string_view taint_key(OurTaint which)
 {
-	return taint.key == names::dedicated_taint && taint.value == names::dedicated_taint_value &&
-	       taint.effect == TaintEffect::no_schedule;
+	return which == OurTaint::dedicated ? names::dedicated_taint : names::exclusive_taint;
+}
+
+std::string_view taint_value(OurTaint which)
+{
+	return which == OurTaint::dedicated ? names::dedicated_taint_value : names::exclusive_taint_value;
+}
+
+bool is_our_taint(const kube::Taint &taint, OurTaint which)
+{
+	return taint.key == taint_key(which) && taint.value == taint_value(which) && taint.effect == TaintEffect::no_schedule;
+}
+
+// Pods that go through Slurm are its jobs: it knows who may be there.
+static bool is_any_of_ours(const kube::Taint &taint)
+{
+	return is_our_taint(taint, OurTaint::dedicated) || is_our_taint(taint, OurTaint::exclusive);
 }
 
 static bool any_matches(const std::vector<kube::NodeTerm> &terms, const kube::Node &node)
@@ -100,7 +115,7 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 	    !tolerates(pod.tolerations, {"node.kubernetes.io/unschedulable", "", TaintEffect::no_schedule}))
 		return "cordoned";
 	for (const auto &taint : node.taints)
-		if (taint.effect != TaintEffect::prefer_no_schedule && !is_our_taint(taint) &&
+		if (taint.effect != TaintEffect::prefer_no_schedule && !is_any_of_ours(taint) &&
 		    !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
 	return "";

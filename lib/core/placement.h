@@ -19,8 +19,11 @@ namespace sk8::core {
 // integers; NotIn and DoesNotExist hold for a missing label.
 bool matches(const kube::NodeTerm &term, const kube::Node &node);
 bool tolerates(const std::vector<kube::Toleration> &tolerations, const kube::Taint &taint);
-// Ours (sharing: dedicated): it keeps off what others place, not what Slurm places.
-bool is_our_taint(const kube::Taint &taint);
+// Ours (sharing: dedicated, and nodes.exclusive): they keep off what others place, not what Slurm places.
+enum class OurTaint { dedicated, exclusive };
+bool is_our_taint(const kube::Taint &taint, OurTaint which);
+std::string_view taint_key(OurTaint which);
+std::string_view taint_value(OurTaint which);
 
 // Empty: the node will do. Else the reason, a few words ("taint gpu=yes").
 std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,

@@ -273,6 +273,11 @@ void Reservations::nodes_changed()
 	sync_all();
 }
 
+void Reservations::look(JobRef job)
+{
+	sync({job.id, job.submit_time});
+}
+
 void Reservations::node_changed(const std::string &node)
 {
 	const kube::Node *n = nodes_.find(node);
@@ -399,6 +404,8 @@ void Reservations::step(Entry &e, Pod &p)
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
+	if (what == ReservationStep::create && word(e).is != ExclusiveWord::Is::open)
+		return; // its kubelet would refuse it
 	if (what == ReservationStep::create)
 		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.

@@ -32,6 +32,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/core/exclusive_nodes.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pod_devices.h"
 #include "lib/core/reservation.h"
@@ -49,6 +50,8 @@ struct ReservationPorts {
 	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
 	// A pod whose mask has a core or device of that share. Null: none has.
 	TakenBy taken_by = {};
+	// Who empties nodes for jobs that want them without others' pods. Null: nobody.
+	ExclusiveNodes *exclusive = nullptr;
 };
 
 class Reservations {
@@ -61,6 +64,7 @@ public:
 	void jobs_replaced(const std::vector<NativeJobPtr> &jobs); // all that run or end
 	void ended(JobRef job);                           // its processes are being ended
 	void left(JobRef job, const std::set<std::string> &still_on);
+	void look(JobRef job); // what is said of its nodes elsewhere may be another now
 
 	// ---- Kubernetes; before the foreign pods hear of it ----
 	void replaced(const std::vector<ForeignPodPtr> &pods);
@@ -100,6 +104,7 @@ private:
 		// It was in the gate before us: a slurmctld that was killed may have launched it, and forgotten that.
 		bool perhaps_launched = false;
 		bool waits_for_image = false; // longer than gateTimeout
+		bool waited_for_nodes = false; // to be empty, since gateTimeout began
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
 		std::string bad_account; // why it does not get the ServiceAccount that its user wants; empty: it does, or wants none
 		Asked asked = Asked::no;
@@ -133,6 +138,7 @@ private:
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
 	std::string taken(const Entry &e) const;
+	ExclusiveWord word(const Entry &e) const;
 	static std::string bad_wish(const Entry &e);
 	static bool is_hopeless(const Entry &e);
 	// By then a kubelet has said that a volume of a pod is not there, and who makes the volume just now has made it.

@@ -15,7 +15,14 @@ static constexpr std::size_t max_refusals = 10'000;
 void Reservations::judge(Entry &e)
 {
 	if (!ready())
-		return may_have_pods(*e.job) ? void() : open(e);
+		return e.job->exclusive || may_have_pods(*e.job) ? void() : open(e);
+	const ExclusiveWord empty = word(e);
+	if (empty.is == ExclusiveWord::Is::refused)
+		return refuse(e, empty.why);
+	if (empty.is == ExclusiveWord::Is::waits) {
+		e.waited_for_nodes = true;
+		return;
+	}
 	if (const std::string why = taken(e); !why.empty())
 		return refuse(e, why);
 	if (const std::string why = container_trouble(e); !why.empty())
@@ -25,6 +32,11 @@ void Reservations::judge(Entry &e)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
 	if (std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
 		open(e);
+}
+
+ExclusiveWord Reservations::word(const Entry &e) const
+{
+	return ports_.exclusive && e.in_gate && e.job->exclusive ? ports_.exclusive->word(*e.job) : ExclusiveWord{};
 }
 
 bool Reservations::may_start(const Entry &e, const Pod &p)
@@ -151,6 +163,8 @@ void Reservations::open(Entry &e)
 {
 	e.in_gate = false;
 	refusals_.erase(e.job->ref.id);
+	if (ports_.exclusive)
+		ports_.exclusive->answered(e.job->ref, true);
 	for (auto &[node, p] : e.pods)
 		if (p.shared)
 			tell_shared(e, p); // it runs from now on
@@ -163,6 +177,8 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	if (refusals_.size() > max_refusals)
 		refusals_.clear();
 	const int before = refusals_[e.job->ref.id]++;
+	if (ports_.exclusive)
+		ports_.exclusive->answered(e.job->ref, false);
 	const Millis delay = before == 0 ? Millis(0) : std::min(longest_requeue, Millis(1'000) * (1 << std::min(before - 1, 10)));
 	e.in_gate = false;
 	e.ending = true;
@@ -190,6 +206,10 @@ void Reservations::timeout(Id id)
 	if (it == entries_.end() || !it->second.in_gate)
 		return;
 	Entry &e = it->second;
+	if (ready() && std::exchange(e.waited_for_nodes, word(e).is == ExclusiveWord::Is::waits)) {
+		ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); }); // of its kubelets, from now on
+		return;
+	}
 	std::string why = "Kubernetes has not told which nodes and pods there are";
 	bool room = ready();
 	for (const auto &[node, p] : e.pods) {

@@ -35,6 +35,11 @@ inline constexpr Right needed_rights[] = {
 	{"storage.k8s.io", "storageclasses", "get", "pods with unbound volumes are not told why they wait"},
 };
 
+// Only with nodes.exclusive.
+inline constexpr Right exclusive_rights[] = {
+	{"", "pods/eviction", "create", "jobs with --constraint=k8s.exclusive wait for nodes.exclusive.timeout, and do not start where pods are"},
+};
+
 // In the namespace of the reservation pods, from etc/kubernetes-reservations.yaml; of this the last one
 // only with reservations.shared.
 inline constexpr Right reservation_rights[] = {

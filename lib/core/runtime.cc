@@ -16,7 +16,7 @@ static constexpr Millis longest_shutdown{1'000};
 
 Runtime::Runtime(const sk8_host &host)
 	: host_(host), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
-			    holds_.taken_by())
+			    holds_.taken_by(), holds_.beside())
 {
 	kube::http_global_init(); // from a plugin's init(): before there are threads
 	metrics();
@@ -174,13 +174,16 @@ RuntimeState Runtime::state()
 
 // ---- configuration (Slurm thread) ----
 
-static std::set<std::string> clusters_with_reservations(const std::vector<ClusterSettings> &clusters)
+static void tell_gate(Gate &gate, const std::vector<ClusterSettings> &clusters)
 {
-	std::set<std::string> out;
-	for (const auto &c : clusters)
+	std::set<std::string> reserving, emptying;
+	for (const auto &c : clusters) {
 		if (c.reserves())
-			out.insert(c.name);
-	return out;
+			reserving.insert(c.name);
+		if (c.nodes.exclusive.on())
+			emptying.insert(c.name);
+	}
+	gate.set_clusters(std::move(reserving), std::move(emptying));
 }
 
 void Runtime::complete_tokens(const TokenSettings &settings)
@@ -228,7 +231,7 @@ void Runtime::reload()
 	for (const auto &name : stop) // one that is there again tells anew; until then the devices stay masked
 		if (std::ranges::find(wanted->clusters, name, &ClusterSettings::name) == wanted->clusters.end())
 			holds_.forget_missing(name);
-	gate_.set_clusters(clusters_with_reservations(wanted->clusters));
+	tell_gate(gate_, wanted->clusters);
 	for (const auto &c : start)
 		start_engine(c);
 }

@@ -68,6 +68,26 @@ static const Schema<NodeGroupSettings> &node_group_schema()
 	return *schema;
 }
 
+static std::string bad_optional_selector(const std::string &text)
+{
+	return text.empty() ? "" : bad_selector(text);
+}
+
+static const Schema<ExclusiveSettings> &exclusive_schema()
+{
+	using E = ExclusiveSettings;
+	static const auto *schema = new Schema<E>{
+		field("selector", &E::selector, "Label selector; nodes.selector must take these nodes, too. They have the features k8s.shared and k8s.exclusive in Slurm. Needs PrEpPlugins=prep/script,prep/k8s in slurm.conf, and the right create on pods/eviction.")
+			.default_text("no node").check(bad_optional_selector),
+		field("timeout", &E::timeout, "So long a job waits, CONFIGURING, for the pods of its nodes to go; PodDisruptionBudgets hold, and an eviction that one refuses is tried again until then. A batch job goes back into the queue then, srun and salloc end, and the node takes pods again; for as long after that no such job is tried there while pods are left.")
+			.range(std::chrono::seconds(1), std::chrono::hours(24)),
+		field("idle", &E::idle, "So long after the last such job of a node Kubernetes places no pods there, so that the next one finds it empty.")
+			.range(std::chrono::seconds(0), std::chrono::hours(24)),
+		field("evictBarePods", &E::bare_pods, "Whether pods that no controller makes anew are evicted, too. Else a node with one is not to be had."),
+	};
+	return *schema;
+}
+
 static constexpr std::size_t max_groups = 64;
 
 static std::string bad_label_keys(const std::vector<std::string> &keys)
@@ -95,6 +115,7 @@ static const Schema<NodeSettings> &node_schema()
 			.default_text("none").check(bad_label_keys),
 		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes. Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
 			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
+		object("exclusive", &N::exclusive, exclusive_schema(), "Nodes that a job of Slurm's own may have without others' pods, by --constraint=k8s.exclusive: pods there are evicted before it is launched. See sharing.md."),
 	};
 	return *schema;
 }

@@ -43,6 +43,17 @@ struct NodeGroupSettings {
 	bool operator==(const NodeGroupSettings &) const = default;
 };
 
+// Nodes that a job may have without others' pods (--constraint=k8s.exclusive).
+struct ExclusiveSettings {
+	std::string selector; // of shared nodes; empty: none
+	Millis timeout{300'000}; // pods that are in the way have so long to go
+	Millis idle{300'000};    // without such a job, until the node takes pods again
+	bool bare_pods = false;  // those without a controller go, too
+
+	bool on() const { return !selector.empty(); }
+	bool operator==(const ExclusiveSettings &) const = default;
+};
+
 struct NodeSettings {
 	std::string selector;           // Kubernetes label selector of the shared nodes; empty = all
 	std::vector<std::string> names; // Slurm names of shared nodes that take no job while their
@@ -51,6 +62,7 @@ struct NodeSettings {
 	std::vector<NodeGroupSettings> groups; // the first that has a node counts
 	std::vector<std::string> features; // keys of labels, * and ? match; see node_features.h
 	Millis gate_timeout{60'000};
+	ExclusiveSettings exclusive;
 
 	bool any(Sharing wanted) const // may a node have it?
 	{
@@ -176,6 +188,8 @@ struct ClusterSettings {
 	// May a job of Slurm's own have reservation pods: for devices where it is not mixed, or any?
 	bool reserves_devices() const { return reservations.devices && !resources.empty(); }
 	bool reserves() const { return nodes.any(Sharing::mixed) || reserves_devices(); }
+	// Does the gate matter, of which jobs of Slurm's own have to be known?
+	bool wants_natives() const { return reserves() || nodes.exclusive.on(); }
 
 	bool operator==(const ClusterSettings &) const = default;
 };

@@ -12,11 +12,18 @@ SharedNodes::SharedNodes(const NodeSettings &settings) : sharing_(settings.shari
 	for (const auto &group : settings.groups)
 		if (auto parsed = parse_selector(group.selector))
 			groups_.push_back({std::move(*parsed), group.sharing});
+	if (auto parsed = parse_selector(settings.exclusive.selector); parsed && settings.exclusive.on())
+		exclusive_ = std::move(*parsed);
 }
 
 bool SharedNodes::has(const kube::Node &node) const
 {
 	return selector_ && (selector_->empty() || matches(*selector_, node));
+}
+
+bool SharedNodes::exclusive(const kube::Node &node) const
+{
+	return exclusive_ && has(node) && matches(*exclusive_, node);
 }
 
 Sharing SharedNodes::sharing(const kube::Node &node) const

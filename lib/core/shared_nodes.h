@@ -18,6 +18,7 @@ public:
 	explicit SharedNodes(const NodeSettings &settings);
 	bool has(const kube::Node &node) const;
 	Sharing sharing(const kube::Node &node) const; // none if it is not shared
+	bool exclusive(const kube::Node &node) const; // a job may have it without others' pods
 
 private:
 	struct Group {
@@ -27,6 +28,7 @@ private:
 	std::optional<kube::NodeTerm> selector_; // empty: all
 	Sharing sharing_;
 	std::vector<Group> groups_;
+	std::optional<kube::NodeTerm> exclusive_; // nothing: none
 };
 
 } // namespace sk8::core

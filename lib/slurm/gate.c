@@ -81,6 +81,54 @@ static bool is_native(const job_record_t *job_ptr)
 		!sk8_is_ours(job_ptr);
 }
 
+static bool is_configured(void)
+{
+	const char *plugins = slurm_conf.prep_plugins, *found = plugins ? xstrstr(plugins, "k8s") : NULL;
+
+	return found && ((found == plugins) || (found[-1] == ',') || (found[-1] == '/')) && (!found[3] || (found[3] == ','));
+}
+
+/*
+ * Is there the gate for jobs that start? Without it nobody would hold those back that
+ * are placed where pods are still to go. Only if it has been configured since slurmctld
+ * started: a plugin that comes by a reconfigure is not told how to answer.
+ */
+static bool has_gate;
+
+extern void sk8_gate_begins(void)
+{
+	has_gate = is_configured();
+}
+
+extern void sk8_gate_reconfigured(void)
+{
+	has_gate = has_gate && is_configured();
+}
+
+extern bool sk8_has_gate(void)
+{
+	return has_gate;
+}
+
+/*
+ * Is k8s.exclusive among the features that its nodes must have? Only a plain list of
+ * them counts: of what has alternatives, counts or brackets nobody can say yet which
+ * of it this job will get.
+ */
+extern bool sk8_is_exclusive(const job_record_t *job_ptr)
+{
+	static const char wanted[] = "k8s.exclusive";
+	const size_t length = sizeof(wanted) - 1;
+	const char *features = job_ptr->details ? job_ptr->details->features : NULL;
+
+	if (!features || sk8_is_ours(job_ptr) || strpbrk(features, "|[](){}*!"))
+		return false;
+	for (const char *at = features; (at = xstrstr(at, wanted)); at += length)
+		if (((at == features) || strchr("&,", at[-1])) && (!at[length] || strchr("&,", at[length])))
+			return true;
+	return false;
+}
+
 /* What spank_k8s.so has put into the job's SPANK environment; whoever submits may put anything there. */
 static const char *spank_env(const job_record_t *job_ptr, const char *name)
 {
@@ -105,6 +153,7 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 		.image = spank_env(job_ptr, SK8_SPANK_IMAGE),
 		.pod_template = spank_env(job_ptr, SK8_SPANK_TEMPLATE),
 		.service_account = spank_env(job_ptr, SK8_SPANK_SERVICE_ACCOUNT),
+		.exclusive = sk8_is_exclusive(job_ptr),
 		.requeues = job_ptr->batch_flag && details && details->requeue,
 		.ending = IS_JOB_COMPLETING(job_ptr),
 	} };
@@ -112,13 +161,20 @@ static void fill(struct native_view *view, job_record_t *job_ptr)
 }
 
 /* What people read of a job in the gate: squeue's %r, scontrol's Reason. */
-static const char *const reasons[] = { "Kubelets of its nodes are asked", "Kubernetes makes its containers" };
+static const char *const reasons[] = {
+	"Kubelets of its nodes are asked", "Kubernetes makes its containers", "Pods leave its nodes",
+};
 
-static void tell_reason(job_record_t *job_ptr, bool wants_container)
+static const char *reason_of(const struct sk8_native_job *job)
+{
+	return reasons[job->exclusive ? 2 : (job->image[0] || job->pod_template[0])];
+}
+
+static void tell_reason(job_record_t *job_ptr, const char *reason)
 {
 	if (job_ptr->state_desc)
 		return;	/* somebody else's word */
-	job_ptr->state_desc = xstrdup(reasons[wants_container]);
+	job_ptr->state_desc = xstrdup(reason);
 	last_job_update = time(NULL);
 }
 
@@ -144,7 +200,7 @@ static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, 
 	fill(&view, job_ptr);
 	waits = sk8_on_gate(&view.job);
 	if (waits)
-		tell_reason(job_ptr, view.job.image[0] || view.job.pod_template[0]);
+		tell_reason(job_ptr, reason_of(&view.job));
 	free_view(&view);
 	errno = saved_errno;
 	return waits;

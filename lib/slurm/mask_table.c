@@ -85,9 +85,20 @@ extern bool sk8_masks_changed(void)
 
 static void forget_entries(struct sk8_masked *entries, size_t count)
 {
-	for (size_t k = 0; k < count; k++)
+	for (size_t k = 0; k < count; k++) {
 		FREE_NULL_BITMAP(entries[k].cores);
+		if (entries[k].exclusive)
+			FREE_NULL_BITMAP(entries[k].exclusive->cores);
+		xfree(entries[k].exclusive);
+	}
 	xfree(entries);
+}
+
+static void take_cores(struct sk8_masked *entry, struct sk8_masked *old)
+{
+	entry->cores = old->cores;
+	entry->cores_epoch = old->cores_epoch;
+	old->cores = NULL;
 }
 
 /* What was known of each mask that is still the same. Both are sorted by name. */
@@ -105,11 +116,11 @@ static void take_over(struct sk8_masked *entries, const struct sk8_masks *masks)
 		if (order || (old == table.masks->count))
 			continue;
 		entries[k].node_inx = table.entries[old].node_inx;
-		if (table.masks->mask[old].version == mask->version) {
-			entries[k].cores = table.entries[old].cores;
-			entries[k].cores_epoch = table.entries[old].cores_epoch;
-			table.entries[old].cores = NULL;
-		}
+		if (table.masks->mask[old].version != mask->version)
+			continue;
+		take_cores(&entries[k], &table.entries[old]);
+		if (entries[k].exclusive && table.entries[old].exclusive)
+			take_cores(entries[k].exclusive, table.entries[old].exclusive);
 	}
 }
 
@@ -127,17 +138,24 @@ extern struct sk8_masked *sk8_masks_table(size_t *count)
 	}
 	if (masks) {
 		entries = xcalloc(masks->count + 1, sizeof(*entries));
-		for (size_t k = 0; k < masks->count; k++)
+		for (size_t k = 0; k < masks->count; k++) {
 			entries[k].node_inx = unknown;
+			if (masks->mask[k].exclusive)
+				entries[k].exclusive = xcalloc(1, sizeof(*entries[k].exclusive));
+		}
 		take_over(entries, masks);
 		for (size_t k = 0; k < masks->count; k++) {
 			node_record_t *node_ptr;
 
 			entries[k].mask = &masks->mask[k];
-			if (entries[k].node_inx != unknown)
+			if (entries[k].node_inx == unknown) {
+				node_ptr = find_node_record((char *) masks->mask[k].node);
+				entries[k].node_inx = node_ptr ? (int) node_ptr->index : -1;
+			}
+			if (!entries[k].exclusive)
 				continue;
-			node_ptr = find_node_record((char *) masks->mask[k].node);
-			entries[k].node_inx = node_ptr ? (int) node_ptr->index : -1;
+			entries[k].exclusive->mask = masks->mask[k].exclusive;
+			entries[k].exclusive->node_inx = entries[k].node_inx;
 		}
 	}
 	if (table.masks) {

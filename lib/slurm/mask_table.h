@@ -20,6 +20,7 @@ struct sk8_masked {
 	int node_inx;		/* -1: Slurm has no such node */
 	bitstr_t *cores;	/* what is hidden there; made when first needed */
 	uint64_t cores_epoch;	/* of which usage it was chosen */
+	struct sk8_masked *exclusive;	/* of mask->exclusive; NULL: there is none */
 };
 
 /* The entries, by node name; *count 0: nothing is masked. Valid until the lock is given back. */

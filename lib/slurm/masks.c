@@ -110,14 +110,22 @@ static struct marks *make_marks(struct marks *marks, size_t count, sk8_excluded_
 	return marks;
 }
 
+/* Does the job wait in the gate until pods are gone? What those hold is not in its way. */
+static bool outlasts_pods(const job_record_t *job_ptr)
+{
+	return sk8_has_gate() && sk8_is_exclusive(job_ptr);
+}
+
 /* NULL: no candidate is masked. Takes wholly masked nodes out of the candidates. */
 static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *node_bitmap,
 			  sk8_excluded_t excluded, const job_record_t *job_ptr, sk8_list_t preemptees)
 {
 	const bool whole = wants_whole_node(job_ptr), asks = whole || job_ptr->gres_list_req;
+	const bool exclusive = outlasts_pods(job_ptr);
 	struct marks *marks = NULL;
 
-	for (struct sk8_masked *entry = masked; entry < masked + count; entry++) {
+	for (struct sk8_masked *of_node = masked; of_node < masked + count; of_node++) {
+		struct sk8_masked *entry = (exclusive && of_node->exclusive) ? of_node->exclusive : of_node;
 		int inx = entry->node_inx;
 		uint64_t memory;
 		bool gres, slot;

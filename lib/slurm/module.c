@@ -117,6 +117,7 @@ static bool start(void *stock)
 		return false;
 	}
 	if (!host.ops) {
+		sk8_gate_begins();
 		host = (struct sk8_host) {
 			.log = sk8_write_log,
 			.log_level = sk8_log_level_now,
@@ -192,6 +193,7 @@ static void on_reconfigure(void)
 	__atomic_store_n(&may_resume, false, __ATOMIC_RELEASE);
 	__atomic_store_n(&configured, true, __ATOMIC_RELEASE);
 	take_charge();
+	sk8_gate_reconfigured();
 	sk8_on_reconfigure();
 }
 

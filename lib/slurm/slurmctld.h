@@ -125,6 +125,11 @@ extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job withou
 extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
+/* asks for the feature k8s.exclusive: job lock */
+extern bool sk8_is_exclusive(const job_record_t *job_ptr);
+extern bool sk8_has_gate(void);
+extern void sk8_gate_begins(void);	/* slurmctld starts */
+extern void sk8_gate_reconfigured(void);	/* and has read slurm.conf again */
 
 /* gate_devices.c */
 extern void sk8_set_devices(const struct sk8_device_change *c, struct sk8_outcome *out);

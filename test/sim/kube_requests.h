@@ -85,7 +85,7 @@ public:
 				std::function<void(const core::KubeReply &)> done); // with the pod
 
 	void patch_node(const kube::Meta &node, const core::NodePatch &patch, NodeKubePort::Done done) override;
-	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override;
+	void set_our_taint(const kube::Node &node, core::OurTaint which, bool on, NodeKubePort::Done done) override;
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
 				std::optional<std::int64_t> transition, NodeKubePort::Done done) override;
 

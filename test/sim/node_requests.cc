@@ -57,8 +57,8 @@ void KubeRequests::patch_node(const kube::Meta &node, const core::NodePatch &pat
 	}, std::move(done));
 }
 
-// sharing: dedicated is no part of what is played.
-void KubeRequests::set_our_taint(const kube::Node &, bool, NodeKubePort::Done)
+// Neither sharing: dedicated nor nodes.exclusive is a part of what is played.
+void KubeRequests::set_our_taint(const kube::Node &, core::OurTaint, bool, NodeKubePort::Done)
 {
 	std::abort();
 }

@@ -132,10 +132,10 @@ public:
 		if (p_.effect("patch node"))
 			kube_.patch_node(node, patch, std::move(done));
 	}
-	void set_our_taint(const kube::Node &node, bool on, core::NodeKubePort::Done done) override
+	void set_our_taint(const kube::Node &node, core::OurTaint which, bool on, core::NodeKubePort::Done done) override
 	{
 		if (p_.effect("taint"))
-			kube_.set_our_taint(node, on, std::move(done));
+			kube_.set_our_taint(node, which, on, std::move(done));
 	}
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
 				std::optional<std::int64_t> transition, core::NodeKubePort::Done done) override

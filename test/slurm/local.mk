@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	test/slurm/job_test_clock.c \
 	test/slurm/test_cost.py \
 	test/slurm/test_external.py \
+	test/slurm/test_exclusive.py \
 	test/slurm/test_gate.py \
 	test/slurm/test_gate_devices.py \
 	test/slurm/test_gres.py \

@@ -96,6 +96,7 @@ void sk8_masks_put(const struct sk8_masks *m)
 	if (!last)
 		return;
 	for (size_t k = 0; k < p->masks.count; k++) {
+		free((struct sk8_mask *) p->mask[k].exclusive);	/* has nothing of its own */
 		free((char *) p->mask[k].node);
 		free((uint16_t *) p->mask[k].cores);
 		free_gres(p->mask[k].gres, p->mask[k].gres_count);
@@ -279,8 +280,30 @@ static const char *node_name(char *name, size_t size, const struct words *a, lon
 	return name;
 }
 
+static struct sk8_mask *copy_exclusive(const struct sk8_mask *m, const char *node)
+{
+	struct sk8_mask *copy = m ? calloc(1, sizeof(*copy)) : NULL;
+
+	if (copy) {
+		*copy = *m;
+		copy->node = node;
+	}
+	return copy;
+}
+
+/* Of jobs that ask for k8s.exclusive: exclusive_milli=N (0: nothing is hidden from them), exclusive_whole=1 */
+static struct sk8_mask *parse_exclusive(const struct words *a, const char *node)
+{
+	const struct sk8_mask m = {
+		.milli_cpu = number(a, "exclusive_milli", 0),
+		.whole = number(a, "exclusive_whole", 0),
+	};
+
+	return (value(a, "exclusive_milli", NULL) || m.whole) ? copy_exclusive(&m, node) : NULL;
+}
+
 /* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1] [node_milli=N] [node_mem=MB]
- * [full_pods=1] [full_jobs=1] [full_but=CPUS] [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
+ * [full_pods=1] [full_jobs=1] [full_but=CPUS] [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...] [exclusive_milli=N] [exclusive_whole=1]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
@@ -303,6 +326,7 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			continue;
 		p->mask[n] = *m;
 		p->mask[n].node = strdup(m->node);
+		p->mask[n].exclusive = copy_exclusive(m->exclusive, p->mask[n].node);
 		p->mask[n].gres = copy_gres(m->gres, m->gres_count);
 		p->mask[n].cores = memcpy(malloc(MAX_CORES * 2), m->cores, m->core_count * 2);
 		n++;
@@ -329,6 +353,7 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.full_but_cpus = number(a, "full_but", 0),
 			.version = ++version,
 		};
+		p->mask[n].exclusive = parse_exclusive(a, p->mask[n].node);
 		p->mask[n].gres = parse_gres(value(a, "gres", NULL), &p->mask[n].gres_count);
 		n++;
 	}
@@ -433,8 +458,8 @@ static void print_native(void *arg, const struct sk8_native_job *j)
 	FILE *io = arg;
 
 	for (uint32_t k = 0; k < j->share_count; k++) {
-		fprintf(io, "job=%u submit_time=%ld requeues=%d ending=%d node=%s cpus=%u mem=%lu ", j->job_id,
-			(long) j->submit_time, j->requeues, j->ending, j->shares[k].node, j->shares[k].cpus,
+		fprintf(io, "job=%u submit_time=%ld requeues=%d exclusive=%d ending=%d node=%s cpus=%u mem=%lu ", j->job_id,
+			(long) j->submit_time, j->requeues, j->exclusive, j->ending, j->shares[k].node, j->shares[k].cpus,
 			(unsigned long) j->shares[k].memory_mb);
 		print_gres(io, j->shares[k].gres, j->shares[k].gres_count);
 		fputc(';', io);

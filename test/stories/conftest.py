@@ -191,10 +191,15 @@ def suspending(request, session_stands, api):
 
 
 @pytest.fixture
-def mixed(request, session_stands, api):
+def gated(request, session_stands, api):
+	"""Slurm's own jobs go through the gate, if anything is set that needs it."""
+	yield from lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s"))
+
+
+@pytest.fixture
+def mixed(gated):
 	"""Slurm's own jobs hold reservation pods on the shared nodes."""
-	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s")):
-		yield from mixing(found)
+	yield from mixing(gated)
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_service_account.py \
+	test/stories/sharing/test_exclusive.py \
 	test/stories/sharing/test_foreign.py \
 	test/stories/reservations/test_gate_time.py \
 	test/stories/sharing/test_gres.py \

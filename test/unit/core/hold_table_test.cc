@@ -496,3 +496,42 @@ TEST_CASE("missing devices are masked beside what pods hold, and come back only 
 	t.let_masks_go();
 	CHECK_FALSE(t.masks());
 }
+
+TEST_CASE("a job that has its node without others' pods is kept from what stays, and from all of it where one stays that should go")
+{
+	HoldTable t;
+	Hold daemon{key(1), "n1"}, web{key(2), "n1"}, bare{key(3), "n1"};
+	for (Hold *hold : {&daemon, &web, &bare}) {
+		hold->foreign = true;
+		hold->milli_cpu = 1000;
+	}
+	t.hold_foreign(daemon);
+	REQUIRE(t.masks());
+	CHECK_FALSE(t.masks()->masks[0]->exclusive); // nothing is to go: one mask for all
+	web.in_way = Hold::InWay::evictable;
+	t.hold_foreign(web);
+	t.set_full("c", {{"n1", {.for_pods = true, .for_jobs = true}}});
+	{
+		const auto masks = t.masks();
+		const NodeMask &mask = *masks->masks[0];
+		CHECK(mask.milli_cpu == 2000);
+		CHECK(mask.full.for_jobs);
+		REQUIRE(mask.exclusive);
+		CHECK(mask.exclusive->node == "n1");
+		CHECK(mask.exclusive->milli_cpu == 1000);
+		CHECK_FALSE(mask.exclusive->full.any());
+		CHECK_FALSE(mask.exclusive->whole);
+		CHECK_FALSE(mask.exclusive->exclusive);
+	}
+	bare.in_way = Hold::InWay::stays;
+	t.hold_foreign(bare);
+	CHECK_FALSE(t.masks()->masks[0]->whole);
+	CHECK(t.masks()->masks[0]->exclusive->whole);
+	bare.in_way = Hold::InWay::evictable; // it may go now: told to Slurm under its locks
+	t.hold_foreign(bare);
+	CHECK(t.masks()->masks[0]->exclusive->whole);
+	t.let_masks_go();
+	CHECK_FALSE(t.masks()->masks[0]->exclusive->whole);
+	CHECK(t.beside()(NativeShare{.node = "n1"}));
+	CHECK_FALSE(t.beside()(NativeShare{.node = "n2"}));
+}

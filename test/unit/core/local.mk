@@ -14,6 +14,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/control_test.cc \
 	test/unit/core/device_reservations_test.cc \
 	test/unit/core/eviction_test.cc \
+	test/unit/core/exclusive_nodes_test.cc \
 	test/unit/core/foreign_pods_test.cc \
 	test/unit/core/gres_identification_test.cc \
 	test/unit/core/gres_test.cc \

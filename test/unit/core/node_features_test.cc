@@ -129,6 +129,22 @@ TEST_CASE("features: only those that a wanted label makes are replaced, in both 
 		CHECK(*change == FeatureChange{"n1", row.now, row.active, row.then, row.active_then});
 }
 
+TEST_CASE("features: the two of a pool come and go beside labels and an administrator's own")
+{
+	SlurmNode node;
+	node.name = "n1";
+	node.features = node.active_features = "big,k8s.zone.a";
+	std::vector<std::string> wanted{"k8s.zone.a"};
+	add_pool_features(wanted);
+	const auto change = feature_change(node, wanted, {"zone"}, true);
+	REQUIRE(change);
+	CHECK(change->active == "big,k8s.exclusive,k8s.shared,k8s.zone.a");
+	node.features = node.active_features = change->active;
+	CHECK_FALSE(feature_change(node, wanted, {"zone"}, true));
+	CHECK(feature_change(node, {"k8s.zone.a"}, {"zone"}, true)->active == "big,k8s.zone.a");
+	CHECK_FALSE(feature_change(node, {"k8s.zone.a"}, {"zone"})); // an administrator's
+}
+
 // ---- the controller ----
 
 static const auto zones = [](ClusterSettings &s) {
@@ -231,4 +247,26 @@ TEST_CASE("nodes: status says which features labels give a node, and how many la
 	w.set_labels({});
 	w.run();
 	CHECK(w.controller->status("n1").dump().find("features") == std::string::npos);
+}
+
+TEST_CASE("nodes: those of the pool have its features, and no others")
+{
+	NodeWorld w([](ClusterSettings &s) {
+		s.nodes.selector = "!private";
+		s.nodes.exclusive.selector = "pool=batch";
+	});
+	w.slurm.features = w.slurm.active_features = "big";
+	w.restart();
+	w.run();
+	CHECK(w.slurm.active_features == "big");
+	w.set_label("pool", "batch");
+	w.run();
+	CHECK(w.slurm.features == "big,k8s.exclusive,k8s.shared");
+	CHECK(w.slurm.active_features == "big,k8s.exclusive,k8s.shared");
+	w.set_features("big"); // slurm.conf read again
+	w.run();
+	CHECK(w.slurm.active_features == "big,k8s.exclusive,k8s.shared");
+	w.set_label("pool", "web");
+	w.run();
+	CHECK(w.slurm.active_features == "big");
 }

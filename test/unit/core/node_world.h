@@ -172,6 +172,8 @@ public:
 	}
 
 	static constexpr std::uint32_t slurm_uid = 64030;
+	bool exclusive = false; // a job has it without others' pods
+	const kube::Taint exclusive_taint{std::string(names::exclusive_taint), "slurm", kube::TaintEffect::no_schedule};
 	const kube::Taint our_taint{std::string(names::dedicated_taint), "slurm", kube::TaintEffect::no_schedule};
 	kube::Node kube;
 	SlurmNode slurm;
@@ -191,7 +193,8 @@ private:
 		timer = VirtualTimer();
 		auto user = [](std::uint32_t uid) { return "user " + std::to_string(uid); };
 		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
-			[this](const std::string &, const GresList &gres) { missing = gres; }});
+			[this](const std::string &, const GresList &gres) { missing = gres; },
+			[this](const std::string &) { return exclusive; }});
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});
 		});
@@ -241,13 +244,13 @@ private:
 			}
 		}, std::move(done));
 	}
-	void set_our_taint(const kube::Node &node, bool on, NodeKubePort::Done done) override
+	void set_our_taint(const kube::Node &node, OurTaint which, bool on, NodeKubePort::Done done) override
 	{
 		write(node.meta, [&] {
 			if (on)
-				kube.taints.push_back(our_taint);
+				kube.taints.push_back(which == OurTaint::dedicated ? our_taint : exclusive_taint);
 			else
-				std::erase(kube.taints, our_taint);
+				std::erase(kube.taints, which == OurTaint::dedicated ? our_taint : exclusive_taint);
 		}, std::move(done));
 	}
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,

@@ -230,6 +230,26 @@ TEST_CASE("nodes: a dedicated node is tainted while it is shared, and others' ta
 	CHECK(w.kube_writes == 2);
 }
 
+TEST_CASE("nodes: a node that a job has without others' pods has a taint of its own, however often it comes and goes")
+{
+	NodeWorld w = dedicated();
+	w.set_label("shared", "true");
+	w.run();
+	for (int i = 0; i < 5; i++) {
+		w.exclusive = true;
+		w.controller->exclusive_changed("n1");
+		w.run();
+		CHECK(w.kube.taints == std::vector{w.our_taint, w.exclusive_taint});
+		w.exclusive = false;
+		w.controller->exclusive_changed("n1");
+		w.run();
+		CHECK(w.kube.taints == std::vector{w.our_taint});
+	}
+	w.set_taints({w.our_taint, w.exclusive_taint}); // of former settings
+	w.run();
+	CHECK(w.kube.taints == std::vector{w.our_taint});
+}
+
 TEST_CASE("nodes: a node is tainted by what its group says, as long as it is in that")
 {
 	NodeWorld w = dedicated();

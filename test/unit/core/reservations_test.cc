@@ -602,13 +602,16 @@ namespace {
 struct Told {
 	std::map<std::uint32_t, bool> open;
 	std::string taken; // a pod holds something of this node
+	std::string crowded; // pods are on this node
 	Gate gate{[this](JobRef job, const GateAnswer &answer) { open[job.id] = answer.open; },
-		  [this](const NativeShare &s) { return s.node == taken ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; }};
+		  [this](const NativeShare &s) { return s.node == taken ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; },
+		  [this](const NativeShare &s) { return s.node == crowded ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; }};
 
-	bool arrive(std::uint32_t id, std::int64_t submitted = 1)
+	bool arrive(std::uint32_t id, std::int64_t submitted = 1, bool exclusive = false)
 	{
 		auto job = std::make_shared<NativeJob>();
 		job->ref = {id, submitted};
+		job->exclusive = exclusive;
 		job->shares = {{.node = "n1"}, {.node = "n" + std::to_string(id)}};
 		return gate.arrive(job);
 	}
@@ -636,6 +639,55 @@ TEST_CASE("gate: who waits no more, because no node is mixed any more, does not 
 	t.gate.set_clusters({});
 	CHECK(t.open.at(2));
 	CHECK_FALSE(t.open.at(3));
+}
+
+TEST_CASE("gate: a cluster that empties nodes is asked of jobs that want that, and of no others")
+{
+	Told t;
+	t.gate.set_clusters({"mixed"}, {"emptying"});
+	CHECK(t.gate.used());
+	CHECK(t.arrive(1));
+	CHECK(t.arrive(2, 1, true));
+	CHECK(t.gate.waiting("emptying").size() == 1);
+	t.gate.vote("mixed", {1, 1}, {});
+	t.gate.vote("mixed", {2, 1}, {});
+	CHECK(t.open == std::map<std::uint32_t, bool>{{1, true}});
+	t.gate.vote("emptying", {2, 1}, {});
+	CHECK(t.open.at(2));
+	t.gate.set_clusters({}, {"emptying"});
+	CHECK(t.gate.used());
+	CHECK_FALSE(t.arrive(3));
+	CHECK(t.arrive(4, 1, true));
+}
+
+TEST_CASE("gate: where nobody empties nodes any more a job that was placed beside pods is not launched there")
+{
+	Told t;
+	t.crowded = "n2";
+	SECTION("it waits already")
+	{
+		t.gate.set_clusters({}, {"c"});
+		CHECK(t.arrive(2, 1, true));
+		CHECK(t.arrive(3, 1, true));
+		t.gate.set_clusters({});
+		CHECK_FALSE(t.open.at(2));
+		CHECK(t.open.at(3));
+	}
+	SECTION("it comes afterwards")
+	{
+		t.gate.set_clusters({});
+		CHECK(t.arrive(2, 1, true));
+		CHECK_FALSE(t.open.at(2));
+		CHECK_FALSE(t.arrive(3, 1, true));
+		CHECK_FALSE(t.arrive(2)); // one that was placed beside them as any other
+	}
+	SECTION("another cluster has a say")
+	{
+		t.gate.set_clusters({"a"});
+		CHECK(t.arrive(2, 1, true));
+		t.gate.vote("a", {2, 1}, {});
+		CHECK_FALSE(t.open.at(2));
+	}
 }
 
 TEST_CASE("gate: each cluster has a say, one refusal is enough, and nobody is asked twice")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""--constraint=k8s.exclusive: a busy node is emptied for a job, within what PodDisruptionBudgets allow, and goes back."""
+import uuid
+
+import pytest
+from foreign import foreign, wait_masked
+from mixed import restore, share
+from node import Node, taints
+from stands.waiting import wait_for
+
+TAINT = {"key": "slurm-k8s.io/exclusive", "value": "slurm", "effect": "NoSchedule"}
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+def label(stand, value):
+	stand.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": value}}})
+
+
+@pytest.fixture
+def emptying(gated):
+	"""n1 is to be had without others' pods."""
+	label(gated, "batch")
+	before = share(gated, exclusive={"selector": "pool=batch", "timeout": "10m", "idle": "2s"})
+	node = Node(gated)
+	node.wait("its features", lambda: node.slurm().get("ActiveFeatures") == "k8s.exclusive,k8s.shared", 60)
+	assert Node(gated, "n2").slurm().get("ActiveFeatures", "(null)") == "(null)"
+	yield gated
+	gated.run("scancel", "--quiet", "-u", "root", check=False)
+	node.wait("no taint", lambda: TAINT not in taints(node), 60)
+	label(gated, None)
+	restore(gated, before)
+
+
+def replica(stand, name, cpu="3"):
+	"""A foreign pod that somebody would make again elsewhere."""
+	owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": str(uuid.uuid4()), "controller": True}
+	return foreign(stand, name, cpu=cpu, owners=[owner], labels={"app": name}).wait_running()
+
+
+@pytest.fixture
+def budget(emptying):
+	"""Of the pods with this label; so many of them may go now. Nobody else writes its status here."""
+	made = []
+
+	def allow(app, disruptions):
+		path = f"{BUDGETS}/{app}"
+		if app not in made:
+			emptying.api.post(BUDGETS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app},
+				"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}}})
+			made.append(app)
+		generation = emptying.api.get(path)["metadata"].get("generation", 1)
+		emptying.api.patch(path + "/status", {"status": {"observedGeneration": generation, "disruptionsAllowed": disruptions,
+			"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}})
+	yield allow
+	for app in made:
+		emptying.api.delete(f"{BUDGETS}/{app}")
+
+
+def launched_after(job, *pods):
+	"""By the job's own clock and what the runtime tells of the pods' processes."""
+	job.wait_started(120)
+	for pod in pods:
+		assert all(run.stop and run.stop <= job.stamps()[0] for run in pod.runs()), (job.stamps(), pod.runs())
+
+
+def test_busy_node_becomes_exclusive_and_returns(emptying):
+	node = Node(emptying)
+	pods = [replica(emptying, name) for name in ("web-1", "web-2")]
+	wait_masked(emptying, "web-1", "web-2")
+	job = emptying.batch(8, seconds=None, options=("-C", "k8s.exclusive"))
+	other = emptying.batch(4)
+	launched_after(job, *pods)
+	for pod in pods:
+		pod.wait_gone()
+	assert TAINT in taints(node) and other.state == "PENDING"
+	job.finish()
+	job.wait("COMPLETED")
+	other.wait("RUNNING")
+	node.wait("given back", lambda: TAINT not in taints(node), 60)
+
+
+def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying, budget):
+	pod = replica(emptying, "web-3")
+	wait_masked(emptying, "web-3")
+	budget("web-3", 0)
+	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+
+	def refusals():
+		return emptying.log().count("pod default/web-3 is not evicted yet")
+	wait_for("two refusals", lambda: refusals() >= 2, 60, job.why)
+	emptying.restart_slurmctld(kill=False)  # Slurm has not saved yet that there is this job
+	before = refusals()
+	wait_for("a refusal of the next slurmctld", lambda: refusals() > before, 120, job.why)
+	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
+	assert "deletionTimestamp" not in pod.get()["metadata"] and TAINT in taints(Node(emptying))
+	budget("web-3", 1)
+	launched_after(job, pod)
