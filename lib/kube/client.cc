@@ -17,6 +17,16 @@ namespace {
 // How long a 429 holds back what is not urgent.
 constexpr Millis least_pause{1'000}, longest_pause{10'000};
 
+// An eviction that a PodDisruptionBudget refuses (pods/eviction): the API server has nothing against other requests.
+bool is_budget(const Json &status)
+{
+	const Json causes = status["details"]["causes"];
+	for (std::size_t i = 0; i < causes.size(); i++)
+		if (causes.at(i)["reason"].str() == "DisruptionBudget")
+			return true;
+	return false;
+}
+
 const char *content_type(PatchType type)
 {
 	switch (type) {
@@ -212,7 +222,7 @@ private:
 		} else {
 			refused(call, response, reply);
 		}
-		if (reply.status == 429)
+		if (reply.status == 429 && !is_budget(reply.body))
 			loop_.hold_back(std::clamp(reply.retry_after.value_or(Millis(0)), least_pause,
 						   longest_pause));
 		tell(call.verb, call.target, reply);

@@ -249,6 +249,24 @@ TEST_CASE("transport: a Binding overtakes waiting events, and 429 holds back all
 	CHECK(server.seen()[4].target == "/api/v1/events");
 }
 
+TEST_CASE("transport: an eviction that a PodDisruptionBudget refuses holds back nobody")
+{
+	TransportRig rig;
+	HttpsServer server;
+	Client c(rig.loop, access_to(server.url()));
+	int refused = 0, read = 0;
+	server.push({429,
+		     R"({"kind":"Status","code":429,"message":"Cannot evict pod","details":{"causes":[{"reason":"DisruptionBudget"}]}})",
+		     {},
+		     nullptr,
+		     false});
+	c.create("/api/v1/namespaces/a/pods/p/eviction", Json::object(), [&](Reply r) { refused = r.status; });
+	REQUIRE(rig.until([&] { return refused == 429; }));
+	server.push(200, "{}");
+	c.get("/api/v1/pods/another", [&](Reply r) { read = r.status; });
+	REQUIRE(rig.until([&] { return read == 200; }));
+}
+
 // --- names ---------------------------------------------------------------------------
 
 TEST_CASE("transport: a name that leads elsewhere is followed as soon as the old place is gone")
