@@ -43,6 +43,8 @@ static int add_job(void *x, void *arg)
 		return -1;	/* stop */
 	if (!IS_JOB_RUNNING(job_ptr) && !IS_JOB_SUSPENDED(job_ptr))
 		return 0;
+	if (IS_JOB_CONFIGURING(job_ptr) && sk8_is_exclusive(job_ptr))
+		return 0;	/* it is launched when pods that are in its way have gone */
 	resrcs = job_ptr->job_resrcs;
 	while (sk8_next_job_node(resrcs, &at)) {
 		const uint32_t end = MIN(at.first_core + at.cores, (uint32_t) bit_size(resrcs->core_bitmap));
