@@ -146,6 +146,23 @@ static void check_account_of_step(void)
 		stop("--k8s-service-account", "give it to the sbatch, salloc or srun that makes the job, for all of its steps", NULL);
 }
 
+/*
+ * Of a heterogeneous job this is called for each component, one after the other, and what was said for one stays said: Slurm has
+ * one set of a plugin's options, and one environment, for all of them. An earlier component cannot be given it any more, and
+ * its tasks would look for a container that it does not have.
+ */
+static void check_component(void)
+{
+	static bool had_container = true, had_account = true;	/* the one before */
+	const bool has_container = sk8_wish.image[0] || sk8_wish.template[0], has_account = sk8_wish.service_account[0];
+
+	if ((has_container && !had_container) || (has_account && !had_account))
+		stop(had_container ? "--k8s-service-account" : "--k8s-image or --k8s-template",
+		     "give it to the first component of the job: what one has all that follow have, too", NULL);
+	had_container = has_container;
+	had_account = has_account;
+}
+
 static void tell_service_account(spank_t spank)
 {
 	if (!sk8_wish.service_account[0] || !makes_job())
@@ -166,6 +183,7 @@ static void tell_slurmctld(spank_t spank)
 		if (texts[i].value[0] && setenv(texts[i].env, texts[i].value, 1))
 			stop(texts[i].option, strerror(errno), NULL);
 	}
+	check_component();
 	for (int i = 0; i < FLAGS; i++)
 		if (*flags[i].value && setenv(flags[i].env, "1", 1))
 			stop(flags[i].option, strerror(errno), NULL);

@@ -37,6 +37,7 @@ EXTRA_DIST += \
 	test/stories/containers/pmi2_client.c \
 	test/stories/containers/private_tmp.c \
 	test/stories/containers/test_commands.py \
+	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_service_account.py \
