@@ -136,7 +136,7 @@ def test_what_is_not_known_before_the_start_is_left_out(tokens):
 def test_job_for_whole_nodes_gets_all_tokens_and_is_kept_off_by_cores_alone(tokens):
 	assert start(tokens, "-p", "one", "--exclusive", "--mem=100")["n1"][0] == 8
 	tokens.cancel_all()
-	tokens.tell("mask", "n1", "mem=100")
+	tokens.tell("mask", "n1", "mem=100", "gres=k8smemory::100")
 	assert start(tokens, "-p", "one", "--exclusive", "--mem=100")["n1"][0] == 8
 
 
@@ -228,7 +228,7 @@ def update(cluster, job, *what):
 	(["Gres=gpu:2"], (3, 50, 3, 50)),
 	(["Gres=k8scpu:4"], (3, 50, 4, 50)),
 	(["Partition=lowone"], (3, 50, 3, 50)),
-	(["Partition=plain", "CPUsPerTask=2", "NumCPUs=2"], (3, 50, 3, 50)),
+	(["Partition=plain"], (3, 50, 3, 50)),
 	(["TimeLimit=5"], (3, 50, 3, 50)),
 ])
 def test_tokens_that_were_filled_in_follow_a_change_of_the_job(tokens, what, then):

@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	test/stories/reservations/test_races.py \
 	test/stories/reservations/test_shared_reservation.py \
 	test/stories/sharing/test_sharing.py \
+	test/stories/sharing/test_tokens.py \
 	test/stories/containers/test_template.py \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
