@@ -13,6 +13,7 @@ tools_libtools_la_SOURCES = \
 	tools/check_plugins.cc \
 	tools/check_room.cc \
 	tools/check_sharing.cc \
+	tools/check_tokens.cc \
 	tools/check_slurm.cc \
 	tools/findings.cc \
 	tools/findings.h \

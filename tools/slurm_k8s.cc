@@ -157,6 +157,7 @@ static void check_all(const Arguments &args, Findings &out)
 		return;
 	check_mapping(*settings, *conf, run, out);
 	check_sharing(*settings, *conf, out);
+	check_tokens(*settings, *conf, out);
 	for (const auto &cluster : settings->clusters)
 		check_cluster(cluster, side, out);
 }

@@ -122,6 +122,15 @@ struct Host {
 		return bad();
 	}
 
+	std::string tokens(std::vector<std::string> partitions)
+	{
+		core::Settings settings;
+		settings.tokens.partitions = std::move(partitions);
+		found = {};
+		check_tokens(settings, read(), found);
+		return bad();
+	}
+
 	std::string bad() const
 	{
 		std::string out;
@@ -183,6 +192,19 @@ TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but whe
 	CHECK(contains(h.shared(core::Sharing::dedicated, {}, true, false), "a kubelet may give a pod a device that a job of Slurm's own has"));
 	h.conf["PrEpPlugins"] = "prep/script,k8s";
 	CHECK(h.shared(core::Sharing::dedicated, {}, true).empty());
+}
+
+TEST_CASE("check: partitions whose jobs get tokens need them in slurm.conf")
+{
+	Host h;
+	CHECK(h.tokens({}).empty());
+	CHECK(h.found.all().empty());
+	CHECK(contains(h.tokens({"batch"}), "GresTypes in slurm.conf has no k8scpu"));
+	h.conf["GresTypes"] = "gpu,k8scpu,k8smemory";
+	CHECK(contains(h.tokens({"batch"}), "no node in slurm.conf has Gres=k8smemory"));
+	h.more += "NodeName=n8 CPUs=8 Gres=gpu:1,k8scpu:8,k8smemory:16000\nPartitionName=tokens-a Nodes=n8\n";
+	CHECK(h.tokens({"tokens-*"}).empty());
+	CHECK(contains(h.tokens({"tokens-*", "nosuch"}), "no partition in slurm.conf is named nosuch"));
 }
 
 TEST_CASE("check: a controller as it should be has no finding but ok")
