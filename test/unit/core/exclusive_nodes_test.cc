@@ -24,12 +24,20 @@ namespace {
 constexpr Millis minute{60'000};
 const kube::Taint our_taint{std::string(names::exclusive_taint), "slurm", kube::TaintEffect::no_schedule};
 
-struct NoPods final : ReservationPort {
-	void create_pod(const std::string &, const Json &, Created) override { FAIL("no node is mixed"); }
-	void resize_pod(const PodKey &, const std::string &, const Json &, Resized) override { FAIL("no node is mixed"); }
-	void annotate_pod(const PodKey &, std::string_view, const std::string &, KubePort::Done) override { FAIL("no node is mixed"); }
-	void find_mount_trouble(const PodKey &, std::function<void(const std::string &)>) override { FAIL("no node is mixed"); }
-	void delete_pod(const PodKey &, std::int64_t, KubePort::Done) override { FAIL("no node is mixed"); }
+struct JobsPods final : ReservationPort {
+	void create_pod(const std::string &, const Json &object, Created done) override
+	{
+		created.push_back(std::string(object["metadata"]["name"].str()));
+		queue.push_back([done = std::move(done), uid = "uid-" + created.back()] { done({.status = 201}, uid); });
+	}
+	void resize_pod(const PodKey &, const std::string &, const Json &, Resized) override { FAIL("nobody asked for that"); }
+	void annotate_pod(const PodKey &, std::string_view, const std::string &, KubePort::Done) override { FAIL("nobody asked for that"); }
+	void find_mount_trouble(const PodKey &, std::function<void(const std::string &)>) override { FAIL("nobody asked for that"); }
+	void delete_pod(const PodKey &, std::int64_t, KubePort::Done) override { FAIL("nobody asked for that"); }
+
+	explicit JobsPods(std::deque<std::function<void()>> &q) : queue(q) {}
+	std::deque<std::function<void()>> &queue;
+	std::vector<std::string> created;
 };
 
 struct NoSlurm final : SlurmPort {
@@ -70,7 +78,9 @@ struct Pool final : NativePort, EvictionPort {
 		nodes = std::make_unique<NodeView>(settings.nodes);
 		foreign = std::make_unique<ForeignPods>(
 			"c",
-			ForeignPorts{slurm, timer, holds, journal, {}, settings.reservations.ns, settings.nodes.exclusive.bare_pods,
+			ForeignPorts{slurm, timer, holds, journal,
+				     [this](const std::string &uid) { return reservations ? reservations->covered(uid) : Cover{}; },
+				     settings.reservations.ns, settings.nodes.exclusive.bare_pods,
 				     [this](const std::string &node) { return exclusive && exclusive->keeps_pods(node); }},
 			*nodes, use);
 		exclusive = std::make_unique<ExclusiveNodes>(
@@ -83,7 +93,8 @@ struct Pool final : NativePort, EvictionPort {
 			*nodes);
 		reservations = std::make_unique<Reservations>(
 			settings,
-			ReservationPorts{*this, no_pods, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {},
+			ReservationPorts{*this, jobs_pods, timer, [](std::uint32_t) { return "alice"; },
+					 [this](const std::string &uid) { foreign->cover_changed(uid); },
 					 holds.taken_by(), exclusive.get()},
 			*nodes);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"n3", 1}, {"alone", 1}});
@@ -212,7 +223,8 @@ struct Pool final : NativePort, EvictionPort {
 	MemoryJournal journal;
 	HoldTable holds;
 	NoSlurm slurm{holds};
-	NoPods no_pods;
+	std::deque<std::function<void()>> queue;
+	JobsPods jobs_pods{queue};
 	NodeUse use;
 	std::map<std::string, kube::Node> kube;
 	std::map<std::string, ForeignPod> pods;
@@ -226,7 +238,6 @@ struct Pool final : NativePort, EvictionPort {
 	std::unique_ptr<ForeignPods> foreign;
 	std::unique_ptr<ExclusiveNodes> exclusive;
 	std::unique_ptr<Reservations> reservations;
-	std::deque<std::function<void()>> queue;
 
 private:
 	NativeJobPtr find(std::uint32_t id) const
@@ -520,6 +531,29 @@ TEST_CASE("exclusive: a node that is deleted in Kubernetes keeps the job from th
 	w.exclusive->node_changed("n1");
 	w.run();
 	CHECK(w.fates.at(7).find("pod ns/a is there, and is not evicted") != Is::npos);
+}
+
+TEST_CASE("exclusive: on a mixed node the job's own pod is made when the others have gone, and its kubelet has the last word")
+{
+	Pool w;
+	w.settings.nodes.sharing = Sharing::mixed;
+	w.start();
+	w.pod("a");
+	w.refusals["a"] = 429;
+	w.arrives(7);
+	w.run(3 * minute); // longer than gateTimeout
+	CHECK(w.jobs_pods.created.empty());
+	w.refusals.clear();
+	w.run(minute / 2);
+	CHECK(w.pods.empty());
+	REQUIRE(w.jobs_pods.created.size() == 1);
+	CHECK(w.fates.at(7) == "waits");
+	w.pod(w.jobs_pods.created[0], [&](ForeignPod &p) {
+		p.meta.ns = w.settings.reservations.ns;
+		p.controlled = false;
+	});
+	CHECK(w.fates.at(7) == "launched");
+	CHECK(w.in_its_way() == "nothing"); // the next one may be placed beside it
 }
 
 TEST_CASE("exclusive: a job that is cancelled in the gate ends the eviction, and one that starts again begins anew")
