@@ -39,6 +39,8 @@ std::string Case::text() const
 		out << "aside " << aside << "\naside_memory " << aside_memory << '\n';
 	if (gpus)
 		out << "gpus " << gpus << '\n';
+	if (device_plugin)
+		out << "device_plugin 1\n";
 	if (grace)
 		out << "grace " << grace << '\n';
 	if (node_state)
@@ -70,6 +72,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.aside_memory;
 	else if (key == "gpus")
 		value >> c.gpus;
+	else if (key == "device_plugin")
+		value >> c.device_plugin;
 	else if (key == "grace")
 		value >> c.grace;
 	else if (key == "node_state")

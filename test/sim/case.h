@@ -44,6 +44,7 @@ struct Case {
 	int aside = 0;
 	std::int64_t aside_memory = 0;
 	int gpus = 0;                    // of each node
+	bool device_plugin = false;      // kubelets choose which GPUs a pod gets, and agents tell
 	int grace = 0;                   // GraceTime of its partitions, seconds
 	bool node_state = false;         // the engine carries the state of nodes from side to side
 	int job_ids = 10'000;            // then Slurm begins again with the first one

@@ -171,6 +171,8 @@ void Judge::job_started(const SlurmJob &job)
 {
 	auto key = core::PodKey::from_mark(job.mark);
 	check_devices(job, key ? key->uid : "");
+	if (device_plugin)
+		check_told_devices(job);
 	if (auto it = preemptions_.find(key ? key->uid : ""); it != preemptions_.end() && it->second.job != job.ref())
 		preemptions_.erase(it); // what runs from now on is this job's
 	PodTruth *t = truth_of(job.mark);
@@ -361,6 +363,8 @@ void Judge::check()
 	check_words();
 	check_annotations();
 	check_preemptions();
+	if (device_plugin)
+		check_corrected_devices();
 	if (node_state)
 		check_nodes();
 	for (const auto &[r, excluded] : exclusions_) {

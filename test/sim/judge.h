@@ -66,12 +66,14 @@ public:
 	void node_drained_by_people(const std::string &name, const std::string &reason);
 	void node_resumed_by_people(const std::string &name, bool was_ours);
 	bool node_state = false; // is carried from side to side
+	bool device_plugin = false;
 	void config_is_read();
 	void config_changes() { config_changed_ = true; }
 	void unshare(); // what is not shared any more
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
 	void slurm_crashed(const core::Ledger &on_disk, Micros written_by);
+	void slurm_is_back(); // with the jobs that it had saved
 	void state_lost() // StateSaveLocation
 	{
 		state_lost_ = true;
@@ -159,6 +161,7 @@ public:
 		t.drained_since |= t.told > t.before_cordon;
 	}
 	void node_event(const kube::NodePtr &node) override;
+	void devices_changed_by_us(const SlurmJob &job) override;
 	void reservation_by_us(const kube::Pod &pod) override;
 	void gate_opens() override { mixed_since_.clear(); }
 	void container_admitted(const Container &c) override;
@@ -184,6 +187,8 @@ private:
 		bool phase_set = false;    // a garbage collector wrote its phase
 		std::vector<std::uint16_t> devices; // that its job got at last, ...
 		std::string node_of_devices;        // ... and where
+		std::vector<std::uint16_t> told_devices; // by its kubelet, as far as the engine knows
+		Micros others_since = -1;  // its job has others in Slurm than those, and nothing is in the way
 		Micros untrue_since = -1;  // its annotations, of its job
 		bool devices_lost = false;          // nobody knows any more which those are
 		bool restored = false;     // it was in another state in a backup
@@ -240,6 +245,7 @@ private:
 		Micros arrived = -1;        // in the gate
 		bool loose = false;         // nobody promises now that there is room for it
 		bool evicted = false;       // somebody has taken its pod
+		bool devices_loose = false; // ... or it has ended: another one may get other devices than the job has
 		Micros must_end = -1;       // ... and by then it is ended
 	};
 	struct NodeTruth {
@@ -295,6 +301,14 @@ private:
 	bool may_stay(const SlurmJob &job) const; // a person must tell
 	void check_devices(const SlurmJob &job, const std::string &own_pod);
 	bool another_stands(const SlurmJob &job) const;
+	void devices_told(const kube::Node &node);
+	void devices_after_crash(const core::Ledger &on_disk);
+	void check_told_devices(const SlurmJob &job);
+	void check_launched_devices(const SlurmJob &job);
+	void check_given_devices(const Container &c);
+	void check_corrected_devices();
+	bool can_be_corrected(const Container &c, const SlurmJob &job) const;
+	const SlurmJob *job_there(const Container &c) const;
 	bool is_there(const kube::PodPtr &pod, const std::string &uid) const { return pod && pod->meta.uid == uid; }
 	static bool may_have_node(const PodTruth &t) { return t.bound > 0 || t.may_arrive > 0 || t.may_be_bound; }
 	static bool lost(const PodTruth &t); // its object vanished before anybody could tell how it ended
@@ -331,6 +345,7 @@ private:
 	int crashes_ = 0;
 	bool config_changed_ = false;
 	bool nodes_troubled_ = false;
+	Micros devices_looked_at_ = 0;
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;
 };

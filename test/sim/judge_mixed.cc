@@ -207,6 +207,7 @@ void Judge::native_launched(const SlurmJob &job)
 		violation("I1: " + text_of(job.id) + " is launched on " + job.node + " before its kubelet has admitted a pod for it");
 	check_mixed(job.node, text_of(job.id) + " is launched");
 	check_reserved(job.node, text_of(job.id) + " is launched");
+	check_launched_devices(job);
 }
 
 void Judge::native_ended(const SlurmJob &job, bool by_itself)
@@ -270,6 +271,7 @@ void Judge::container_admitted(const Container &c)
 	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && promised(c.node))
 		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
+	check_given_devices(c);
 }
 
 void Judge::container_preempted(const Container &c)
@@ -289,9 +291,13 @@ void Judge::container_resized(const Container &c)
 
 void Judge::reservation_ended(const Container &c)
 {
-	for (const Ref &job : jobs_of(pods_.at(c.uid)))
-		if (auto it = natives_.find(job); it != natives_.end())
+	const PodTruth &t = pods_.at(c.uid);
+	for (const Ref &job : jobs_of(t))
+		if (auto it = natives_.find(job); it != natives_.end()) {
 			it->second.loose = true;
+			// What we give back we wait for anew.
+			it->second.devices_loose |= !c.devices.empty() && (!t.deleted_by_us || runs_on(job, c.node));
+		}
 }
 
 // When it is sent: it may arrive when Slurm, killed meanwhile, has forgotten the end of the job.

@@ -72,6 +72,8 @@ void Judge::node_event(const kube::NodePtr &node)
 void Judge::node_told(const kube::Node &node)
 {
 	nodes_[node.meta.name].told = std::stoll(node.meta.resource_version);
+	if (device_plugin)
+		devices_told(node);
 }
 
 void Judge::nodes_after_crash()

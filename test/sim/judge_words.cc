@@ -34,6 +34,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 	foreign_after_crash(on_disk, written_by);
 	nodes_after_crash();
 	again_after_crash(on_disk);
+	if (device_plugin)
+		devices_after_crash(on_disk);
 	for (auto &[uid, p] : preemptions_)
 		p.before_crash = true;
 	crashes_++;

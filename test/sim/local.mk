@@ -20,6 +20,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.h \
 	test/sim/judge_again.cc \
 	test/sim/judge_annotations.cc \
+	test/sim/judge_devices.cc \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_mixed.cc \
 	test/sim/judge_nodes.cc \
@@ -28,6 +29,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge_static.cc \
 	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
+	test/sim/kubelet_devices.cc \
 	test/sim/kube_requests.h \
 	test/sim/make_case.cc \
 	test/sim/make_more.h \
@@ -67,6 +69,7 @@ test_sim_sim_SOURCES = \
 	test/sim/shrink.cc \
 	test/sim/shrink.h \
 	test/sim/sim.cc \
+	test/sim/slurm_devices.cc \
 	test/sim/slurm_job.h \
 	test/sim/slurm_nodes.cc \
 	test/sim/slurm_ops.cc \

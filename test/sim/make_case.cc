@@ -46,6 +46,8 @@ public:
 			make_mixed(case_, length_);
 		if (chance(400))
 			gpus();
+		if (case_.mixed)
+			devices();
 		if (chance(400))
 			bare_pods();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
@@ -306,6 +308,21 @@ private:
 				of[name] = chance(500) ? number(1, case_.gpus) : 0;
 			if (of[name])
 				set(a, "gpu", of[name]);
+		}
+	}
+	// Of mixed nodes more have GPUs, most of them with a device plugin.
+	void devices()
+	{
+		if (case_.gpus == 0 && dice_.chance("devices", 300))
+			gpus();
+		case_.device_plugin = case_.gpus && dice_.chance("devices", 700);
+		if (!case_.device_plugin)
+			return;
+		for (auto n = dice_.chance("devices", 300) ? dice_.between("devices", 1, 2) : 0; n > 0; n--) {
+			Action a{dice_.between("devices", 0, length_), "agentlate", {}};
+			set(a, "late", static_cast<int>(dice_.between("devices", 500, 20'000)));
+			set(a, "for", static_cast<int>(dice_.between("devices", 1, 30)));
+			case_.actions.push_back(std::move(a));
 		}
 	}
 	// Some pods are nobody's but their user's, the same if they are made again.

@@ -146,6 +146,7 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	}
 	if (c.program.refused)
 		return end(c, 0, "OutOfcpu", false);
+	give_devices(c);
 	listener_.container_admitted(c);
 	plan_report(c);
 	time_.after(c.program.start_delay, [this, key] { start(key); });

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "test/sim/dice.h"
 #include "test/sim/model_api.h"
@@ -51,6 +52,7 @@ struct Container {
 	// Resize in place: the spec that was looked at, and whether what it requests is put off.
 	std::int64_t generation = 0;
 	bool put_off = false;
+	std::vector<std::uint16_t> devices; // of its GPUs, sorted; where a device plugin is: since it was admitted
 };
 
 // A file on a node.
@@ -105,6 +107,10 @@ public:
 	bool powered(const std::string &node) const { return !off_.contains(node); }
 	Micros lateness = 0; // of reports, at most, beside the usual
 
+	// ---- devices that a plugin hands out (kubelet_devices.cc) ----
+	bool device_plugin = false;
+	Micros agent_lateness = 0; // of what agents tell of them, at most, beside the usual
+
 	// Everything that was ever started, by node and uid.
 	const std::map<std::pair<std::string, std::string>, Container> &containers() const { return containers_; }
 	const Container *find(const std::string &node, const std::string &uid) const;
@@ -130,6 +136,9 @@ private:
 	void first_seen(const std::string &node, const kube::Pod &pod);
 	void resize(Container &c, const kube::Pod &pod);
 	void retry_resizes(const std::string &node);
+	void give_devices(Container &c);
+	void plan_to_tell_devices(const std::string &node);
+	void tell_devices(const std::string &node);
 	void start(const Key &key);
 	void terminate(Container &c, std::int64_t grace);
 	void end(Container &c, int exit_code, const std::string &reason, bool by_itself);
@@ -159,7 +168,12 @@ private:
 	std::map<std::string, StaticPod> statics_; // by uid
 	std::set<std::string> mirrors_; // uids of all that there ever were
 	std::set<std::string> off_, cut_, reporting_;
+	std::map<std::string, std::map<std::string, std::vector<std::uint16_t>>> given_; // devices, by node and uid, as its kubelet has it on disk
+	std::set<std::string> telling_; // nodes whose agent is about to
 };
+
+// An agent's word: these many GPUs, and which of them which pods have.
+std::string told_devices(int gpus, const std::map<std::string, std::vector<std::uint16_t>> &given);
 
 } // namespace sk8::sim
 

@@ -27,9 +27,14 @@ void ModelSelect::take(const SlurmJob &job)
 	SelectNode &n = nodes.at(job.node);
 	for (auto c : job.cores)
 		n.used[c] = true;
-	for (auto d : job.devices)
-		n.gpus[d] = true;
 	n.memory += job.memory_mb;
+	take_devices(job, true);
+}
+
+void ModelSelect::take_devices(const SlurmJob &job, bool on)
+{
+	for (auto d : job.devices)
+		nodes.at(job.node).gpus[d] = on;
 }
 
 void ModelSelect::give(const SlurmJob &job)
@@ -37,8 +42,7 @@ void ModelSelect::give(const SlurmJob &job)
 	SelectNode &n = nodes.at(job.node);
 	for (auto c : job.cores)
 		n.used[c] = false;
-	for (auto d : job.devices)
-		n.gpus[d] = false;
+	take_devices(job, false);
 	n.memory -= std::min(n.memory, job.memory_mb);
 }
 

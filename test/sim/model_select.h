@@ -43,6 +43,7 @@ public:
 	std::optional<Place> test(const SlurmJob &job, const std::string &node, const Masks *masks,
 				  const std::vector<const SlurmJob *> &without = {}) const;
 	void take(const SlurmJob &job);
+	void take_devices(const SlurmJob &job, bool on);
 	void give(const SlurmJob &job);
 	void clear(); // no job runs
 

@@ -233,7 +233,7 @@ void ModelSlurm::start(SlurmJob &job, const std::string &node, ModelSelect::Plac
 
 void ModelSlurm::run_batch(const SlurmJob &job)
 {
-	processes_.push_back({job.id, job.submit_time, job.node, static_cast<int>(job.cpus), job.memory_mb, static_cast<int>(job.gpus)});
+	processes_.push_back({job.id, job.submit_time, job.node, static_cast<int>(job.cpus), job.memory_mb, static_cast<int>(job.gpus), job.devices});
 	time_.after(job.life, [this, copy = job] { process_ends(copy, true); });
 }
 

@@ -51,6 +51,8 @@ public:
 	virtual void pinned_by_us(const SlurmJob &job) = 0;
 	virtual void started_without_being_woken(const SlurmJob &job) = 0;
 	virtual void node_changed_by_us(const std::string &) {}
+	// It has other devices than before.
+	virtual void devices_changed_by_us(const SlurmJob &) {}
 	// Each has its grace from now on, or ends at once. Together they are all that the preemptor
 	// needs; null: an administrator's hand.
 	virtual void jobs_preempted(const SlurmJob * /*preemptor*/, const std::vector<const SlurmJob *> &) {}
@@ -70,6 +72,7 @@ struct BatchProcess {
 	int cores;
 	std::uint64_t memory;
 	int gpus;
+	std::vector<std::uint16_t> devices; // that it had in Slurm when it was started
 	bool forgotten = false; // slurmctld was killed before it had saved its start
 };
 
@@ -139,6 +142,7 @@ private:
 	sk8_node view(const std::string &name, const SelectNode &n) const;
 	void change_node(const sk8_node_change &c, sk8_outcome &out);
 	void change_features(const sk8_feature_change &c, sk8_outcome &out);
+	const char *set_devices(const sk8_device_change &c);
 	void set_drain(const std::string &node, bool on, const std::string &reason, std::uint32_t by);
 	SlurmJob *find(std::uint32_t id);
 	SlurmJob *find(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);

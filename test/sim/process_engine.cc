@@ -306,6 +306,8 @@ void Process::watch_pods()
 		turn([&] {
 			const bool placing = controller_->node_changed(node);
 			foreign_->node_changed(node->meta.name, placing);
+			if (reservations_)
+				reservations_->node_changed(node->meta.name);
 			if (reservations_ && placing)
 				reservations_->nodes_changed();
 			if (nodes_)

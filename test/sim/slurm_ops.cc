@@ -238,8 +238,11 @@ const sk8_slurm_ops Ops::table = {
 		f(arg, &v);
 	},
 	.end_native = [](const sk8_native_end *e, sk8_outcome *out) { the->end_native(*e, *out); },
-	// no job has GRES here
-	.set_devices = [](const sk8_device_change *, sk8_outcome *out) { out->rc = 1; },
+	.set_devices = [](const sk8_device_change *c, sk8_outcome *out) {
+		*out = {};
+		if (const char *problem = the->set_devices(*c))
+			fail(*out, true, problem);
+	},
 	.answer_gate = [](const sk8_gate_answer *a) { the->answer_gate(*a); },
 };
 

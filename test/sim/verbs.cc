@@ -344,6 +344,11 @@ struct Verbs {
 		w.kubelet_.lateness = a.number("late", 5000) * ms;
 		w.until(a.seconds("for", 10), a, [&w] { w.kubelet_.lateness = 0; });
 	}
+	static void agentlate(World &w, const Action &a)
+	{
+		w.kubelet_.agent_lateness = a.number("late", 5000) * ms;
+		w.until(a.seconds("for", 10), a, [&w] { w.kubelet_.agent_lateness = 0; });
+	}
 };
 
 const Verbs::Row Verbs::table[] = {
@@ -389,6 +394,7 @@ const Verbs::Row Verbs::table[] = {
 	{"nodegone", nodegone},
 	{"netcut", netcut},
 	{"kubelate", kubelate},
+	{"agentlate", agentlate},
 };
 
 void World::act(const Action &a)

@@ -2,6 +2,7 @@
 #include "test/sim/world.h"
 
 #include "lib/base/log.h"
+#include "lib/core/names.h"
 
 namespace sk8::sim {
 
@@ -46,6 +47,7 @@ World::World(const Case &c, bool story, bool print)
 	api_.listen(&watch_);
 	api_.listen(&foreign_watch_);
 	judge_.node_state = c.node_state;
+	judge_.device_plugin = kubelet_.device_plugin = c.device_plugin;
 	slurm_.trusts_callers = *mutant_named(c.mutant) == Mutant::node_taken_by_force;
 	slurm_.takes_more_victims = *mutant_named(c.mutant) == Mutant::second_victim;
 	slurm_.graces.partition = c.grace;
@@ -69,6 +71,8 @@ World::World(const Case &c, bool story, bool print)
 		node.allocatable.memory_bytes = (c.memory + c.aside_memory) << 20;
 		if (c.gpus)
 			node.allocatable.extended[gpu_resource] = c.gpus;
+		if (c.device_plugin)
+			node.meta.annotations[std::string(core::names::devices)] = told_devices(c.gpus, {});
 		api_.set_node(std::move(node));
 	}
 }
@@ -80,6 +84,7 @@ void World::boot()
 	process_->lock_delay = locks_;
 	process_->set_faults(faults_);
 	slurm_.boot(*process_);
+	judge_.slurm_is_back();
 	if (calm_) // Slurm may have gone back to a job that somebody held
 		time_.after(10 * second, [this] { people_go(); });
 }
@@ -132,7 +137,7 @@ void World::calm()
 	calm_ = true;
 	api_.down = api_.hung = api_.forbids = false;
 	faults_ = slurm_.busy = 0;
-	locks_ = kubelet_.lateness = 0;
+	locks_ = kubelet_.lateness = kubelet_.agent_lateness = 0;
 	watch_.usual();
 	foreign_watch_.usual();
 	disk_.full = false;
