@@ -159,8 +159,8 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
 	if (covered.whole)
 		return false;
-	if (!e.extended.empty())
-		hold.gres = devices_.gres_of(e.node, e.key.uid, e.extended);
+	hold.gres = e.extended.empty() ? devices_.with_devices(e.node, e.key.uid, std::move(hold.gres)) // of the saved ledger
+				       : devices_.gres_of(e.node, e.key.uid, e.extended);
 	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says
 		hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
 		hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
@@ -315,13 +315,15 @@ void ForeignPods::node_changed(const std::string &node, bool placing)
 
 void ForeignPods::nodes_changed()
 {
+	std::set<std::string> learned;
 	for (const auto &[node, uids] : by_node_)
-		(void) learn(node);
+		if (learn(node))
+			learned.insert(node);
 	std::vector<std::string> nothing;
 	for (auto &[uid, e] : entries_) {
 		if (e.gone != Entry::Gone::no)
 			count_anew(e); // what its kubelet did before is not known
-		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key))
+		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key) && !learned.contains(e.node))
 			continue;
 		update(e); // also of what vanished before nodes were known
 		if (e.gone != Entry::Gone::no && nodes_.synced() && !ports_.holds.held(e.key))

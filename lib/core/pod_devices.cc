@@ -176,4 +176,19 @@ GresList PodDevices::gres_of(const std::string &node, const std::string &uid, co
 	return merged(std::move(out));
 }
 
+GresList PodDevices::with_devices(const std::string &node, const std::string &uid, GresList gres) const
+{
+	const auto of = nodes_.find(node);
+	if (gres.empty() || of == nodes_.end())
+		return gres;
+	for (const auto &[resource, indices] : of->second.indices) {
+		const ResourceSettings *r = find_resource(resources_, resource);
+		const auto got = r ? find(node, uid, resource) : std::vector<std::uint16_t>();
+		for (Gres &g : gres)
+			if (!got.empty() && g.name == r->gres && g.type == r->type && g.count == got.size())
+				g.devices = got;
+	}
+	return merged(std::move(gres));
+}
+
 } // namespace sk8::core

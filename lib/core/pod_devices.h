@@ -57,6 +57,8 @@ public:
 	std::vector<std::uint16_t> find(const std::string &node, const std::string &uid, const std::string &resource) const;
 	// What these extended resources of a pod there are in Slurm, as core::gres_of(), and which devices as far as they are known.
 	GresList gres_of(const std::string &node, const std::string &uid, const std::map<std::string, std::int64_t> &extended) const;
+	// The same of a pod of which only this is known: its devices are those that the node says, if they are as many.
+	GresList with_devices(const std::string &node, const std::string &uid, GresList gres) const;
 
 private:
 	struct OfNode {

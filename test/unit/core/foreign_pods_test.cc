@@ -863,6 +863,43 @@ TEST_CASE("a foreign pod whose devices its node tells masks these, and others by
 	}
 }
 
+TEST_CASE("the devices of a foreign pod that only the saved ledger knows are masked when its node tells them")
+{
+	Site s;
+	auto p = std::make_shared<ForeignPod>(*s.pod("a", 0, 0));
+	p->extended = {{"nvidia.com/gpu", 2}};
+	s.foreign->replaced({p});
+	const auto tell = [&](bool listed) {
+		auto n = std::make_shared<kube::Node>(*s.node("n1", "true"));
+		n->meta.annotations["slurm-k8s.io/devices"] =
+			R"({"ids":{"nvidia.com/gpu":["w","x","y","z"]},"pods":{"a":{"nvidia.com/gpu":[0,2]}}})";
+		if (!listed)
+			return s.foreign->node_changed("n1", s.nodes->change(n));
+		s.nodes->replace({n, s.node("n2", "true"), s.node("other", "false")});
+		s.foreign->nodes_changed();
+	};
+	s.restart();
+	CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {}}});
+	SECTION("before pods are listed")
+	{
+		tell(GENERATE(false, true));
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {0, 2}}});
+	}
+	SECTION("when it is gone, and nobody knows whether it has ended")
+	{
+		s.foreign->replaced({});
+		tell(GENERATE(false, true));
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {0, 2}}});
+		s.restart();
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {0, 2}}});
+	}
+	SECTION("not if they are not as many as it has")
+	{
+		say(s, "slurm-k8s.io/devices", R"({"ids":{"nvidia.com/gpu":["w","x"]},"pods":{"a":{"nvidia.com/gpu":[1]}}})");
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {}}});
+	}
+}
+
 TEST_CASE("what a node says of pinned cores may be anything")
 {
 	for (const char *text : {"x", "[]", "7", "{\"a\":7}", R"({"a":{"cores":7,"cpus":1}})", R"({"a":{"cores":[-1],"cpus":1}})",
