@@ -81,9 +81,22 @@ void PodsController::unblock_nodes()
 	ports_.slurm.wake_scheduler();
 }
 
+// What those that are on their nodes use there must count before the first of the others is bound.
+void PodsController::count_use()
+{
+	for (const auto &[uid, e] : entries_) {
+		const PodState pod = classify(facts(e));
+		if (pod != PodState::over && pod != PodState::gone && e.pod && !e.bound_node.empty())
+			use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
+	}
+}
+
 // sync() may erase entries: uids first. Who waits longest is the first to get a job.
 void PodsController::sync_all()
 {
+	if (!started_)
+		return;
+	count_use();
 	std::vector<std::pair<std::int64_t, std::string>> by_age;
 	by_age.reserve(entries_.size());
 	for (const auto &[uid, e] : entries_)

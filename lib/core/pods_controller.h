@@ -178,6 +178,7 @@ private:
 	bool stands_before(const Entry &e, const Job &job, const Job &other) const;
 	void end_others(Entry &e);
 	void nodes_changed();
+	void count_use();
 	void sync_all();
 	void sync_unbound();
 	std::string excluded_nodes(const Entry &e);

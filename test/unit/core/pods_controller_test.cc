@@ -876,6 +876,39 @@ TEST_CASE("a node whose pod slots are taken is full, and not excluded for ever")
 	CHECK(w.controller->use().full().empty());
 }
 
+TEST_CASE("what pods use that are on their nodes counts at a start before the first one is bound")
+{
+	World w;
+	const bool slots = GENERATE(false, true);
+	if (slots)
+		for (auto &n : w.nodes) {
+			auto small = std::make_shared<kube::Node>(*n);
+			small->allocatable_pods = 1;
+			n = small;
+		}
+	const auto at = [&](std::int64_t created) {
+		return [=](kube::Pod &p) {
+			p.meta.creation_time = created;
+			if (!slots)
+				p.host_ports = {{"", "TCP", 8080}};
+		};
+	};
+	w.create_pod("older", at(1));
+	w.create_pod("runs", at(2));
+	w.run();
+	w.slurm_starts("runs", "n1", {0});
+	w.run();
+	w.kubelet_starts("runs");
+	w.run();
+	// Slurm has its jobs sooner than we have our settings, and starts what it finds.
+	w.slurm_starts("older", "n1", {1});
+	w.restart();
+	w.run(Millis(2'000));
+	CHECK(w.pod("older").node_name == "");
+	CHECK(w.job_of("older")->state == SK8_JOB_PENDING);
+	CHECK(w.job_of("runs")->running());
+}
+
 TEST_CASE("a suspended job's pod is kept")
 {
 	World w;
