@@ -41,6 +41,8 @@ std::string Case::text() const
 		out << "gpus " << gpus << '\n';
 	if (device_plugin)
 		out << "device_plugin 1\n";
+	if (slots)
+		out << "slots " << slots << '\n';
 	if (grace)
 		out << "grace " << grace << '\n';
 	if (node_state)
@@ -74,6 +76,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.gpus;
 	else if (key == "device_plugin")
 		value >> c.device_plugin;
+	else if (key == "slots")
+		value >> c.slots;
 	else if (key == "grace")
 		value >> c.grace;
 	else if (key == "node_state")

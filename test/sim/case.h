@@ -45,6 +45,7 @@ struct Case {
 	std::int64_t aside_memory = 0;
 	int gpus = 0;                    // of each node
 	bool device_plugin = false;      // kubelets choose which GPUs a pod gets, and agents tell
+	int slots = 0;                   // pods that a node can have; 0: as many as come
 	int grace = 0;                   // GraceTime of its partitions, seconds
 	bool node_state = false;         // the engine carries the state of nodes from side to side
 	int job_ids = 10'000;            // then Slurm begins again with the first one

@@ -86,14 +86,16 @@ bool World::fits_by_the_book(const kube::Pod &pod, const std::string &node) cons
 		const auto found = r.extended.find(gpu_resource);
 		return found == r.extended.end() ? 0 : found->second;
 	};
-	std::int64_t milli = pod.request.milli_cpu, memory = pod.request.memory_bytes, gpus = gpus_of(pod.request);
+	std::int64_t milli = pod.request.milli_cpu, memory = pod.request.memory_bytes, gpus = gpus_of(pod.request), pods = 1;
 	for (const auto &[name, other] : api_.pods())
 		if (other->node_name == node && other->phase != "Succeeded" && other->phase != "Failed") {
 			milli += other->request.milli_cpu;
 			memory += other->request.memory_bytes;
 			gpus += gpus_of(other->request);
+			pods++;
 		}
-	return milli <= have.milli_cpu && memory <= have.memory_bytes && gpus <= gpus_of(have);
+	const std::int64_t slots = api_.nodes().at(node)->allocatable_pods;
+	return milli <= have.milli_cpu && memory <= have.memory_bytes && gpus <= gpus_of(have) && (slots == 0 || pods <= slots);
 }
 
 // kube-scheduler, of which only its choice of that one node is played.

@@ -186,6 +186,7 @@ void Judge::job_started(const SlurmJob &job)
 	}
 	check_use(job.node, key ? key->uid : "", job.has_process() ? nullptr : &job);
 	check_foreign(job);
+	check_slots(job);
 }
 
 // ---- I6 ----

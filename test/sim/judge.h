@@ -303,7 +303,11 @@ private:
 	bool another_stands(const SlurmJob &job) const;
 	void devices_told(const kube::Node &node);
 	void devices_after_crash(const core::Ledger &on_disk);
+	bool needs_slot(const SlurmJob &job) const;
+	bool has_slot(const Container &c) const;
+	void check_slots(const SlurmJob &job);
 	void check_told_devices(const SlurmJob &job);
+	std::int64_t gpus_in_use(const SlurmJob &job) const;
 	void check_launched_devices(const SlurmJob &job);
 	void check_given_devices(const Container &c);
 	void check_corrected_devices();

@@ -15,9 +15,12 @@
 //
 //   * From a pod's admission until the engine is told: foreign pods are masked by number, pods for Slurm as Slurm chose. Slurm
 //     may choose the same ones for others; on mixed nodes their kubelet gives them others then, and the gate waits for its word.
+//   * Of a GPU that a job has in Slurm and a foreign pod by its kubelet only one is masked, not another one in its place: what
+//     starts meanwhile may be one too many for the kubelet.
 //   * Of a pod for Slurm whose job ends in that window: what its job had is masked until its end, not what it has.
-//   * When somebody has taken the pod of a launched job, or its kubelet has ended it: another one is made, and its kubelet may
-//     give it other GPUs than the job goes on using, and those to anybody, until the job ends.
+//   * When somebody has taken the pod of a launched job, or its kubelet has ended it, or its node became mixed only then: a pod
+//     is made for what runs, and its kubelet may give it other GPUs than the job goes on using, and those to anybody, until the
+//     job ends.
 //   * On nodes that are not mixed a kubelet may give a pod for Slurm, or a foreign one, a GPU that a job of Slurm's own has.
 //   * slurmctld is killed: its jobs have the GPUs again that its last saved state says, until the engine is told anew.
 #include <algorithm>
@@ -95,9 +98,36 @@ void Judge::check_told_devices(const SlurmJob &job)
 				  ", and " + name_of("foreign pod", t.name, uid) + " has " + core::index_list(t.told_devices));
 }
 
+// When this job starts. Each that is known once: of one that a foreign pod and a job have got nobody hides two.
+std::int64_t Judge::gpus_in_use(const SlurmJob &job) const
+{
+	const auto own = core::PodKey::from_mark(job.mark);
+	std::set<std::uint16_t> known(job.devices.begin(), job.devices.end());
+	std::int64_t others = 0;
+	const auto add = [&](const Devices &devices, int count) {
+		if (std::cmp_equal(devices.size(), count))
+			known.insert(devices.begin(), devices.end());
+		else
+			others += count;
+	};
+	for (const BatchProcess &p : slurm_->processes())
+		if (p.node == job.node && !p.forgotten)
+			add(p.devices, p.gpus);
+	for (const auto &[key, c] : kubelet_->containers()) {
+		const PodTruth &t = pods_.at(c.uid);
+		if (c.node == job.node && c.state == State::running && !t.foreign && !t.unknown && !(own && own->uid == c.uid))
+			add(t.node_of_devices == job.node && !t.devices_lost ? t.devices : Devices(), c.program.gpus);
+	}
+	for (const auto &[uid, t] : pods_)
+		if (foreign_uses(uid, t, job.node))
+			add(t.told_devices, t.program.gpus);
+	return static_cast<std::int64_t>(known.size()) + others;
+}
+
 void Judge::check_launched_devices(const SlurmJob &job)
 {
-	const NativeTruth &n = natives_.at(ref(job));
+	NativeTruth &n = natives_.at(ref(job));
+	n.devices_loose |= n.loose; // no pod stands for it yet
 	if (!device_plugin || job.devices.empty() || n.loose || n.devices_loose || !promised(job.node))
 		return;
 	const std::string who = "I1: job " + std::to_string(job.id) + " is launched with GPUs " + core::index_list(job.devices) + " of " + job.node;

@@ -104,7 +104,7 @@ void Judge::check_foreign(const SlurmJob &job)
 	const kube::Resources &all = api_.nodes().at(job.node)->allocatable;
 	if (milli > 1000 * cores || memory > have_memory || milli + overhead > all.milli_cpu ||
 	    memory + overhead_memory > all.memory_bytes >> 20 ||
-	    (job.gpus > 0 && gpus > slurm_->select().gpus)) // else its GPUs are no matter of this job's
+	    (job.gpus > 0 && (device_plugin ? gpus_in_use(job) : gpus) > slurm_->select().gpus)) // else its GPUs are no matter of this job's
 		violation("I1: job " + std::to_string(job.id) + " starts on " + job.node + " with " + std::to_string(cores) +
 			  " cores and " + std::to_string(have_memory) + " MB, where " + std::to_string(milli) + " mCPU and " +
 			  std::to_string(memory) + " MB and " + std::to_string(gpus) + " GPUs are in use then and " + std::to_string(overhead) + " mCPU and " +

@@ -26,6 +26,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge_nodes.cc \
 	test/sim/judge_preempt.cc \
 	test/sim/judge_preempt.h \
+	test/sim/judge_slots.cc \
 	test/sim/judge_static.cc \
 	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
@@ -47,6 +48,7 @@ test_sim_sim_SOURCES = \
 	test/sim/model_slurm.h \
 	test/sim/mutants.cc \
 	test/sim/mutants.h \
+	test/sim/mutants_devices.cc \
 	test/sim/mutants_preempt.cc \
 	test/sim/mutants_seen.cc \
 	test/sim/natives.cc \
@@ -109,6 +111,7 @@ EXTRA_DIST += \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
+	test/sim/regressions/devices-of-a-gone-pod-told-after-a-start.case \
 	test/sim/regressions/eight-candidates.case \
 	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
@@ -133,6 +136,7 @@ EXTRA_DIST += \
 	test/sim/regressions/late-news.case \
 	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
+	test/sim/regressions/launched-before-its-node-was-mixed.case \
 	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/lost-with-what-was-deleted-by-force.case \
@@ -158,6 +162,7 @@ EXTRA_DIST += \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \
 	test/sim/regressions/shared-pod-deleted-by-former-settings.case \
+	test/sim/regressions/slots-of-bound-pods-at-a-start.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \

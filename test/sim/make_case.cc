@@ -48,6 +48,8 @@ public:
 			gpus();
 		if (case_.mixed)
 			devices();
+		if (dice_.chance("slots", 200))
+			case_.slots = static_cast<int>(dice_.between("slots", 1, 6));
 		if (chance(400))
 			bare_pods();
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),

@@ -83,15 +83,17 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 bool ModelKubelet::fits_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
-	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus;
+	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus, pods = 1;
 	for (const auto &[key, c] : containers_)
 		if (c.node == node && c.state != State::ended && counts(c)) {
 			milli += c.program.milli();
 			memory += c.program.memory;
 			gpus += c.program.gpus;
+			pods++;
 		}
+	const std::int64_t slots = api_.nodes().at(node)->allocatable_pods;
 	const auto devices = have.extended.find(gpu_resource);
-	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20 &&
+	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20 && (slots == 0 || pods <= slots) &&
 	       gpus <= (devices == have.extended.end() ? 0 : devices->second);
 }
 

@@ -106,6 +106,13 @@ static std::vector<bool> hidden_devices(const core::NodeMask &mask, const std::v
 	return hidden;
 }
 
+// masks.c needs_slot()
+static bool needs_slot(const core::NodeMask &mask, const SlurmJob &job)
+{
+	return job.batch() ? mask.full.for_jobs && (job.gpus > 0 || job.cpus > mask.full.shared_cpus)
+			   : mask.full.for_pods && job.required.empty();
+}
+
 // The first ones that are free; fewer: there are no more.
 static std::vector<std::uint16_t> first_free(const std::vector<bool> &busy, std::uint32_t count)
 {
@@ -124,9 +131,11 @@ std::optional<ModelSelect::Place> ModelSelect::test(const SlurmJob &job, const s
 		return std::nullopt;
 	std::vector<bool> busy = n.used, gpus_busy = n.gpus;
 	std::uint64_t counted = n.memory;
+	bool replaces_one = false;
 	for (const SlurmJob *j : without) {
 		if (j->node != node)
 			continue;
+		replaces_one = true;
 		for (auto c : j->cores)
 			busy[c] = false;
 		for (auto d : j->devices)
@@ -138,6 +147,11 @@ std::optional<ModelSelect::Place> ModelSelect::test(const SlurmJob &job, const s
 			const core::NodeMask &mask = *known;
 			if (mask.node != node)
 				continue;
+			const bool full = needs_slot(mask, job);
+			if (full && !replaces_one)
+				return std::nullopt;
+			for (std::size_t k = 0; k < busy.size(); k++)
+				busy[k] = busy[k] || (full && !n.used[k]); // it is to be on what the other one has
 			const auto hidden = hidden_cores(mask, n.used);
 			for (std::size_t k = 0; k < busy.size(); k++)
 				busy[k] = busy[k] || hidden[k];

@@ -81,6 +81,13 @@ const std::vector<MutantInfo> &mutants()
 		{eviction_ignored, "eviction-ignored", "jobs whose pods are taken go on, whatever is set"},
 		{covered_by_name, "covered-by-name", "what has the name of a job's pod is not masked"},
 		{resize_believed, "resize-believed", "what is asked for the pod that jobs share counts as set aside by its kubelet"},
+		{devices_untold, "devices-untold", "what agents tell of devices is not read"},
+		{device_order, "device-order", "devices are counted from the other end than agents do"},
+		{gate_devices_believed, "gate-devices-believed", "a job in the gate is said to get its pod's devices and does not"},
+		{pod_devices_believed, "pod-devices-believed", "a pod's job is said to get the pod's devices and does not"},
+		{devices_not_learned, "devices-not-learned", "a job's other devices are not known when it ends"},
+		{leaving_devices_open, "leaving-devices-open", "the devices of a deleted foreign pod are free at once"},
+		{full_not_told, "full-not-told", "a node without a pod slot stays a candidate"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;
@@ -219,6 +226,8 @@ public:
 	}
 	void set_devices(core::JobRef job, core::DeviceChange change, Done done) override
 	{
+		if (m_ == Mutant::pod_devices_believed)
+			return done({.ok = true});
 		inner_.set_devices(job, std::move(change), std::move(done));
 	}
 	void wake_scheduler() override
@@ -359,6 +368,7 @@ const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner)
 	state.inner = &inner;
 	table = inner;
 	mutate_preemption(m, inner, table);
+	mutate_devices(m, inner, table);
 	if (m == Mutant::second_job)
 		table.submit = submit_twice;
 	if (m == Mutant::marked_by_hand_unseen) {

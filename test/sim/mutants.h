@@ -90,6 +90,13 @@ enum class Mutant {
 	eviction_ignored,
 	covered_by_name,
 	resize_believed,
+	devices_untold,
+	device_order,
+	gate_devices_believed,
+	pod_devices_believed,
+	devices_not_learned,
+	leaving_devices_open,
+	full_not_told,
 };
 
 struct MutantInfo {
@@ -105,6 +112,8 @@ std::unique_ptr<core::SlurmPort> mutate(Mutant m, core::SlurmPort &inner);
 std::unique_ptr<core::HoldJournal> mutate(Mutant m, std::unique_ptr<core::HoldJournal> inner);
 kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
 kube::NodePtr mutate_node(Mutant m, kube::NodePtr node);
+// What the controllers of pods see of nodes.
+kube::NodePtr mutate_devices(Mutant m, kube::NodePtr node);
 core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
 // What the reservations see of pods.
 core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod);
@@ -112,6 +121,7 @@ core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
 // C has no context: one at a time in a process.
 const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner);
+void mutate_devices(Mutant m, const sk8_slurm_ops &inner, sk8_slurm_ops &table);
 void mutate_preemption(Mutant m, const sk8_slurm_ops &inner, sk8_slurm_ops &table);
 
 } // namespace sk8::sim

@@ -46,6 +46,10 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 	case Mutant::foreign_gres_not_masked:
 		out->extended.clear();
 		break;
+	case Mutant::leaving_devices_open:
+		if (pod->meta.deleting)
+			out->extended.clear();
+		break;
 	case Mutant::foreign_end_ignored:
 		out->over = false;
 		break;

@@ -181,7 +181,7 @@ void Process::set_faults(int permille)
 
 static bool covers(const core::NodeMask &m, const core::NodeMask &was)
 {
-	return (m.whole || !was.whole) && m.more_cores >= was.more_cores && m.milli_cpu >= was.milli_cpu && m.memory_mb >= was.memory_mb &&
+	return (m.whole || !was.whole) && (m.full.for_pods || !was.full.for_pods) && (m.full.for_jobs || !was.full.for_jobs) && m.more_cores >= was.more_cores && m.milli_cpu >= was.milli_cpu && m.memory_mb >= was.memory_mb &&
 	       std::ranges::includes(m.cores, was.cores);
 }
 
@@ -246,6 +246,7 @@ void Process::after(Millis delay, std::function<void()> f)
 void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 {
 	if (controller_->slurm_nodes(nodes)) {
+		full_nodes_stale_ = true;
 		foreign_->nodes_changed();
 		if (reservations_)
 			reservations_->nodes_changed();

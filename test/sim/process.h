@@ -97,6 +97,7 @@ private:
 	void told(const kube::PodPtr &pod);
 	void tell_judge();
 	void end_of_turn();
+	void tell_full_nodes();
 	// An event of the engine's thread.
 	void turn(const std::function<void()> &f);
 	void watching_masks(const std::function<void()> &f);
@@ -152,7 +153,7 @@ private:
 	int timers_ = 0, faults_ = 0, hooks_ = 0;
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
-	bool turn_ends_ = false, wake_is_coming_ = false;
+	bool turn_ends_ = false, wake_is_coming_ = false, full_nodes_stale_ = false;
 	std::map<std::string, std::string> told_; // foreign pods that the judge is to know of: uid, node
 	Micros started_at_ = -1;
 };

@@ -205,6 +205,7 @@ void Process::stop_engine()
 	told_.clear();
 	started_at_ = -1;
 	turn_ends_ = false;
+	(void) holds_.set_full(settings_.name, {}); // the next one tells anew
 }
 
 void Process::start_engine()
@@ -287,13 +288,15 @@ void Process::watch_pods()
 		});
 	};
 	calls.nodes_replaced = [this, node_seen](const auto &nodes) {
-		std::vector<kube::NodePtr> seen;
+		std::vector<kube::NodePtr> seen, with_devices;
 		for (const auto &node : nodes) {
 			out_.requests.node_told(*node);
 			seen.push_back(node_seen(node));
+			with_devices.push_back(mutate_devices(out_.mutant, node));
 		}
 		turn([&] {
-			controller_->nodes_replaced(nodes);
+			controller_->nodes_replaced(with_devices);
+			full_nodes_stale_ = true;
 			foreign_->nodes_changed();
 			if (reservations_)
 				reservations_->nodes_changed();
@@ -304,7 +307,8 @@ void Process::watch_pods()
 	calls.node_changed = [this, node_seen](const auto &node) {
 		out_.requests.node_told(*node);
 		turn([&] {
-			const bool placing = controller_->node_changed(node);
+			const bool placing = controller_->node_changed(mutate_devices(out_.mutant, node));
+			full_nodes_stale_ |= placing;
 			foreign_->node_changed(node->meta.name, placing);
 			if (reservations_)
 				reservations_->node_changed(node->meta.name);
@@ -423,11 +427,23 @@ void Process::end_of_turn()
 	if (foreign_->use_changed())
 		controller_->use_changed();
 	controller_->end_of_turn();
+	if (controller_->use().full_changed() || std::exchange(full_nodes_stale_, false))
+		tell_full_nodes();
 	if (out_.disk.full) // the loop waits for a second at most
 		later(second, [this, engine = engine_] {
 			if (engine == engine_)
 				turn([] {});
 		});
+}
+
+void Process::tell_full_nodes()
+{
+	std::map<std::string, core::Full> out;
+	for (const auto &node : controller_->use().full())
+		if (controller_->nodes().shared(node) == core::NodeView::Shared::yes && out_.mutant != Mutant::full_not_told)
+			out[node] = {true, controller_->nodes().mixed(node), reservations_ ? reservations_->shares_pod_of(node) : 0};
+	if (holds_.set_full(settings_.name, out))
+		slurm_->wake_scheduler();
 }
 
 } // namespace sk8::sim

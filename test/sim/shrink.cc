@@ -86,6 +86,8 @@ private:
 		try_with([](Case &c) { c.faults = 0; });
 		try_with([](Case &c) { c.job_ids = 10'000; });
 		try_with([](Case &c) { c.gpus = 0; });
+		try_with([](Case &c) { c.device_plugin = false; });
+		try_with([](Case &c) { c.slots = 0; });
 		try_with([](Case &c) { c.nodes = 1; });
 		try_with([](Case &c) { c.nodes = std::min(c.nodes, 2); });
 		try_with([](Case &c) { c.cores = std::min(c.cores, 2); });

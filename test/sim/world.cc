@@ -69,6 +69,7 @@ World::World(const Case &c, bool story, bool print)
 		node.heartbeat = epoch;
 		node.allocatable.milli_cpu = 1000 * (c.cores + c.aside);
 		node.allocatable.memory_bytes = (c.memory + c.aside_memory) << 20;
+		node.allocatable_pods = c.slots;
 		if (c.gpus)
 			node.allocatable.extended[gpu_resource] = c.gpus;
 		if (c.device_plugin)

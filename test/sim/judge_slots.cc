@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What the judge knows of nodes that can have so many pods (Case::slots), of which Slurm knows nothing:
+//
+//   * No job that needs one more pod starts on a node of which the engine was told that it has all of them: a pod's job, or on a
+//     mixed node one of Slurm's own that has no part of a pod that is there.
+//   * Whom a kubelet refuses for lack of a slot comes to its end all the same: a job of Slurm's own waits, and of pods for Slurm
+//     none is refused but beside pods of others, see container_refused().
+//
+// The windows that the design leaves: jobs that start at once are not counted against each other, nor against a pod whose Binding,
+// or whose object, the engine does not see yet; and a slurmctld that starts knows of no slots before it has heard of all pods.
+#include <algorithm>
+
+#include "test/sim/judge.h"
+
+namespace sk8::sim {
+
+using State = Container::State;
+
+bool Judge::needs_slot(const SlurmJob &job) const
+{
+	if (!job.batch())
+		return job.required.empty();
+	const bool small = job.gpus == 0 && job.cpus <= config_.settings.reservations.shared.max_cpus;
+	return promised(job.node) && !small;
+}
+
+// Does the engine see that this one is there?
+bool Judge::has_slot(const Container &c) const
+{
+	static constexpr Micros unseen = second;
+	const PodTruth &t = pods_.at(c.uid);
+	if (c.state == State::ended || t.released || t.unknown)
+		return false;
+	if (t.foreign)
+		return t.known && time_.now() - t.known_since > unseen && (t.from_file ? is_shown(c.uid, t) : is_there(api_.pod(t.name), c.uid));
+	return is_there(api_.pod(t.name), c.uid) && api_.pod(t.name)->node_name == c.node && time_.now() - t.bound_at > unseen;
+}
+
+void Judge::check_slots(const SlurmJob &job)
+{
+	static constexpr Micros to_hear_of_all = 10 * second;
+	const std::int64_t slots = api_.nodes().at(job.node)->allocatable_pods;
+	const Micros troubled = std::max({away_at_, bad_at_, engine_began_});
+	if (slots == 0 || !needs_slot(job) || time_.now() - troubled < to_hear_of_all)
+		return;
+	const auto taken = std::ranges::count_if(kubelet_->containers(), [&](const auto &at) {
+		return at.second.node == job.node && has_slot(at.second);
+	});
+	if (taken >= slots)
+		violation("I1: job " + std::to_string(job.id) + " starts on " + job.node + ", which has all of the " +
+			  std::to_string(slots) + " pods that it can have");
+}
+
+} // namespace sk8::sim
