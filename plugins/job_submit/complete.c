@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* complete.c - see there */
 #include "plugins/job_submit/complete.h"
+#include <dlfcn.h>
 #include <string.h>
 #include "lib/sk8_abi.h"
 #include "lib/slurm/sizes.h"
@@ -8,9 +9,17 @@
 
 /* ---- where ---------------------------------------------------------------------- */
 
+/* Other programs than slurmctld, which load plugins to look at them, have no partitions. */
+static const part_record_t *default_partition(void)
+{
+	part_record_t *const *found = dlsym(RTLD_DEFAULT, "default_part_loc");
+
+	return found ? *found : NULL;
+}
+
 static const part_record_t *find_partition(const char *name)
 {
-	const part_record_t *part_ptr = name ? find_part_record((char *) name) : default_part_loc;
+	const part_record_t *part_ptr = name ? find_part_record((char *) name) : default_partition();
 
 	return (part_ptr && sk8_is_sized(part_ptr, sizeof(*part_ptr))) ? part_ptr : NULL;
 }
