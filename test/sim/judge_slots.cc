@@ -9,6 +9,8 @@
 //
 // The windows that the design leaves: jobs that start at once are not counted against each other, nor against a pod whose Binding,
 // or whose object, the engine does not see yet; and a slurmctld that starts knows of no slots before it has heard of all pods.
+// While the mirror of a static pod is replaced its slot is free; after a restore of etcd that of a pod that is gone from there,
+// which keeps what it holds; and with other scheduler names a pod is another kind of pod, and counts when it is seen again.
 #include <algorithm>
 
 #include "test/sim/judge.h"
@@ -30,10 +32,10 @@ bool Judge::has_slot(const Container &c) const
 {
 	static constexpr Micros unseen = second;
 	const PodTruth &t = pods_.at(c.uid);
-	if (c.state == State::ended || t.released || t.unknown)
+	if (c.state == State::ended || t.released || t.unknown || t.restored || t.from_file)
 		return false;
 	if (t.foreign)
-		return t.known && time_.now() - t.known_since > unseen && (t.from_file ? is_shown(c.uid, t) : is_there(api_.pod(t.name), c.uid));
+		return t.known && time_.now() - t.known_since > unseen && is_there(api_.pod(t.name), c.uid);
 	return is_there(api_.pod(t.name), c.uid) && api_.pod(t.name)->node_name == c.node && time_.now() - t.bound_at > unseen;
 }
 
@@ -42,7 +44,7 @@ void Judge::check_slots(const SlurmJob &job)
 	static constexpr Micros to_hear_of_all = 10 * second;
 	const std::int64_t slots = api_.nodes().at(job.node)->allocatable_pods;
 	const Micros troubled = std::max({away_at_, bad_at_, engine_began_});
-	if (slots == 0 || !needs_slot(job) || time_.now() - troubled < to_hear_of_all)
+	if (slots == 0 || !needs_slot(job) || config_changed_ || time_.now() - troubled < to_hear_of_all)
 		return;
 	const auto taken = std::ranges::count_if(kubelet_->containers(), [&](const auto &at) {
 		return at.second.node == job.node && has_slot(at.second);
