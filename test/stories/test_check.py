@@ -88,7 +88,7 @@ def test_check_finds_a_slurm_of_another_version(stand, tmp_path):
 	fake.chmod(0o755)
 	done = stand.run("env", f"PATH={tmp_path}:{stand.env['PATH']}", TOOL, "check", "--config", without_broken(stand, tmp_path), check=False)
 	assert done.returncode == 1 and re.search(r"^problem  Slurm: slurmctld is version 23\.02\.1, the plugins in \S+ were built for \d", done.stdout, re.M)
-	assert done.stdout.endswith(" 1 warnings, 1 problems\n")
+	assert done.stdout.endswith(" 2 warnings, 1 problems\n")
 
 
 def test_check_finds_each_right_that_is_missing(stand, tmp_path):
