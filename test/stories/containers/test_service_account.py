@@ -58,7 +58,7 @@ def carry(program, folder):
 	for library in libraries:
 		shutil.copy(library, folder)
 	loader, = (library for library in libraries if "/ld-" in library)
-	return [os.path.join(folder, os.path.basename(loader)), "--library-path", folder, name]
+	return [os.path.join(folder, os.path.basename(loader)), "--library-path", str(folder), name]
 
 
 def status_with(stand, token):

@@ -39,11 +39,12 @@ struct Rig {
 	~Rig() { sk8::set_log_sink(nullptr, sk8::LogLevel::info); }
 
 	// Runs the loop until the condition holds; each wait ends with an event of the
-	// network. False after 20 real seconds.
+	// network. False after a minute of real time: other suites
+	// may have the processors.
 	template <class F>
 	bool until(F &&condition)
 	{
-		auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+		auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
 		while (!condition()) {
 			if (std::chrono::steady_clock::now() > end)
 				return false;
