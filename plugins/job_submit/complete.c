@@ -7,6 +7,9 @@
 #include "lib/slurm/sizes.h"
 #include "lib/slurm/tokens.h"
 
+/* A libsk8core that is older than this plugin lacks it, and slurmctld must start all the same. */
+extern __typeof__(sk8_completes_tokens) sk8_completes_tokens __attribute__((weak));
+
 /* ---- where ---------------------------------------------------------------------- */
 
 /* Other programs than slurmctld, which load plugins to look at them, have no partitions. */
@@ -45,7 +48,7 @@ static bool completes(const char *names, uint64_t *memory)
 		const part_record_t *part_ptr = find_partition(name);
 		uint64_t its;
 
-		if (!part_ptr || !sk8_completes_tokens(part_ptr->name)) {
+		if (!part_ptr || !sk8_completes_tokens || !sk8_completes_tokens(part_ptr->name)) {
 			all = false;
 			break;
 		}
