@@ -9,6 +9,7 @@ from node import Node, taints
 from stands.waiting import wait_for
 
 TAINT = {"key": "slurm-k8s.io/exclusive", "value": "slurm", "effect": "NoSchedule"}
+ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slurm-k8s"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -94,4 +95,19 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying,
 	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
 	assert "deletionTimestamp" not in pod.get()["metadata"] and TAINT in taints(Node(emptying))
 	budget("web-3", 1)
+	launched_after(job, pod)
+
+
+@pytest.mark.apis("sim")
+def test_missing_right_to_evict_is_named_and_the_job_starts_when_it_is_given(emptying):
+	pod = replica(emptying, "web-4")
+	wait_masked(emptying, "web-4")
+	rules = emptying.api.get(ROLE)["rules"]
+	emptying.api.patch(ROLE, {"rules": [rule for rule in rules if rule["resources"] != ["pods/eviction"]]})
+	try:
+		job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+		wait_for("the right in the log", lambda: "the verb create on pods/eviction" in emptying.log(emptying.log_began), 60, job.why)
+		assert job.state == "CONFIGURING" and "deletionTimestamp" not in pod.get()["metadata"]
+	finally:
+		emptying.api.patch(ROLE, {"rules": rules})
 	launched_after(job, pod)
