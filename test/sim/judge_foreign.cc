@@ -117,7 +117,7 @@ void Judge::container_refused(const Container &c)
 	PodTruth &t = pods_.at(c.uid);
 	if (t.foreign)
 		return;
-	bool others = t.restored || (config_changed_ && api_.nodes().at(c.node)->allocatable_pods > 0); // see judge_slots.cc
+	bool others = t.restored || api_.nodes().at(c.node)->allocatable_pods > 0; // what is promised of slots: judge_slots.cc
 	for (const auto &[key, other] : kubelet_->containers())
 		if (other.node == c.node && other.state != State::ended && other.uid != c.uid)
 			others |= pods_.at(other.uid).foreign || pods_.at(other.uid).unknown || pods_.at(other.uid).restored;

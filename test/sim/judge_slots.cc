@@ -4,8 +4,7 @@
 //
 //   * No job that needs one more pod starts on a node of which the engine was told that it has all of them: a pod's job, or on a
 //     mixed node one of Slurm's own that has no part of a pod that is there.
-//   * Whom a kubelet refuses for lack of a slot comes to its end all the same: a job of Slurm's own waits, and of pods for Slurm
-//     none is refused but beside pods of others, see container_refused().
+//   * Whom a kubelet refuses for lack of a slot comes to its end all the same.
 //
 // The windows that the design leaves: jobs that start at once are not counted against each other, nor against a pod whose Binding,
 // or whose object, the engine does not see yet; and a slurmctld that starts knows of no slots before it has heard of all pods.
