@@ -74,7 +74,7 @@ static void see_node(void *arg, const sk8_node *n)
 		auto &seen = *static_cast<SeenNodes *>(arg);
 		seen.nodes.push_back(node_from_abi(*n));
 		seen.use.push_back({n->name, n->cores, n->used_cores, n->threads_per_core, n->memory_mb, n->used_memory_mb,
-				    gres_from_abi(n->gres, n->gres_count), gres_from_abi(n->used_gres, n->used_gres_count)});
+				    seen.nodes.back().gres, gres_from_abi(n->used_gres, n->used_gres_count)});
 	});
 }
 

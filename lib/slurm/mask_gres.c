@@ -284,12 +284,12 @@ static bool has_devices(const gres_state_t *state, const gres_node_state_t *ns)
 static void mark_tokens(struct sk8_gres_marks *marks, struct sk8_masked *entry, const char *name, sk8_list_t asked)
 {
 	const node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
-	gres_node_state_t *ns;
+	const gres_state_t *state = (asked && !sk8_gres_find(asked, name)) ? NULL : sk8_gres_find(node_ptr->gres_list, name);
+	gres_node_state_t *ns = sk8_gres_of_node(state);
 	struct sk8_gres_mark *in;
 	uint64_t hidden;
 
-	if ((asked && !sk8_gres_find(asked, name)) ||
-	    !(ns = sk8_gres_of_node(sk8_gres_find(node_ptr->gres_list, name))) || ns->gres_bit_alloc)
+	if (!ns || ns->gres_bit_alloc)
 		return;
 	if (!xstrcmp(name, SK8_TOKEN_CPU))
 		hidden = (uint64_t) bit_set_count(sk8_hidden_cores(entry)) * (node_ptr->cpus / MAX(node_ptr->tot_cores, 1));
@@ -297,7 +297,7 @@ static void mark_tokens(struct sk8_gres_marks *marks, struct sk8_masked *entry, 
 		hidden = sk8_hidden_memory(entry, 0);
 	if (!hidden)
 		return;
-	in = mark_in(marks, entry->node_inx, ns, sk8_gres_find(node_ptr->gres_list, name)->gres_name);
+	in = mark_in(marks, entry->node_inx, ns, state->gres_name);
 	count_types(in, "", count_more(in, hidden));
 }
 

@@ -107,18 +107,25 @@ extern void sk8_remember_folder(void)
 		begins_in[0] = '\0';
 }
 
-/* The first line of a file that only root may write, without its end. */
-static bool read_line(const char *path, char *line, size_t size)
+extern ssize_t sk8_read_of_root(const char *path, char *text, size_t size)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat status;
 	ssize_t got = -1;
 
 	if (fd < 0)
-		return false;
+		return -1;
 	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_uid && !(status.st_mode & 022))
-		got = read(fd, line, size - 1);
+		got = read(fd, text, size);
 	close(fd);
+	return got;
+}
+
+/* The first line of such a file, without its end. */
+static bool read_line(const char *path, char *line, size_t size)
+{
+	const ssize_t got = sk8_read_of_root(path, line, size - 1);
+
 	if (got <= 0)
 		return false;
 	line[got] = '\0';

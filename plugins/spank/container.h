@@ -10,11 +10,14 @@
 #ifndef SK8_SPANK_CONTAINER_H
 #define SK8_SPANK_CONTAINER_H
 
+#include <sys/types.h>
 #include <slurm/spank.h>
 
 /* In slurmstepd, which is in the folder where tasks begin: plugins that come before this one may lead them elsewhere
  * (job_container/tmpfs does). */
 extern void sk8_remember_folder(void);
+/* What a file begins with that only root may write: so many bytes at most. As read(): -1 also if it is none. */
+extern ssize_t sk8_read_of_root(const char *path, char *text, size_t size);
 /* In slurmstepd, once for all tasks: waits, 15 s at most, for the agent's word; nothing if none is wanted. */
 extern void sk8_await_container(spank_t spank);
 /*

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/sk8_container.h"
+#include "plugins/spank/container.h"
 #include "plugins/spank/service_account.h"
 
 /* The runtime makes this folder, for the program that keeps the container alive; the image could have one of its own there. */
@@ -19,15 +20,8 @@ static const char path[] = "/.slurm-k8s/kubeconfig";
 
 extern bool sk8_read_kubeconfig(const char *from, struct sk8_kubeconfig *kubeconfig)
 {
-	const int fd = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	struct stat status;
-	ssize_t got = -1;
+	const ssize_t got = sk8_read_of_root(from, kubeconfig->text, sizeof(kubeconfig->text));
 
-	if (fd < 0)
-		return false;
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && !status.st_uid && !(status.st_mode & 022))
-		got = read(fd, kubeconfig->text, sizeof(kubeconfig->text));
-	close(fd);
 	kubeconfig->size = got > 0 ? (size_t) got : 0;
 	return kubeconfig->size && (kubeconfig->size < sizeof(kubeconfig->text));
 }

@@ -87,6 +87,11 @@ def test_what_a_foreign_pod_takes_no_job_with_tokens_gets(tokens, explicit):
 	assert used(tokens) == {"k8scpu": 8, "k8smemory": 13000}
 
 
+def all_given_back(tokens):
+	tokens.cancel_all()
+	assert used(tokens) == used(tokens, "n2") == {"k8scpu": 0, "k8smemory": 0}
+
+
 WAYS = [
 	"--mem=100",
 	"-c3 --mem=400",
@@ -116,8 +121,7 @@ WAYS = [
 def test_job_has_a_token_for_each_cpu_and_mb_however_it_asks(tokens, way):
 	nodes = start(tokens, *way.split())
 	assert nodes and all((cpus, memory) == (k8scpu, k8smemory) for cpus, memory, k8scpu, k8smemory in nodes.values()), nodes
-	tokens.cancel_all()
-	assert used(tokens) == used(tokens, "n2") == {"k8scpu": 0, "k8smemory": 0}
+	all_given_back(tokens)
 
 
 # Slurm 22.05 and 26.05 give CPUs for so many tasks on each node, 24.11 for those that are there.
@@ -133,8 +137,7 @@ FEWER = [
 def test_job_with_fewer_tasks_than_its_nodes_may_have_has_no_fewer_tokens_than_cpus(tokens, way):
 	nodes = start(tokens, *way.split())
 	assert nodes and all(k8scpu >= cpus > 0 and k8smemory >= memory > 0 for cpus, memory, k8scpu, k8smemory in nodes.values()), nodes
-	tokens.cancel_all()
-	assert used(tokens) == used(tokens, "n2") == {"k8scpu": 0, "k8smemory": 0}
+	all_given_back(tokens)
 
 
 def test_memory_that_a_partition_gives_makes_tokens_too(tokens):

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Heterogeneous jobs: each component has pods and containers of its own. Kubelets, containerd and slurmds are real."""
-import os
-
 import pytest
-from conftest import lent, with_conf
-from mixed import allow_containers, mixing, reservations
+from mixed import reservations
 from stands.waiting import wait_for
-from test_container import INSIDE
+from test_container import INSIDE, containing
 from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
@@ -19,13 +16,7 @@ WRONG = "--k8s-image or --k8s-template: give it to the first component of the jo
 @pytest.fixture
 def pair(request, session_stands):
 	"""Slurm gives no two components of a job one node."""
-	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "2",
-		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
-	stand = next(stands)
-	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause")):
-		allow_containers(stand)
-		yield stand
-	yield from stands
+	yield from containing(request, session_stands, kubelets=2)
 
 
 def test_each_component_of_a_job_has_a_container_of_its_own_and_a_later_one_alone_is_refused(pair):

@@ -22,15 +22,20 @@ INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
 OPTIONS = ("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={BUSYBOX}")
 
 
-@pytest.fixture
-def containers(request, session_stands):
-	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+def containing(request, session_stands, kubelets=1, **settings):
+	"""A stand whose jobs may have containers, for a fixture. settings: more of those of reservations."""
+	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", str(kubelets),
 		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
 	stand = next(stands)
-	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause")):
+	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause"), **settings):
 		allow_containers(stand)
 		yield stand
 	yield from stands
+
+
+@pytest.fixture
+def containers(request, session_stands):
+	yield from containing(request, session_stands)
 
 
 def srun(stand, *words, user=None, options=OPTIONS, home=None):

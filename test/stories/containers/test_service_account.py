@@ -8,11 +8,10 @@ import ssl
 import subprocess
 
 import pytest
-from conftest import lent, with_conf
-from mixed import NAMESPACE, allow_containers, mixing, wait_no_reservation
+from mixed import NAMESPACE, wait_no_reservation
 from stands.api import ApiError
 from stands.waiting import wait_for
-from test_container import Batch, told
+from test_container import Batch, containing, told
 from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
@@ -35,16 +34,11 @@ def make(stand, path, name, **content):
 
 @pytest.fixture
 def accounts(request, session_stands):
-	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
-		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
-	stand = next(stands)
-	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause"), serviceAccounts=["{user}", "public-*"]):
-		allow_containers(stand)
+	for stand in containing(request, session_stands, serviceAccounts=["{user}", "public-*"]):
 		# as kube-controller-manager would
 		with open(os.path.join(stand.folder, "kubernetes", "pki", "ca.crt"), encoding="utf-8") as file:
 			make(stand, f"{CORE}/configmaps", "kube-root-ca.crt", data={"ca.crt": file.read()})
 		yield stand
-	yield from stands
 
 
 def carry(program, folder):

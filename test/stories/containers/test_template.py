@@ -3,16 +3,14 @@
 import base64
 import contextlib
 import json
-import os
 import pwd
 
 import pytest
-from conftest import lent, with_conf
-from mixed import NAMESPACE, allow_containers, mixing, reservations, wait_no_reservation
+from mixed import NAMESPACE, reservations, wait_no_reservation
 from stands.api import ApiError
 from stands.waiting import wait_for
 from test_agent import may_run_on
-from test_container import told
+from test_container import containing, told
 from world import IMAGE as BUSYBOX
 from world import Pod
 
@@ -30,13 +28,7 @@ sleep 0.1; done"""
 
 @pytest.fixture
 def templates(request, session_stands):
-	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
-		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
-	stand = next(stands)
-	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause"), templates=ALLOWED):
-		allow_containers(stand)
-		yield stand
-	yield from stands
+	yield from containing(request, session_stands, templates=ALLOWED)
 
 
 def job_container(**more):
