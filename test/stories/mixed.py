@@ -80,7 +80,7 @@ def refusals(stand):
 	return [event["involvedObject"]["name"] for event in events if event["reason"] == "OutOfcpu"]
 
 
-def wait_reservation(stand, job_id, node="n1", seconds=30):
+def wait_reservation(stand, job_id, node="n1", seconds=60):
 	return wait_for(f"reservation of job {job_id} on {node}", lambda: reservations(stand).get((job_id, node)), seconds,
 		lambda: stand.run("squeue", "-a", "-o", "%i %T %r %N"))
 

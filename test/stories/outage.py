@@ -46,21 +46,27 @@ def restart_without(stand, what):
 	stand.cluster("start", "slurmctld")
 
 
-def converge(stand, made, audit_may_lack=False, jobs_may_lack=False):
+def ended_unseen(stand, pod):
+	"""Its containers had stopped when slurmctld, after its last start, knew all pods."""
+	return all(run.stop and run.stop < stand.engine_started_at() for run in pod.runs())
+
+
+def converge(stand, made, audit_may_lack=False, forgotten=()):
 	"""All ran once, to their own end, bound once, untouched by us; their jobs tell the truth.
 
-	audit_may_lack: the API server was killed, perhaps before it wrote down what it did. jobs_may_lack: slurmctld
-	was, and has forgotten the jobs that were made less than five seconds before. A pod that still runs is adopted; one
-	that had ended meanwhile has no job at all, as nothing is left for which Slurm could count one. A job that Slurm
-	knows tells the truth in any case, also if Slurm had forgotten that it was started.
+	audit_may_lack: the API server was killed, perhaps before it wrote down what it did. forgotten: names of pods whose
+	jobs were made less than five seconds before slurmctld was killed, which it may have forgotten. A pod that still runs
+	is adopted; one that had ended meanwhile has no job at all, as nothing is left for which Slurm could count one. A job
+	that Slurm knows tells the truth in any case, also if Slurm had forgotten that it was started.
 	"""
 	for pod, code in made.values():
 		pod.wait_phase("Failed" if code else "Succeeded", seconds=120)
-	for pod, code in made.values():
+	for name, (pod, code) in made.items():
 		wanted = {("FAILED", f"{code}:0")} if code else {("COMPLETED", "0:0")}
+		may_lack = name in forgotten and ended_unseen(stand, pod)
 		pod.wait("the true end of its job",
-			lambda pod=pod, wanted=wanted: {(job["JobState"], job["ExitCode"]) for job in pod.jobs()[-1:]} in
-				([wanted, set()] if jobs_may_lack else [wanted]))
+			lambda pod=pod, wanted=[wanted, set()] if may_lack else [wanted]:
+				{(job["JobState"], job["ExitCode"]) for job in pod.jobs()[-1:]} in wanted)
 	bindings = stand.bindings()
 	for pod, code in made.values():
 		assert [run.code for run in pod.runs()] == [code]

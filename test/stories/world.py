@@ -404,14 +404,18 @@ class Stand:
 		"""How often the engine of a controller has begun to work: it knows all pods then."""
 		return self.log(name=log).count("pods and jobs known, starting")
 
+	def engine_started_at(self):
+		"""When it did so last, in seconds."""
+		found = re.findall(r"^\[(\S+)\] .*pods and jobs known, starting", self.log(), re.MULTILINE)
+		return _log_time(found[-1])
+
 	def log_size(self):
 		return os.path.getsize(self.env["STAND_SLURMCTLD_LOG"])
 
 	def allocated_at(self, job_id, log="STAND_SLURMCTLD_LOG"):
 		"""When Slurm gave a waiting job its cores, from slurmctld's log; None if the log does not tell."""
 		found = re.findall(rf"^\[(\S+)\] .*(?:Allocate|Started) JobId={job_id}\b", self.log(name=log), re.MULTILINE)
-		# the log has local time
-		return found and time.mktime(time.strptime(found[-1][:19], "%Y-%m-%dT%H:%M:%S")) + float(found[-1][19:]) or None
+		return found and _log_time(found[-1]) or None
 
 	def restart_slurmctld(self, kill=True):
 		self.cluster("restart", "slurmctld", *(["--kill"] if kill else []))
@@ -494,6 +498,11 @@ class Stand:
 			return [line for line in text.splitlines() if not line.split()[1].startswith("0/")]
 		wait_for("an empty stand", lambda: not (live() or self.pods() or used()), seconds,
 			lambda: f"jobs: {live()}\npods: {[p.about() for p in self.pods()]}\nnodes in use: {used()}")
+
+
+def _log_time(stamp):
+	"""Seconds since the epoch. Slurm's logs have local time."""
+	return time.mktime(time.strptime(stamp[:19], "%Y-%m-%dT%H:%M:%S")) + float(stamp[19:])
 
 
 # -- runtimes' logs

@@ -325,7 +325,7 @@ def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugge
 	second = batch(mixed_plugged, 1)
 	other, = in_gate(mixed_plugged, second)
 	tell_devices(mixed_plugged, first=(uid, [0]), second=(other, [0]))  # what no kubelet says of two
-	wait_for("its pod to go", lambda: int(second.show()["Restarts"]) == 1, 30, second.why)
+	wait_for("its pod to go", lambda: int(second.show()["Restarts"]) == 1, 60, second.why)
 	again = wait_for("another pod of it", lambda: in_gate(mixed_plugged, second)[0] != other and in_gate(mixed_plugged, second), 60, second.why)
 	tell_devices(mixed_plugged, first=(uid, [0]), second=(again[0], [3]))
 	second.wait_started()
