@@ -7,16 +7,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <linux/nsfs.h>
 #include <sys/inotify.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +21,7 @@
 #include "plugins/spank/container.h"
 #include "plugins/spank/environment.h"
 #include "plugins/spank/mounts.h"
+#include "plugins/spank/namespaces.h"
 #include "plugins/spank/options.h"
 #include "plugins/spank/service_account.h"
 
@@ -133,71 +130,24 @@ static bool read_line(const char *path, char *line, size_t size)
 	return true;
 }
 
-/* One of the container's processes, as this pid namespace numbers them; wanted: that one, if it is there still. 0: none */
-static long process_of(const char *cgroup_procs, long wanted)
+/* Those that the task wants, and its variables if they are wanted. false: it has no process, or that ended just now */
+static bool namespaces_of(spank_t spank, const char *cgroup_procs, struct sk8_namespaces *namespaces)
 {
-	FILE *file = fopen(cgroup_procs, "re");
-	long pid, found = 0;
+	const long pid = sk8_process_of(cgroup_procs, 0);
+	bool all = pid && sk8_open_namespaces(pid, sk8_wish.network, sk8_wish.ipc, namespaces);
 
-	if (!file)
-		return 0;
-	while (!found && (fscanf(file, "%ld", &pid) == 1))
-		if ((pid > 0) && (!wanted || (pid == wanted)))
-			found = pid;
-	fclose(file);
-	return found;
-}
-
-/* A program of a sidecar is its user's: in a user namespace of its own it could have mounts of its own, in which root must
- * not walk about. */
-static bool is_the_runtimes(int mounts)
-{
-	const int owner = ioctl(mounts, NS_GET_USERNS);
-	struct stat theirs, ours;
-	bool same;
-
-	if (owner < 0)
-		return false;
-	same = !fstat(owner, &theirs) && !stat("/proc/self/ns/user", &ours) && (theirs.st_dev == ours.st_dev) &&
-		(theirs.st_ino == ours.st_ino);
-	close(owner);
-	return same;
-}
-
-/* Its mount namespace, and its variables if they are wanted; -1: it has no process, or that ended just now. */
-static int mounts_of(spank_t spank, const char *cgroup_procs)
-{
-	const long pid = process_of(cgroup_procs, 0);
-	char path[64];
-	int fd;
-
-	if (!pid)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/%ld/ns/mnt", pid);
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		return -1;
-	if (sk8_wish.env)
+	if (all && sk8_wish.env)
 		sk8_take_environment(spank, pid);
-	if (has_account())
+	if (all && has_account())
 		sk8_take_api_server(spank, pid);
-	/* was it the container's when it was opened, and not another process with that number? */
-	if ((process_of(cgroup_procs, pid) == pid) && is_the_runtimes(fd))
-		return fd;
-	close(fd);
-	return -1;
+	/* was it the container's when they were opened, and not another process with that number? */
+	all = all && (sk8_process_of(cgroup_procs, pid) == pid) && sk8_are_the_runtimes(namespaces);
+	if (pid && !all)
+		sk8_close_namespaces(namespaces);
+	return all;
 }
 
 /* ---- inside ----------------------------------------------------------------------- */
-
-static bool enter(int mounts)
-{
-	/* The image is its user's choice: no setuid program in it may make him root of the node. Between here and the
-	 * exec as the user nothing may load a library or look up a name, which would be the image's. */
-	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !setns(mounts, CLONE_NEWNS) && !chdir("/"))
-		return true;
-	slurm_error("slurm-k8s: cannot enter the job's container: %s", strerror(errno));
-	return false;
-}
 
 /* A folder of the node that goes into the container; fd: -1 if none */
 struct folder {
@@ -252,8 +202,9 @@ static bool go_inside(spank_t spank)
 {
 	char folder[PATH_MAX], file[PATH_MAX], procs[PATH_MAX];
 	struct folder home = { .fd = -1 }, cwd = { .fd = -1 };
+	struct sk8_namespaces namespaces;
 	struct sk8_kubeconfig kubeconfig;
-	int mounts;
+	bool inside;
 
 	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
 		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
@@ -267,13 +218,14 @@ static bool go_inside(spank_t spank)
 	strcpy(cwd.path, begins_in);
 	if ((has_account() && !read_kubeconfig(folder, &kubeconfig)) || !open_folders(spank, &home, &cwd))
 		return false;
-	if ((mounts = mounts_of(spank, procs)) < 0) {
+	if (!namespaces_of(spank, procs, &namespaces)) {
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
 	}
-	if (!enter(mounts))
+	inside = sk8_enter_namespaces(&namespaces);
+	sk8_close_namespaces(&namespaces);
+	if (!inside)
 		return false;
-	close(mounts);
 	if (has_account() && !sk8_give_kubeconfig(spank, &kubeconfig))
 		return false;
 	if (!mount_folder(&home) || !mount_folder(&cwd))

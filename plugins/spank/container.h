@@ -4,7 +4,7 @@
  *
  * srun, sbatch and salloc tell slurmctld by the job's SPANK environment which image is wanted; its engine makes the
  * container and launches the job when it runs; the agent in slurmd writes down where it is (lib/sk8_container.h); in
- * slurmstepd each task enters its mount namespace before it becomes its user. Batch scripts and the shells of
+ * slurmstepd each task enters its namespaces (namespaces.h) before it becomes its user. Batch scripts and the shells of
  * salloc stay on the node: they call srun. Stdio, signals, cgroups, environment and exit code stay Slurm's.
  */
 #ifndef SK8_SPANK_CONTAINER_H

@@ -19,6 +19,8 @@ spank_k8s_la_SOURCES = \
 	plugins/spank/environment.h \
 	plugins/spank/mounts.c \
 	plugins/spank/mounts.h \
+	plugins/spank/namespaces.c \
+	plugins/spank/namespaces.h \
 	plugins/spank/options.c \
 	plugins/spank/options.h \
 	plugins/spank/service_account.c \

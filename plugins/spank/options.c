@@ -42,6 +42,8 @@ static const struct {
 } flags[] = {
 	{ "--k8s-mount-home", "SLURM_K8S_MOUNT_HOME", &sk8_wish.mount_home },
 	{ "--k8s-env", "SLURM_K8S_ENV", &sk8_wish.env },
+	{ "--k8s-network", "SLURM_K8S_NETWORK", &sk8_wish.network },
+	{ "--k8s-ipc", "SLURM_K8S_IPC", &sk8_wish.ipc },
 };
 enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };
 
@@ -82,6 +84,9 @@ static struct spank_option options[] = {
 	{ "k8s-service-account", "NAME", "with --k8s-image: tasks are this ServiceAccount of Kubernetes, for kubectl and other clients",
 	  1, SERVICE_ACCOUNT, set_text },
 	{ "k8s-env", NULL, "with --k8s-image: tasks have the variables of the image, too, which win over those of the job", 0, 1,
+	  set_flag },
+	{ "k8s-network", NULL, "with --k8s-image: tasks are in the network of the job's pod, not in that of the node", 0, 2, set_flag },
+	{ "k8s-ipc", NULL, "with --k8s-image: tasks share memory, queues and semaphores with the job's pod, not with the node", 0, 3,
 	  set_flag },
 	SPANK_OPTIONS_TABLE_END
 };

@@ -19,7 +19,7 @@ struct sk8_wish {
 	char container[SK8_LONGEST_CONTAINER + 1];	/* of the step's tasks; "" or "job" = the job's own */
 	char workdir[PATH_MAX];				/* in the container; "" = that of the job */
 	char service_account[SK8_LONGEST_SERVICE_ACCOUNT + 1];	/* "" = none */
-	bool mount_home, env;
+	bool mount_home, env, network, ipc;
 	bool unclear;	/* the job's environment says what nobody can mean */
 };
 extern struct sk8_wish sk8_wish;

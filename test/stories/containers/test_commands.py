@@ -11,7 +11,7 @@ pytestmark = pytest.mark.apis("real")
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLAIN = ("--mem=100", "-n1", "-D", "/tmp")
 FLAGS = ("--k8s-image=", "--k8s-template=", "--k8s-container=", "--k8s-mount-home", "--k8s-workdir=",
-	"--k8s-env", "--k8s-service-account=")
+	"--k8s-env", "--k8s-network", "--k8s-ipc", "--k8s-service-account=")
 
 
 @pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import os
 import pwd
 
 import pytest
@@ -78,6 +79,27 @@ def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(t
 	assert sorted(said) == sorted(line for i in (0, 1) for line in (f"I am {i}", "helloopen sesame", f"{about.pw_uid}:{about.pw_gid}")), done
 	assert done.returncode == 1, done  # the second task's
 	wait_no_reservation(templates, int(templates.jobs()[-1]["JobId"]))
+
+
+def test_tasks_are_in_the_network_and_ipc_of_their_pod_if_wanted(templates, tmp_path):
+	spaces = "for i in net ipc; do readlink /proc/self/ns/$i; done"
+	serves = f"{spaces} > /shared/part; mv /shared/part /shared/pods; while :; do echo served | nc -l -p 8080; done"
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}],
+		containers=[job_container(volumeMounts=mounts("shared")), side(serves, volumeMounts=mounts("shared"))])
+	script = tmp_path / "job.sh"
+	script.write_text(f"#!/bin/sh\nsrun sh -c '{spaces}'\nsrun --k8s-network sh -c '{spaces}'\n"
+		f"SLURM_K8S_IPC=1 srun sh -c '{spaces}'\n"
+		"srun sh -c 'until test -e /shared/pods; do sleep 0.1; done; cat /shared/pods'\n"
+		"srun --k8s-network --k8s-ipc sh -c 'until nc 127.0.0.1 8080; do sleep 0.1; done'\n")
+	script.chmod(0o755)
+	out, err = tmp_path / "out", tmp_path / "err"
+	tmp_path.chmod(0o777)
+	templates.run("sbatch", "--wait", "-n1", *OPTIONS, "-o", str(out), "-e", str(err), template, str(script), user=USER, seconds=120)
+	node = [os.readlink(f"/proc/self/ns/{name}") for name in ("net", "ipc")]
+	said = out.read_text().splitlines()
+	pod = said[6:8]
+	assert not set(pod) & set(node), (said, node)
+	assert said == [*node, pod[0], node[1], node[0], pod[1], *pod, "served"], (said, node, err.read_text())
 
 
 @contextlib.contextmanager
