@@ -13,6 +13,7 @@ import socket
 from . import reserve
 from .build import made
 from .gres import gres_lines
+from .private_tmp import private_tmp
 from .process import Daemon, run
 from .waiting import StandError, wait_for
 
@@ -138,6 +139,8 @@ class Slurm:
 			lines[0] += " " + of_node
 			with open(os.path.join(self.etc, "gres.conf"), "w", encoding="utf-8") as file:
 				file.write(conf)
+		if getattr(options, "private_tmp", False):
+			settings.update(private_tmp(self.folder, self.etc, stock_plugins()))
 		for name, port in zip(nodes, ports[1:]):
 			lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port}")
 		if nodes:

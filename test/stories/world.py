@@ -240,7 +240,7 @@ class Stand:
 	def __init__(self, api_kind, *options):
 		self.kind = api_kind
 		self.options = options
-		self.folder = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")
+		self.folder = tempfile.mkdtemp(prefix="sk8-", dir="/var/tmp" if "--private-tmp" in options else "/tmp")
 		self.count = 0
 		self.spoiled = False
 		self.spare = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")  # a stand's folder must be its own

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Containers from each of Slurm's commands, and beside what sites have in plugstack.conf."""
 import os
+import pathlib
 import subprocess
+import tempfile
 
 import pytest
 from stands.build import slurm_headers
-from test_container import INSIDE, OPTIONS, containers, srun  # pylint: disable=unused-import # a fixture
+from test_container import INSIDE, OPTIONS, Batch, containers, containing, srun  # pylint: disable=unused-import # a fixture
 
 pytestmark = pytest.mark.apis("real")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -53,3 +55,16 @@ def test_tasks_enter_their_container_from_the_mounts_that_another_plugin_gave_th
 	assert srun(private_tmp, "sh", "-c", ask, options=PLAIN).stdout.split() == ["yes", "private"]
 	done = srun(private_tmp, "sh", "-c", f"{ask}; {INSIDE}")
 	assert done.stdout.split() == ["yes", "2"], done
+
+
+@pytest.fixture(name="slurms_tmp")
+def slurms_tmp_fixture(request, session_stands):
+	yield from containing(request, session_stands, "--private-tmp")
+
+
+def test_steps_run_in_the_container_of_a_job_to_which_slurm_gives_a_tmp_of_its_own(slurms_tmp):
+	with tempfile.NamedTemporaryFile(dir="/tmp", prefix="of-the-node-") as file:
+		# what it prints goes where the node sees it
+		batch = Batch(slurms_tmp, pathlib.Path(slurms_tmp.jobs_folder), f"test -e {file.name} || echo private", "echo mine > /tmp/mark",
+			f"srun sh -c '{INSIDE}; test -e /tmp/mark || echo of the image'", "cat /tmp/mark", options=(*OPTIONS, "-D", "/"))
+		assert batch.wait_end() == ["private", "2", "of the image", "mine"], batch.err.read_text()

@@ -22,9 +22,9 @@ INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
 OPTIONS = ("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={BUSYBOX}")
 
 
-def containing(request, session_stands, kubelets=1, **settings):
-	"""A stand whose jobs may have containers, for a fixture. settings: more of those of reservations."""
-	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", str(kubelets),
+def containing(request, session_stands, *words, kubelets=1, **settings):
+	"""A stand whose jobs may have containers, for a fixture. words: more of test/cluster; settings: of reservations."""
+	stands = lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", str(kubelets), *words,
 		*with_conf("PrEpPlugins=prep/script,prep/k8s"))
 	stand = next(stands)
 	for _ in mixing(stand, pausePath=os.path.join(stand.folder, "inst", "pause"), **settings):
