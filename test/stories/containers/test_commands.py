@@ -6,7 +6,9 @@ import subprocess
 import tempfile
 
 import pytest
+from conftest import with_conf
 from stands.build import slurm_headers
+from stands.waiting import wait_for
 from test_container import INSIDE, OPTIONS, Batch, containers, containing, srun  # pylint: disable=unused-import # a fixture
 
 pytestmark = pytest.mark.apis("real")
@@ -59,12 +61,15 @@ def test_tasks_enter_their_container_from_the_mounts_that_another_plugin_gave_th
 
 @pytest.fixture(name="slurms_tmp")
 def slurms_tmp_fixture(request, session_stands):
-	yield from containing(request, session_stands, "--private-tmp")
+	yield from containing(request, session_stands, "--private-tmp", *with_conf("TaskPlugin=task/affinity"))
 
 
-def test_steps_run_in_the_container_of_a_job_to_which_slurm_gives_a_tmp_of_its_own(slurms_tmp):
+def test_steps_run_in_the_container_of_a_job_to_which_slurm_gives_a_tmp_and_a_core_of_its_own(slurms_tmp):
+	# the first one of a node has failed once, by Slurm alone (job_container/tmpfs of 22.05: "ns base mount failed")
+	wait_for("a job with a /tmp", lambda: slurms_tmp.run("srun", *PLAIN, "true", check=False).returncode == 0, 60)
+	alone = "grep -c 'Cpus_allowed_list:.[0-9]*$' /proc/self/status"
 	with tempfile.NamedTemporaryFile(dir="/tmp", prefix="of-the-node-") as file:
 		# what it prints goes where the node sees it
 		batch = Batch(slurms_tmp, pathlib.Path(slurms_tmp.jobs_folder), f"test -e {file.name} || echo private", "echo mine > /tmp/mark",
-			f"srun sh -c '{INSIDE}; test -e /tmp/mark || echo of the image'", "cat /tmp/mark", options=(*OPTIONS, "-D", "/"))
-		assert batch.wait_end() == ["private", "2", "of the image", "mine"], batch.err.read_text()
+			f'srun sh -c "{INSIDE}; test -e /tmp/mark || echo of the image; {alone}"', "cat /tmp/mark", options=(*OPTIONS, "-D", "/"))
+		assert batch.wait_end() == ["private", "2", "of the image", "1", "mine"], batch.err.read_text()
