@@ -18,10 +18,10 @@ def label(stand, value):
 
 
 @pytest.fixture
-def emptying(gated):
-	"""n1 is to be had without others' pods."""
+def emptying(request, gated):
+	"""n1 is to be had without others' pods. A parameter: how long a job waits until they have gone."""
 	label(gated, "batch")
-	before = share(gated, exclusive={"selector": "pool=batch", "timeout": "10m", "idle": "2s"})
+	before = share(gated, exclusive={"selector": "pool=batch", "timeout": getattr(request, "param", "10m"), "idle": "2s"})
 	node = Node(gated)
 	node.wait("its features", lambda: node.slurm().get("ActiveFeatures") == "k8s.exclusive,k8s.shared", 60)
 	assert Node(gated, "n2").slurm().get("ActiveFeatures", "(null)") == "(null)"
@@ -95,6 +95,22 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying,
 	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
 	assert "deletionTimestamp" not in pod.get()["metadata"] and TAINT in taints(Node(emptying))
 	budget("web-3", 1)
+	launched_after(job, pod)
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.parametrize("emptying", ["2s"], indirect=True)
+def test_job_whose_node_is_not_emptied_in_time_goes_back_into_the_queue_and_the_node_back_to_pods(emptying, budget):
+	pod = replica(emptying, "web-5")
+	wait_masked(emptying, "web-5")
+	budget("web-5", 0)
+	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+	wait_for("the job in the queue again", lambda: int(job.show()["Restarts"]) >= 1, 60, job.why)
+	told = [f"job {job.id} of cluster stand: back into the queue: node n1: pod default/web-5 has not gone; ",
+		"node stand/n1: is not tainted any more: no job has it without others' pods"]
+	wait_for("the node given back", lambda: all(line in emptying.log(emptying.log_began) for line in told), 60, job.why)
+	assert job.stamps() == (None, None) and pod.phase == "Running"
+	pod.delete()
 	launched_after(job, pod)
 
 
