@@ -13,7 +13,7 @@ namespace sk8::tools {
 
 // ---- what an answer has ----
 
-static core::GresList list_of(const Json &list)
+core::GresList gres_list(const Json &list)
 {
 	core::GresList out;
 	list.each_item([&](const Json &g) {
@@ -27,7 +27,7 @@ static core::GresList list_of(const Json &list)
 
 static std::string request_of(const Json &list)
 {
-	const std::string text = core::gres_request(list_of(list));
+	const std::string text = core::gres_request(gres_list(list));
 	return text.empty() ? "-" : text;
 }
 
@@ -43,13 +43,13 @@ std::size_t gres_nodes(const Json &answer)
 	return out;
 }
 
-static std::string silent_clusters(const Json &answer, const char *begin)
+std::string silent_clusters(const Json &answer, const std::string &begin)
 {
 	std::string out;
 	answer["clusters"].each_item([&](const Json &cluster) {
 		const std::string state = text_of(cluster, "state", ""), error = text_of(cluster, "error", "");
 		if (state != "running")
-			out += begin + ("cluster " + text_of(cluster, "name", "") + " is " + state) + (error.empty() ? "" : ": " + error) +
+			out += begin + "cluster " + text_of(cluster, "name", "") + " is " + state + (error.empty() ? "" : ": " + error) +
 			       "; nothing is known of its nodes\n";
 	});
 	return out;
@@ -80,14 +80,21 @@ static bool is_node_name(const std::string &name)
 	       name.find_first_of(" \t\r\n\f\v,=#\"\\[]") == name.npos && is_printable(name);
 }
 
+void each_gres_node(const Json &answer, const std::function<void(const std::string &, const Json &)> &f)
+{
+	each_node(answer, [&](const Json &node) {
+		if (const std::string name(node["node"].str()); is_node_name(name) && node["in_slurm"].boolean_or(false))
+			f(name, node);
+	});
+}
+
 std::string gres_lines(const Json &answer)
 {
 	std::string types, nodes, devices;
 	std::set<std::string> names;
-	each_node(answer, [&](const Json &node) {
-		const std::string name(node["node"].str());
-		const core::GresList gres = list_of(node["gres"]);
-		if (!is_node_name(name) || gres.empty() || !node["in_slurm"].boolean_or(false))
+	each_gres_node(answer, [&](const std::string &name, const Json &node) {
+		const core::GresList gres = gres_list(node["gres"]);
+		if (gres.empty())
 			return;
 		nodes += "# NodeName=" + name + " ... Gres=" + core::gres_request(gres) + "\n";
 		for (const auto &g : gres) {

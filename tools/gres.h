@@ -4,6 +4,7 @@
 #ifndef SK8_TOOLS_GRES_H
 #define SK8_TOOLS_GRES_H
 
+#include <functional>
 #include <string>
 
 #include "lib/base/json.h"
@@ -17,6 +18,12 @@ std::string show_gres(const Json &answer);
 std::string gres_lines(const Json &answer);
 // How many nodes the answer has.
 std::size_t gres_nodes(const Json &answer);
+// f(its name, what is told of it) for each node whose name slurm.conf could have.
+void each_gres_node(const Json &answer, const std::function<void(const std::string &, const Json &)> &f);
+// What Slurm can read of such a list.
+core::GresList gres_list(const Json &list);
+// Clusters of whose nodes nothing is known, a line each, which begins so.
+std::string silent_clusters(const Json &answer, const std::string &begin);
 // "gpu:a100:4(S:0-1),hca:no_consume:2,token:1K" of slurm.conf or scontrol: what jobs can have, by name and type.
 core::GresList parse_gres(const std::string &text);
 

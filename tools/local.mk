@@ -19,6 +19,8 @@ tools_libtools_la_SOURCES = \
 	tools/findings.h \
 	tools/gres.cc \
 	tools/gres.h \
+	tools/gres_conf.cc \
+	tools/gres_conf.h \
 	tools/options.cc \
 	tools/options.h \
 	tools/run.cc \

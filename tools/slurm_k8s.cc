@@ -13,6 +13,7 @@
 #include "tools/check.h"
 #include "tools/findings.h"
 #include "tools/gres.h"
+#include "tools/gres_conf.h"
 #include "tools/options.h"
 #include "tools/run.h"
 #include "tools/show.h"
@@ -82,11 +83,30 @@ static int run_status(const Arguments &args)
 
 // ---- gres ----
 
+static int write_gres(const std::string &path, const Json &answer)
+{
+	auto conf = gres_conf(answer);
+	if (!conf)
+		return complain("nothing is written: " + conf.error().message);
+	auto written = write_gres_conf(path, conf->text);
+	if (!written)
+		return complain(written.error().message);
+	std::printf("%s: %s, lines for %zu nodes\n", path.c_str(), *written ? "written" : "unchanged", conf->nodes);
+	if (*written)
+		std::printf("gres.conf includes it by the line \"Include %s\", in the place of its own lines for these GRES; then restart slurmd\n",
+			    path.c_str());
+	return exit_ok;
+}
+
 static int run_gres(const Arguments &args)
 {
 	const std::string format = args.get("--format", "table");
 	if (format != "table" && format != "slurm") {
 		std::fprintf(stderr, "slurm-k8s: --format is table or slurm; see slurm-k8s gres --help\n");
+		return exit_usage;
+	}
+	if (args.has("--write") && args.has("--node")) {
+		std::fprintf(stderr, "slurm-k8s: --write is of all nodes, without --node; see slurm-k8s gres --help\n");
 		return exit_usage;
 	}
 	Json request = Json::object().set("command", "gres");
@@ -97,6 +117,8 @@ static int run_gres(const Arguments &args)
 		return complain(answer.error().message);
 	if (args.has("--node") && !gres_nodes(*answer))
 		return complain("no shared node " + one_line(args.get("--node"), 64) + " is known; slurm-k8s check says which are");
+	if (args.has("--write"))
+		return write_gres(args.get("--write"), *answer);
 	const std::string text = args.has("--json") ? answer->dump() + "\n" : format == "slurm" ? gres_lines(*answer) : show_gres(*answer);
 	std::fputs(text.c_str(), stdout);
 	return exit_ok;
@@ -188,9 +210,10 @@ static const std::vector<Command> &commands()
 		{"gres", "", 0, 0, "shows which GRES nodes should have, by what Kubernetes knows",
 		 "Shows for each shared node which devices its kubelet has (status.allocatable), which\n"
 		 "GRES of Slurm that makes, what Slurm has, and what is masked because it is gone or not\n"
-		 "well. Changes nothing. root and SlurmUser only.",
+		 "well. Changes nothing but the file of --write. root and SlurmUser only.",
 		 {{"--node", "NODE", "only this one"},
 		  {"--format", "FORMAT", "table, or slurm: the lines for slurm.conf and gres.conf"},
+		  {"--write", "FILE", "writes a file that gres.conf includes"},
 		  json_option,
 		  slurm_conf_option},
 		 run_gres},

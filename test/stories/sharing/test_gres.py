@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GPUs of pods: asked for in Slurm, given to nobody else until the pod is gone, and those of foreign pods neither."""
 import json
+import os
 import re
 
 import pytest
@@ -370,6 +371,35 @@ def shares_fixture(request, session_stands, api):
 	"""Two GPUs with four shares each."""
 	yield from lent_with({GPU: "2", SHARD: "8"}, [{"kubernetes": GPU, "gres": "gpu"}, {"kubernetes": SHARD, "gres": "shard"}],
 		request, session_stands, api, "gpu@0-7:2,shard:8")
+
+
+FPGA = "example.com/fpga"
+
+
+@pytest.fixture(name="fpgas")
+def fpgas_fixture(request, session_stands, api):
+	"""Two of them on each node, as on both sides."""
+	yield from lent_with({FPGA: "2"}, [{"kubernetes": FPGA, "gres": "fpga"}], request, session_stands, api, "fpga:2")
+
+
+@pytest.mark.apis("sim")
+def test_gres_conf_that_is_written_is_read_by_slurmd(fpgas):
+	etc = os.path.dirname(fpgas.env["SLURM_CONF"])
+	written, own = os.path.join(etc, "gres-k8s.conf"), os.path.join(etc, "gres.conf")
+	with open(own, encoding="utf-8") as file:
+		before = file.read()
+	refused = tool(fpgas, "gres", "--write", own, check=False)
+	assert refused.returncode == 1 and "name another file" in refused.stderr
+	assert f"{written}: written, lines for 2 nodes" in tool(fpgas, "gres", "--write", written)
+	assert f"{written}: unchanged, lines for 2 nodes" in tool(fpgas, "gres", "--write", written)
+	try:
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(f"Include {written}\n")
+		done = fpgas.run("slurmd", "-G", "-N", "n1", check=False)
+		assert "Name=fpga" in done.stderr and "Count=2" in done.stderr, done
+	finally:
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(before)
 
 
 def foreign_with(stand, name, resource, number):

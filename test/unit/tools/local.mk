@@ -7,6 +7,7 @@ test_unit_tools_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/kube/temp_folder.h \
 	test/unit/tools/check_test.cc \
+	test/unit/tools/gres_conf_test.cc \
 	test/unit/tools/gres_test.cc \
 	test/unit/tools/options_test.cc \
 	test/unit/tools/room_test.cc \

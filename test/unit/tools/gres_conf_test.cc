@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/gres_conf.h"
+
+#include <fstream>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "test/unit/catch.h"
+#include "test/unit/kube/temp_folder.h"
+
+using namespace sk8;
+using namespace sk8::tools;
+
+namespace {
+
+const std::string first = "# Written by slurm-k8s gres --write, which replaces it as a whole: change nothing here.\n";
+
+Json answer(const std::string &nodes, const std::string &state = "running")
+{
+	auto parsed = Json::parse(R"({"clusters": [{"name": "c", "state": ")" + state + R"(", "nodes": [)" + nodes + "]}]}");
+	REQUIRE(parsed);
+	return *parsed;
+}
+
+// Of one node, without the first line.
+std::string lines(const std::string &kubernetes, const std::string &slurm)
+{
+	auto conf = gres_conf(answer(R"({"node": "n1", "in_slurm": true, "gres": [)" + kubernetes + R"(], "slurm": [)" + slurm + "]}"));
+	REQUIRE(conf);
+	REQUIRE(conf->text.starts_with(first));
+	return conf->text.substr(first.size());
+}
+
+std::string gpu(const std::string &resource, const std::string &type, int count)
+{
+	return R"({"kubernetes": ")" + resource + R"(", "name": "gpu", "type": ")" + type + R"(", "count": )" + std::to_string(count) + "}";
+}
+
+} // namespace
+
+TEST_CASE("gres.conf: a line for what both sides have, with files where it is known which they are")
+{
+	const std::string nvidia = "nvidia.com/gpu";
+	CHECK(lines(gpu(nvidia, "a100", 4), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	CHECK(lines(gpu(nvidia, "", 1), gpu("", "", 1)) == "NodeName=n1 Name=gpu Count=1 File=/dev/nvidia0\n");
+	CHECK(lines(gpu("amd.com/gpu", "mi300", 2), gpu("", "", 2)) == "NodeName=n1 Name=gpu Type=mi300 Count=2 File=/dev/dri/renderD[128-129]\n");
+	CHECK(lines(gpu("gpu.intel.com/xe", "xe", 2), gpu("", "xe", 2)) == "NodeName=n1 Name=gpu Type=xe Count=2 File=/dev/dri/renderD[128-129]\n");
+	CHECK(lines(gpu("nvidia.com/gpu.shared", "a100", 4), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4\n");
+	CHECK(lines(gpu(nvidia, "a100", 5), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=5 File=/dev/nvidia[0-4]\n");
+}
+
+TEST_CASE("gres.conf: never fewer than slurm.conf has, or other types, for which Slurm would drain the node")
+{
+	const std::string nvidia = "nvidia.com/gpu", other = "# n1: slurm.conf has other gpu than Kubernetes; slurm-k8s gres shows both\n";
+	CHECK(lines(gpu(nvidia, "a100", 3), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	CHECK(lines(gpu(nvidia, "a100", 3), gpu("", "", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	CHECK(lines(gpu(nvidia, "a100", 3), gpu("", "v100", 3)) == other);
+	CHECK(lines(gpu("x/a", "a100", 1) + "," + gpu("x/b", "h100", 1), gpu("", "", 3)) == other);
+	CHECK(lines(gpu("x/a", "a100", 1) + "," + gpu("x/b", "h100", 1), gpu("", "", 2)) ==
+	      "NodeName=n1 Name=gpu Type=a100 Count=1\nNodeName=n1 Name=gpu Type=h100 Count=1\n");
+	CHECK(lines(gpu(nvidia, "a100", 3), "") == "# n1: Kubernetes has gpu, slurm.conf gives the node none\n");
+}
+
+TEST_CASE("gres.conf: nodes that Slurm does not know, or whose names it cannot have, have no lines")
+{
+	const std::string devices = R"("gres": [)" + gpu("x/a", "", 1) + R"(], "slurm": [)" + gpu("", "", 1) + "]}";
+	auto conf = gres_conf(answer(R"({"node": "n1", "in_slurm": false, )" + devices + R"(, {"node": "n2\nName=gpu", "in_slurm": true, )" + devices));
+	REQUIRE(conf);
+	CHECK(conf->text == first);
+	CHECK(conf->nodes == 0);
+}
+
+TEST_CASE("gres.conf: while a cluster's nodes are not known there is none")
+{
+	auto conf = gres_conf(answer("", "hanging"));
+	REQUIRE(!conf);
+	CHECK(conf.error().message == "cluster c is hanging; nothing is known of its nodes, and their lines would be missing");
+}
+
+TEST_CASE("gres.conf: is written whole, for everybody to read, and only over itself")
+{
+	const TempFolder dir;
+	const std::string path = dir.path + "/gres-k8s.conf", text = first + "NodeName=n1 Name=gpu Count=1\n";
+	auto written = write_gres_conf(path, text);
+	REQUIRE(written);
+	CHECK(*written);
+	struct stat status;
+	REQUIRE(::stat(path.c_str(), &status) == 0);
+	CHECK((status.st_mode & 07777) == 0644);
+	CHECK(*read_file(path, 1000) == text);
+	CHECK_FALSE(*write_gres_conf(path, text));
+	CHECK(*write_gres_conf(path, first));
+	dir.write("gres-k8s.conf", "NodeName=n1 Name=gpu File=/dev/nvidia0\n");
+	auto refused = write_gres_conf(path, text);
+	REQUIRE(!refused);
+	CHECK(refused.error().message == path + " is not of slurm-k8s gres --write: name another file, which gres.conf includes");
+	CHECK(*read_file(path, 1000) == "NodeName=n1 Name=gpu File=/dev/nvidia0\n");
+	CHECK(!write_gres_conf(dir.path + "/nowhere/gres.conf", text));
+}

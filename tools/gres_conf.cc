@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "tools/gres_conf.h"
+
+#include <algorithm>
+#include <map>
+#include <sys/stat.h>
+
+#include "lib/base/file.h"
+#include "lib/base/text.h"
+#include "tools/gres.h"
+#include "tools/show.h"
+
+namespace sk8::tools {
+
+static constexpr char first_line[] = "# Written by slurm-k8s gres --write, which replaces it as a whole: change nothing here.\n";
+
+// ---- which device files ----
+
+static constexpr struct {
+	const char *resource; // or what it begins with, if it ends in '/'
+	const char *file;
+	unsigned first;
+} device_files[] = {
+	{"nvidia.com/gpu", "/dev/nvidia", 0},
+	{"amd.com/gpu", "/dev/dri/renderD", 128},
+	{"gpu.intel.com/", "/dev/dri/renderD", 128},
+};
+
+// As many, from the first one on; "" if nothing is known of files.
+static std::string files_of(const std::string &resource, std::uint64_t count)
+{
+	for (const auto &d : device_files) {
+		const std::string_view name = d.resource;
+		if (name.ends_with('/') ? !resource.starts_with(name) : resource != name)
+			continue;
+		const std::string first = std::to_string(d.first), last = std::to_string(d.first + count - 1);
+		return d.file + (count == 1 ? first : "[" + first + "-" + last + "]");
+	}
+	return "";
+}
+
+// ---- what a node has on both sides ----
+
+namespace {
+
+struct Device {
+	std::string resource, type;
+	std::uint64_t count = 0;
+};
+
+} // namespace
+
+static std::uint64_t total(const core::GresList &list, const std::string &name)
+{
+	std::uint64_t out = 0;
+	for (const auto &g : list)
+		out += g.name == name ? g.count : 0;
+	return out;
+}
+
+// Of one name. Raises the counts to Slurm's; false if Slurm's are of other types, or more of no type.
+static bool as_many_as_slurm(std::vector<Device> &devices, const core::GresList &slurm, const std::string &name)
+{
+	std::uint64_t all = 0;
+	for (const auto &g : slurm) {
+		if (g.name != name || g.type.empty())
+			continue;
+		auto same = std::ranges::find(devices, g.type, &Device::type);
+		if (same == devices.end())
+			return false;
+		same->count = std::max(same->count, g.count);
+	}
+	if (devices.size() == 1)
+		devices[0].count = std::max(devices[0].count, total(slurm, name));
+	for (const auto &d : devices)
+		all += d.count;
+	return all >= total(slurm, name);
+}
+
+static std::string lines_of(const std::string &node, const std::string &name, const std::vector<Device> &devices)
+{
+	std::string out;
+	for (const auto &d : devices) {
+		const std::string files = files_of(d.resource, d.count);
+		out += "NodeName=" + node + " Name=" + name + (d.type.empty() ? "" : " Type=" + d.type) + " Count=" + std::to_string(d.count) +
+		       (files.empty() ? "" : " File=" + files) + "\n";
+	}
+	return out;
+}
+
+static std::string lines_of(const std::string &node, const Json &about)
+{
+	const core::GresList slurm = gres_list(about["slurm"]);
+	std::map<std::string, std::vector<Device>> names;
+	about["gres"].each_item([&](const Json &g) {
+		for (const auto &one : gres_list(Json::array().append(g)))
+			names[one.name].push_back({std::string(g["kubernetes"].str()), one.type, one.count});
+	});
+	std::string out;
+	for (auto &[name, devices] : names) {
+		if (total(slurm, name) == 0)
+			out += "# " + node + ": Kubernetes has " + name + ", slurm.conf gives the node none\n";
+		else if (!as_many_as_slurm(devices, slurm, name))
+			out += "# " + node + ": slurm.conf has other " + name + " than Kubernetes; slurm-k8s gres shows both\n";
+		else
+			out += lines_of(node, name, devices);
+	}
+	return out;
+}
+
+// ---- the file ----
+
+Result<GresConf> gres_conf(const Json &answer)
+{
+	GresConf out{first_line, 0};
+	if (const std::string silent = silent_clusters(answer, ""); !silent.empty())
+		return Error{std::string(trim(silent)) + ", and their lines would be missing"};
+	each_gres_node(answer, [&](const std::string &node, const Json &about) {
+		const std::string lines = lines_of(node, about);
+		out.nodes += lines.starts_with("NodeName=") || lines.find("\nNodeName=") != lines.npos;
+		out.text += lines;
+	});
+	return out;
+}
+
+Result<bool> write_gres_conf(const std::string &path, const std::string &text)
+{
+	struct stat status;
+	if (::lstat(path.c_str(), &status) == 0) {
+		auto there = read_file(path, std::size_t{64} << 20);
+		if (!there)
+			return there.error();
+		if (*there == text)
+			return false;
+		if (!there->empty() && !there->starts_with(first_line))
+			return Error{path + " is not of slurm-k8s gres --write: name another file, which gres.conf includes"};
+	}
+	if (auto done = write_file_atomic(path, text, 0644); !done)
+		return done.error();
+	return true;
+}
+
+} // namespace sk8::tools
