@@ -100,7 +100,7 @@ std::string gres_lines(const Json &answer)
 		for (const auto &g : gres) {
 			names.insert(g.name);
 			devices += "NodeName=" + name + " Name=" + g.name + (g.type.empty() ? "" : " Type=" + g.type) +
-				   " Count=" + std::to_string(g.count) + "\n";
+				   " Count=" + std::to_string(g.count) + (g.name == core::k8s_gres ? " Flags=CountOnly" : "") + "\n";
 		}
 	});
 	for (const auto &name : names)

@@ -191,6 +191,13 @@ public:
 		return *this;
 	}
 
+	// What follows from other members, if nobody said it; runs before the rules.
+	Schema &complete(std::function<void(S &)> f)
+	{
+		completions_.push_back(std::move(f));
+		return *this;
+	}
+
 	// False if there was any problem (to is then unspecified).
 	bool read(const Place &place, S &to) const
 	{
@@ -199,9 +206,12 @@ public:
 			    place, keys_, required_,
 			    [&](std::size_t i, const Place &at) { rows_[i].read(at, to); }))
 			return false;
-		if (config_detail::problem_count(place) == before)
+		if (config_detail::problem_count(place) == before) {
+			for (const auto &f : completions_)
+				f(to);
 			for (const auto &rule : rules_)
 				rule(to, place);
+		}
 		return config_detail::problem_count(place) == before;
 	}
 
@@ -221,6 +231,7 @@ private:
 	std::vector<Row<S>> rows_;
 	std::vector<std::string> keys_;
 	std::vector<bool> required_;
+	std::vector<std::function<void(S &)>> completions_;
 	std::vector<std::function<void(const S &, const Place &)>> rules_;
 };
 

@@ -258,19 +258,34 @@ static const Schema<DeviceSettings> &device_schema()
 	return *schema;
 }
 
+// rdma/hca is k8s:rdma_hca
+static void name_type_by_resource(ResourceSettings &r)
+{
+	if (r.gres != k8s_gres || !r.type.empty())
+		return;
+	r.type = r.kubernetes;
+	std::ranges::replace(r.type, '/', '_');
+}
+
+static void type_is_a_word(const ResourceSettings &r, const Place &place)
+{
+	if (const std::string bad = bad_gres_word(r.type); !bad.empty())
+		place.error("kubernetes", "needs a type beside it: \"" + one_line(r.type, 80) + "\" " + bad);
+}
+
 static const Schema<ResourceSettings> &resource_schema()
 {
 	using R = ResourceSettings;
-	static const auto *schema = new Schema<R>{
+	static const auto *schema = &(new Schema<R>{
 		field("kubernetes", &R::kubernetes, "Name of the extended resource.").required().check(bad_resource),
-		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf.").required().check(bad_gres),
-		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any").check(bad_gres_word),
+		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf. k8s is for devices that only Kubernetes knows, each resource with a type of its own; doc/gres.md.").required().check(bad_gres),
+		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any; of k8s the name of the resource with _ for /, for example rdma_hca").check(bad_gres_word),
 		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),
 		field("typeLabel", &R::type_label, "Label of nodes whose value, in small letters, is the type for slurm-k8s gres and check, for example nvidia.com/gpu.product. Pods ask for type all the same.")
 			.default_text("none"),
 		one_of("missing", &R::missing, {{"mask", R::Missing::mask}, {"ignore", R::Missing::ignore}},
 		       "What becomes of devices that Slurm has on a node and its kubelet has not (status.allocatable), because they are gone or not well. mask: so many are kept from Slurm's jobs, until the kubelet has them again. ignore: nothing; for nodes whose device plugin hands out only a part of what Slurm has."),
-	};
+	})->complete(name_type_by_resource).check(type_is_a_word);
 	return *schema;
 }
 

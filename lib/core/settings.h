@@ -159,6 +159,9 @@ struct DeviceSettings {
 	bool operator==(const DeviceSettings &) const = default;
 };
 
+// The GRES for devices that only Kubernetes knows, by type: numbers in Slurm, without a plugin of type gres.
+inline constexpr auto k8s_gres = "k8s";
+
 // An extended resource of Kubernetes is this GRES of Slurm, one for one.
 struct ResourceSettings {
 	enum class Missing { mask, ignore };

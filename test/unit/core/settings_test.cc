@@ -48,6 +48,25 @@ TEST_CASE("all mistakes are told at once, with their lines and what would be rig
 	CHECK(text.find("f.yaml:6: clusters[0].resources[1].type: ") != text.npos);
 }
 
+TEST_CASE("a device that only Kubernetes knows has its resource's name as type, if nobody gives it one")
+{
+	const auto resources = [](const std::string &list) { return parse_settings("clusters: [{name: a, resources: [" + list + "]}]", "f"); };
+	const auto s = resources("{kubernetes: rdma/hca, gres: k8s}, {kubernetes: example.com/fpga, gres: k8s, type: fpga}, "
+				 "{kubernetes: example.com/card, gres: card}");
+	REQUIRE(s);
+	const auto &r = s->clusters[0].resources;
+	CHECK(r[0].type == "rdma_hca");
+	CHECK(r[1].type == "fpga");
+	CHECK(r[2].type.empty());
+	const std::string longest = "x.io/" + std::string(59, 'x');
+	CHECK(resources("{kubernetes: " + longest + ", gres: k8s}"));
+	const auto too_long = resources("{kubernetes: " + longest + "x, gres: k8s}");
+	REQUIRE_FALSE(too_long);
+	CAPTURE(too_long.error().message);
+	CHECK(too_long.error().message.find("f:1: clusters[0].resources[0].kubernetes: needs a type") == 0);
+	CHECK(resources("{kubernetes: " + longest + "x, gres: k8s, type: card}"));
+}
+
 TEST_CASE("two clusters of one name are refused")
 {
 	CHECK_FALSE(parse_settings("clusters: [{name: a}, {name: a}]", "f").ok());

@@ -62,6 +62,16 @@ TEST_CASE("gres: the lines for Slurm are those that its configuration takes")
 	      "NodeName=n1 Name=gpu Type=a100 Count=3\nNodeName=n1 Name=rdma Type=hca Count=2\n");
 }
 
+TEST_CASE("gres: devices that only Kubernetes knows are counted, and Slurm looks for no plugin")
+{
+	CHECK(gres_lines(answer(R"({"node": "n1", "in_slurm": true, "gres": [{"name": "k8s", "type": "rdma_hca", "count": 2},
+	      {"name": "k8s", "type": "example.com_fpga", "count": 1}]})")) ==
+	      "# slurm.conf: add this line, and Gres= to the line of each node\nGresTypes=k8s\n"
+	      "# NodeName=n1 ... Gres=k8s:rdma_hca:2,k8s:example.com_fpga:1\n\n# gres.conf\n"
+	      "NodeName=n1 Name=k8s Type=rdma_hca Count=2 Flags=CountOnly\n"
+	      "NodeName=n1 Name=k8s Type=example.com_fpga Count=1 Flags=CountOnly\n");
+}
+
 TEST_CASE("gres: what could be another line of a configuration is in none")
 {
 	const auto *node = GENERATE(
