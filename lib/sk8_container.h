@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
  * sk8_container.h - what spank_k8s.so shares with slurmctld (which image a job wants) and with the agent in slurmd
- * (in which cgroup the container of a job is).
+ * (in which cgroup the container of a job is, and of which devices its steps are told).
  */
 #ifndef SK8_CONTAINER_H
 #define SK8_CONTAINER_H
@@ -33,5 +33,15 @@
 #define SK8_KUBECONFIG "kubeconfig"
 /* In the container of such a job, as in any pod of Kubernetes: token, ca.crt, namespace. */
 #define SK8_TOKEN_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/*
+ * The same for devices that only Kubernetes knows: in this folder of the agent there is a file for each job whose steps are told of some
+ * here, from when its kubelet has admitted its pod. "NAME=value", each with a zero byte behind it, of which the first may be
+ * the list of devices; as many bytes at most. Empty: their plugins say nothing.
+ */
+#define SK8_DEVICE_FOLDER "/run/slurm-k8s/%s.devices"
+#define SK8_LONGEST_DEVICES 65536
+/* For tasks: "/dev/a,/dev/b" */
+#define SK8_DEVICES_VARIABLE "SLURM_K8S_DEVICES"
 
 #endif

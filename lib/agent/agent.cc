@@ -151,6 +151,7 @@ void Agent::watch(const kube::ClusterAccess &access)
 	auto topology = read_cpu_topology(cpu_folder);
 	report_ = std::make_unique<NodeReport>(*client_, node_, KubeletFiles(settings_.kubelet_root_dir, settings_.device_plugin_dir),
 					       topology ? std::move(*topology) : CpuTopology(), random);
+	devices_ = std::make_unique<JobDevices>(strprintf(SK8_DEVICE_FOLDER, node_.c_str()));
 }
 
 void Agent::pods_changed()
@@ -160,8 +161,10 @@ void Agent::pods_changed()
 		news_ = News{placed_pods(pods_, settings_.reservations_ns, node_), job_containers(pods_, settings_.reservations_ns, node_), kubeconfig_};
 	}
 	wake_pinning_.notify();
-	if (report_)
-		report_->look();
+	if (!report_)
+		return;
+	report_->look();
+	devices_->set(job_devices(pods_, report_->devices(), settings_.reservations_ns, node_));
 }
 
 // ---- thread sk8-pin ----

@@ -18,6 +18,7 @@
 #include <unordered_map>
 
 #include "lib/agent/job_containers.h"
+#include "lib/agent/job_devices.h"
 #include "lib/agent/node_report.h"
 #include "lib/agent/pinning.h"
 #include "lib/agent/settings.h"
@@ -69,6 +70,7 @@ private:
 	std::unique_ptr<kube::Client> client_;
 	std::unique_ptr<kube::Reflector<kube::Pod>> reflector_;
 	std::unique_ptr<NodeReport> report_;
+	std::unique_ptr<JobDevices> devices_;
 	std::unordered_map<std::string, kube::PodPtr> pods_; // by uid
 	std::string kubeconfig_; // for jobs
 	std::string trouble_;

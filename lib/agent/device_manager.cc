@@ -31,6 +31,16 @@ static void read_ids(const Json &ids, std::set<std::string> &out)
 	ids.each_member([&](std::string_view, const Json &list) { read_list(list, out); });
 }
 
+static void read_answer(const std::string &uid, const std::string &resource, const Json &base64, DeviceManager &out)
+{
+	DeviceAnswer answer = parse_allocate_response(base64.str());
+	if (answer == DeviceAnswer())
+		return;
+	DeviceAnswer &all = out.answers[uid][resource];
+	all.variables.merge(answer.variables);
+	all.nodes.merge(answer.nodes);
+}
+
 DeviceManager parse_device_manager(std::string_view checkpoint)
 {
 	DeviceManager out;
@@ -45,8 +55,10 @@ DeviceManager parse_device_manager(std::string_view checkpoint)
 	for (std::size_t i = 0; i < std::min(entries.size(), max_entries); i++) {
 		const Json entry = entries.at(i), uid = entry["PodUID"], resource = entry["ResourceName"];
 		const bool fits = is_word(uid.str(), core::max_device_id) && is_word(resource.str(), max_word) && out.pods.size() < max_pods;
-		if (fits && out.healthy.contains(std::string(resource.str())))
-			read_ids(entry["DeviceIDs"], out.pods[std::string(uid.str())][std::string(resource.str())]);
+		if (!fits || !out.healthy.contains(std::string(resource.str())))
+			continue;
+		read_ids(entry["DeviceIDs"], out.pods[std::string(uid.str())][std::string(resource.str())]);
+		read_answer(std::string(uid.str()), std::string(resource.str()), entry["AllocResp"], out);
 	}
 	return out;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/agent/allocate_response.h"
 #include "lib/agent/device_order.h"
 #include "lib/core/pod_devices.h"
 
@@ -20,6 +21,8 @@ using IdsByResource = std::map<std::string, std::set<std::string>>;
 struct DeviceManager {
 	IdsByResource healthy;                     // of device plugins that are or were there
 	std::map<std::string, IdsByResource> pods; // by uid
+	// By uid and resource: what its plugin answered, of all containers of the pod together. Of what says nothing to a step no entry.
+	std::map<std::string, std::map<std::string, DeviceAnswer>> answers{};
 
 	bool operator==(const DeviceManager &) const = default;
 };

@@ -2,9 +2,9 @@
 #include "lib/agent/job_containers.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <unistd.h>
 
+#include "lib/agent/run_folder.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/core/job_container.h"
@@ -47,17 +47,6 @@ ContainersByKey job_containers(const std::unordered_map<std::string, kube::PodPt
 			if (runs(c))
 				out[{job, c.name == core::job_container ? "" : c.name}] = {of.second->meta.uid, c.id};
 	return out;
-}
-
-// Who waits for a file in it watches it: it is there from the start on, and never goes.
-static std::string made_empty(std::string folder)
-{
-	std::error_code failed; // write_file_atomic() tells; what cannot be removed is replaced when its job comes again
-	std::filesystem::create_directories(folder, failed);
-	std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
-	for (const auto &left : std::filesystem::directory_iterator(folder, failed))
-		std::filesystem::remove(left, failed);
-	return folder;
 }
 
 JobContainers::JobContainers(PodCgroups cgroups, std::string folder)

@@ -6,6 +6,8 @@ lib_agent_libagent_la_LIBADD = lib/core/libcore.la
 lib_agent_libagent_la_SOURCES = \
 	lib/agent/agent.cc \
 	lib/agent/agent.h \
+	lib/agent/allocate_response.cc \
+	lib/agent/allocate_response.h \
 	lib/agent/confinement.cc \
 	lib/agent/confinement.h \
 	lib/agent/cpu_manager.cc \
@@ -20,6 +22,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/exclusive_cpus.h \
 	lib/agent/job_containers.cc \
 	lib/agent/job_containers.h \
+	lib/agent/job_devices.cc \
+	lib/agent/job_devices.h \
 	lib/agent/job_kubeconfig.cc \
 	lib/agent/job_kubeconfig.h \
 	lib/agent/kubelet_files.cc \
@@ -30,6 +34,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \
 	lib/agent/pod_cgroups.h \
+	lib/agent/run_folder.cc \
+	lib/agent/run_folder.h \
 	lib/agent/settings.cc \
 	lib/agent/settings.h \
 	lib/agent/slurm_jobs.h

@@ -31,6 +31,8 @@ public:
 	// Some pod is another one now: the kubelet has written its files before it says so. Reads them. Not to be
 	// called by a callback of this' own reflector.
 	void look();
+	// As of the last look.
+	const DeviceManager &devices() const { return files_.devices(); }
 
 private:
 	using Notes = std::map<std::string, std::string>; // by name; empty: none

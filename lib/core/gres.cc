@@ -210,6 +210,15 @@ std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std:
 	return out;
 }
 
+std::string step_devices(const std::map<std::string, std::int64_t> &resources, const std::vector<ResourceSettings> &settings)
+{
+	std::string out;
+	for (const auto &[name, count] : resources)
+		if (const ResourceSettings *r = find_resource(settings, name); r && r->gres == k8s_gres)
+			out += (out.empty() ? "" : ",") + name;
+	return out;
+}
+
 bool is_named(const GresList &gres, const std::vector<ResourceSettings> &settings)
 {
 	return std::ranges::any_of(gres, [&](const Gres &g) {

@@ -69,6 +69,8 @@ GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std:
 // and the node has them (allocatable).
 std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
 						const std::map<std::string, std::int64_t> &allocatable);
+// Those of the resources that only Kubernetes knows (k8s_gres), "a.io/x,b.io/y": Slurm tells steps nothing of them.
+std::string step_devices(const std::map<std::string, std::int64_t> &resources, const std::vector<ResourceSettings> &settings);
 // Is any of it of a resource that the settings name?
 bool is_named(const GresList &gres, const std::vector<ResourceSettings> &settings);
 // Is it a part of the other, whichever devices?

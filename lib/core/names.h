@@ -53,6 +53,9 @@ inline constexpr std::string_view shared_reservation = "slurm-k8s.io/shared-rese
 inline constexpr std::string_view reservation_job_shared = "shared"; // its reservation_job: no job id
 inline constexpr std::string_view reservation_jobs = "slurm-k8s.io/jobs";
 
+// On a reservation pod: the extended resources, comma list, of whose devices the job's steps are told by the agent of its node.
+inline constexpr std::string_view step_devices = "slurm-k8s.io/step-devices";
+
 // The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.
 inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";
 inline constexpr std::string_view dedicated_taint_value = "slurm";

@@ -160,6 +160,12 @@ Json device_reservation_object(const NativeJob &job, const NativeShare &share, c
 	return object_of(job, share.node, user, settings, reservation_spec(share.node, resources_of(own, devices, nullptr), settings));
 }
 
+void add_step_devices(Json &object, const std::string &resources)
+{
+	if (!resources.empty())
+		object["metadata"]["annotations"].set(names::step_devices, resources);
+}
+
 bool fits_share(const ForeignPod &pod, const NativeShare &share, const std::vector<ResourceSettings> &resources)
 {
 	return pod.node_name == share.node && pod.milli_cpu <= static_cast<std::int64_t>(share.cpus) * 1000 &&

@@ -31,6 +31,8 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 // One that holds the devices of its job alone, where cores and memory are nobody's to reserve.
 Json device_reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
 			       const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices);
+// The agent tells the job's steps what the device plugins of these resources answered (step_devices() of lib/core/gres.h).
+void add_step_devices(Json &object, const std::string &resources);
 // Why the containers of a template have no room in what the job has there, as a part of a sentence; empty: they have.
 std::string does_not_fit(const PodTemplate &more, const NativeShare &share);
 

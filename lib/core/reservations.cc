@@ -436,8 +436,9 @@ void Reservations::create(Entry &e, Pod &p)
 	const kube::Node *at = nodes_.find(p.share.node);
 	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
 	const std::string user = ports_.user(e.job->user_id);
-	const Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
-					   : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e));
+	Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
+				     : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e));
+	add_step_devices(object, step_devices(devices, settings_.resources));
 	ports_.kube.create_pod(settings_.reservations.ns, object,
 			       [this, id, node = p.share.node, small = p.devices_only](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);

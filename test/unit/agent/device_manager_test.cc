@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/device_manager.h"
 
+#include "lib/base/text.h"
+#include "test/unit/agent/answers.h"
 #include "test/unit/catch.h"
 
 using namespace sk8;
@@ -19,6 +21,19 @@ TEST_CASE("the kubelet's device manager: what its checkpoint says of pods with d
 	CHECK(manager.healthy == IdsByResource{{gpu, {"GPU-0", "GPU-1", "GPU-2", "GPU-3"}}, {"example.com/hca", {}}});
 	CHECK(manager.pods == std::map<std::string, IdsByResource>{
 				      {"a", {{gpu, {"GPU-0", "GPU-1", "GPU-2"}}}}, {"b", {{"example.com/hca", {"mlx"}}}}});
+}
+
+TEST_CASE("the kubelet's device manager: what plugins answered, of all containers of a pod together")
+{
+	const auto entry = [](const std::string &uid, const std::string &container, const std::string &answer) {
+		return R"({"PodUID":")" + uid + R"(","ContainerName":")" + container + R"(","ResourceName":"rdma/hca","DeviceIDs":["x"],"AllocResp":")" +
+		       base64_encode(answer) + R"("})";
+	};
+	const auto manager = parse_device_manager(R"({"Data":{"PodDeviceEntries":[)" + entry("a", "one", test::variable("A", "1") + test::device("", "/dev/x", "")) + "," +
+						  entry("a", "two", test::variable("A", "2") + test::variable("B", "3")) + "," + entry("b", "one", "\xff") +
+						  R"(],"RegisteredDevices":{"rdma/hca":["x"]}}})");
+	CHECK(manager.answers == std::map<std::string, std::map<std::string, DeviceAnswer>>{{"a", {{"rdma/hca", {{{"A", "1"}, {"B", "3"}}, {"/dev/x"}}}}}});
+	CHECK(manager.pods.size() == 2);
 }
 
 TEST_CASE("the kubelet's device manager: a file that makes no sense says nothing")

@@ -6,12 +6,15 @@ endif
 test_unit_agent_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/agent/agent_settings_test.cc \
+	test/unit/agent/allocate_response_test.cc \
+	test/unit/agent/answers.h \
 	test/unit/agent/confinement_test.cc \
 	test/unit/agent/cpu_manager_test.cc \
 	test/unit/agent/cpus_test.cc \
 	test/unit/agent/device_manager_test.cc \
 	test/unit/agent/device_order_test.cc \
 	test/unit/agent/job_containers_test.cc \
+	test/unit/agent/job_devices_test.cc \
 	test/unit/agent/job_kubeconfig_test.cc \
 	test/unit/agent/jobs.h \
 	test/unit/agent/kubelet_files_test.cc \

@@ -199,3 +199,25 @@ TEST_CASE("device reservations: where nodes are mixed no more, jobs with devices
 	w.run();
 	CHECK(w.pods.empty());
 }
+
+TEST_CASE("device reservations: the pod of a job with devices that only Kubernetes knows says of which its steps are told")
+{
+	DeviceWorld w;
+	w.settings.resources = {{"example.com/card", "gpu", ""}, {"rdma/hca", "k8s", "rdma_hca"}};
+	w.allocatable = {{"example.com/card", 4}, {"rdma/hca", 2}};
+	w.restart();
+	w.controller->jobs_replaced({});
+	w.list();
+	auto with = std::make_shared<NativeJob>(*w.gpu_job(7));
+	const bool has_one = GENERATE(true, false);
+	if (has_one)
+		with->shares[0].gres.push_back({"k8s", "rdma_hca", 1, {}});
+	w.controller->arrived(with);
+	w.run();
+	CHECK(w.fate(7) == "launched"); // nobody waits for numbers of devices that Slurm does not have
+	REQUIRE(w.objects.contains(w.pod));
+	CHECK(w.objects.at(w.pod)["metadata"]["annotations"]["slurm-k8s.io/step-devices"].str() == (has_one ? "rdma/hca" : ""));
+	const auto held = w.pods.at(w.pod).extended;
+	CHECK(held.contains("rdma/hca") == has_one);
+	CHECK(held.at("example.com/card") == 2);
+}

@@ -65,6 +65,19 @@ TEST_CASE("an extended resource is the GRES that the settings say, else our own,
 	CHECK(gres_request(gres_of({{"amd.com/gpu", 1}, {"nvidia.com/gpu", 1}}, {})) == "gpu:2");
 }
 
+TEST_CASE("devices that only Kubernetes knows are a GRES with types, and of these alone steps are told")
+{
+	const std::vector<ResourceSettings> settings{
+		{"nvidia.com/gpu", "gpu", ""}, {"rdma/hca", "k8s", "rdma_hca"}, {"example.com/fpga", "k8s", "fpga"}};
+	const std::map<std::string, std::int64_t> all{{"nvidia.com/gpu", 8}, {"rdma/hca", 2}, {"example.com/fpga", 1}};
+	CHECK(gres_request(gres_of(all, settings)) == "gpu:8,k8s:fpga:1,k8s:rdma_hca:2");
+	const auto asked = extended_of({{"gpu", "", 1, {}}, {"k8s", "rdma_hca", 1, {}}}, settings, all);
+	CHECK(asked == std::map<std::string, std::int64_t>{{"nvidia.com/gpu", 1}, {"rdma/hca", 1}});
+	CHECK(step_devices(asked, settings) == "rdma/hca");
+	CHECK(step_devices(all, settings) == "example.com/fpga,rdma/hca");
+	CHECK(step_devices({{"nvidia.com/gpu", 1}, {"amd.com/gpu", 1}}, settings).empty());
+}
+
 TEST_CASE("what is known of devices is told with their numbers")
 {
 	CHECK(gres_text({{"gpu", "a100", 3, {0, 1, 5}}, {"token", "", 2, {}}}) == "gpu:a100:3(0-1,5),token:2");
