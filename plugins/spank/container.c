@@ -86,16 +86,22 @@ static bool is_for_container(spank_t spank)
 		(step_id != SLURM_BATCH_SCRIPT) && (step_id != SLURM_INTERACTIVE_STEP);
 }
 
+extern void sk8_await_file(const char *folder, const char *file, int longest)
+{
+	const int64_t end = now_ms() + longest;
+	int64_t left;
+
+	while (access(file, F_OK) && !access(folder, F_OK) && ((left = end - now_ms()) > 0))
+		wait_for_news(folder, file, (int) left);
+}
+
 extern void sk8_await_container(spank_t spank)
 {
-	const int64_t end = now_ms() + LONGEST_WAIT_MS;
 	char folder[PATH_MAX], file[PATH_MAX];
-	int64_t left;
 
 	/* that of the job comes last; what is missing is told by the tasks */
 	if (is_for_container(spank) && container_file(spank, "", folder, file, sizeof(file)))
-		while (access(file, F_OK) && !access(folder, F_OK) && ((left = end - now_ms()) > 0))
-			wait_for_news(folder, file, (int) left);
+		sk8_await_file(folder, file, LONGEST_WAIT_MS);
 }
 
 extern void sk8_remember_folder(void)

@@ -18,6 +18,8 @@
 extern void sk8_remember_folder(void);
 /* What a file begins with that only root may write: so many bytes at most. As read(): -1 also if it is none. */
 extern ssize_t sk8_read_of_root(const char *path, char *text, size_t size);
+/* Waits until the agent has put this file into its folder: so many ms at most, and not without that folder. */
+extern void sk8_await_file(const char *folder, const char *file, int longest);
 /* In slurmstepd, once for all tasks: waits, 15 s at most, for the agent's word; nothing if none is wanted. */
 extern void sk8_await_container(spank_t spank);
 /*

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/sk8_container.h"
 #include "plugins/spank/environment.h"
 
 enum { LONGEST = 65536, MOST = 512 };
@@ -90,4 +91,57 @@ extern void sk8_take_environment(spank_t spank, long pid)
 extern void sk8_take_api_server(spank_t spank, long pid)
 {
 	take_all(spank, pid, is_of_api_server);
+}
+
+/* ---- of devices ------------------------------------------------------------------------ */
+
+static const char given[] = "SLURM_K8S_DEVICE_VARIABLES";	/* "A,B" */
+enum { LONGEST_LIST = 8192 };
+
+/* SK8_DEVICES_VARIABLE is ours alone */
+static bool is_of_device(const char *name)
+{
+	return is_the_containers(name) || !strcmp(name, SK8_DEVICES_VARIABLE);
+}
+
+static void give(spank_t spank, char *variable, char *list)
+{
+	char *value = strchr(variable, '=');
+	const size_t length = strlen(list);
+
+	if (!value)
+		return;
+	*value++ = '\0';
+	if (!is_of_device(variable) || (length + strlen(variable) + 2 > LONGEST_LIST) ||
+	    (spank_setenv(spank, variable, value, !strcmp(variable, SK8_DEVICES_VARIABLE)) != ESPANK_SUCCESS))
+		return;	/* the user's own */
+	snprintf(list + length, LONGEST_LIST - length, "%s%s", length ? "," : "", variable);
+}
+
+extern void sk8_give_variables(spank_t spank, char *text, size_t size)
+{
+	char list[LONGEST_LIST] = "";
+
+	while (size && text[size - 1])
+		size--;
+	for (char *at = text; at < text + size;) {
+		char *next = at + strlen(at) + 1;
+
+		give(spank, at, list);
+		at = next;
+	}
+	if (list[0])
+		(void) spank_setenv(spank, given, list, 1);
+}
+
+extern void sk8_take_variables_back(spank_t spank)
+{
+	char list[LONGEST_LIST], *name, *rest = NULL;
+
+	if (spank_getenv(spank, given, list, sizeof(list)) != ESPANK_SUCCESS)
+		return;
+	for (name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+		if (is_of_device(name))
+			(void) spank_unsetenv(spank, name);
+	(void) spank_unsetenv(spank, given);
 }

@@ -12,11 +12,17 @@ plugins_spank_pause_LDFLAGS = -all-static
 spank_k8s_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/sk8_container.h \
+	lib/slurm/release.h \
+	lib/slurm/step_gres.c \
+	lib/slurm/step_gres.h \
+	lib/slurm/tokens.h \
 	lib/slurmd/agent.h \
 	plugins/spank/container.c \
 	plugins/spank/container.h \
 	plugins/spank/environment.c \
 	plugins/spank/environment.h \
+	plugins/spank/gres.c \
+	plugins/spank/gres.h \
 	plugins/spank/mounts.c \
 	plugins/spank/mounts.h \
 	plugins/spank/namespaces.c \

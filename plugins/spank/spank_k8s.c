@@ -19,6 +19,7 @@
 #include "lib/sk8_abi.h"
 #include "lib/slurmd/agent.h"
 #include "plugins/spank/container.h"
+#include "plugins/spank/gres.h"
 #include "plugins/spank/options.h"
 
 SPANK_PLUGIN(k8s, 1);
@@ -77,8 +78,10 @@ extern int slurm_spank_init_post_opt(spank_t spank, int ac, char *argv[])
 	(void) ac;
 	(void) argv;
 	sk8_options_known(spank);
-	if (spank_context() == S_CTX_REMOTE)
+	if (spank_context() == S_CTX_REMOTE) {
+		sk8_tell_gres(spank);
 		sk8_await_container(spank);
+	}
 	return ESPANK_SUCCESS;
 }
 

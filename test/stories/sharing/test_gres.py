@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GPUs of pods: asked for in Slurm, given to nobody else until the pod is gone, and those of foreign pods neither."""
+import base64
+import contextlib
 import json
 import os
 import re
@@ -338,9 +340,9 @@ def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugge
 A100, H100, SHARD = "example.com/a100", "example.com/h100", "example.com/shard"
 
 
-def lent_with(has, resources, request, session_stands, api, gres):
+def lent_with(has, resources, request, session_stands, api, gres, *more):
 	"""A stand whose nodes have these extended resources, of which slurm-k8s.yaml says this."""
-	for stand in lent(request, session_stands, api, "--gres", gres):
+	for stand in lent(request, session_stands, api, "--gres", gres, *more):
 		for name in ("n1", "n2"):
 			stand.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": has, "allocatable": has}})
 		path = stand.env["SLURM_K8S_CONF"]
@@ -465,3 +467,66 @@ def test_device_of_a_foreign_pod_has_no_shares_and_one_with_shares_of_a_pod_is_n
 	four = shares.batch(1, options=("--gres=shard:4",))
 	four.wait("RUNNING")
 	waits(shares, "gpu:1").cancel()
+
+
+# -- devices that only Kubernetes knows
+
+HCA = "rdma/hca"
+
+
+def message(number, *parts):
+	"""A field of protobuf."""
+	data = b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
+	assert len(data) < 128
+	return bytes([number << 3 | 2, len(data)]) + data
+
+
+ANSWER = message(1, message(1, "RDMA_DEVICE"), message(2, "mlx5_0")) + message(1, message(1, "LD_PRELOAD"), message(2, "/x.so")) + \
+	message(3, message(1, "/dev/uverbs0"), message(2, "/dev/infiniband/uverbs0"), message(3, "rw"))
+
+
+def given(folder, uid):
+	"""What the device manager of a kubelet keeps when it has given this pod an HCA."""
+	entry = {"PodUID": uid, "ContainerName": "reservation", "ResourceName": HCA, "DeviceIDs": {"0": ["hca0"]},
+		"AllocResp": base64.b64encode(ANSWER).decode()}
+	path = os.path.join(folder, "kubelet_internal_checkpoint")
+	with open(path + ".new", "w", encoding="utf-8") as file:
+		json.dump({"Data": {"PodDeviceEntries": [entry], "RegisteredDevices": {HCA: ["hca0", "hca1"]}}, "Checksum": 0}, file)
+	os.rename(path + ".new", path)
+
+
+@pytest.fixture(name="hcas")
+def hcas_fixture(request, session_stands, api):
+	"""Two HCAs of each node, which only Kubernetes knows. n1 has an agent that looks for checkpoints in a folder of the test's."""
+	for stand in lent_with({HCA: "2"}, [{"kubernetes": HCA, "gres": "k8s", "type": "rdma_hca"}], request, session_stands, api,
+			"k8s:rdma_hca:2", "--agent", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		stand.checkpoints = os.path.join(stand.folder, "device-plugins")
+		os.makedirs(stand.checkpoints, exist_ok=True)
+		conf = os.path.join(os.path.dirname(stand.env["SLURM_CONF"]), "slurm-k8s-node-n1.yaml")
+		with open(conf, encoding="utf-8") as file:
+			before = file.read()
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(f"{before}devicePluginDir: {stand.checkpoints}\n")
+		stand.cluster("restart", "slurmd-n1")
+		yield from mixing(stand, "dedicated")
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(before)
+
+
+@pytest.mark.apis("real")
+def test_steps_are_told_what_the_device_plugin_answered_for_the_pod_of_their_job(hcas):
+	ask = ("-p", "batch", "-w", "n1", "-n1", "--mem=10")
+	with contextlib.ExitStack() as until_given:
+		until_given.enter_context(hcas.paused("kubelet-n1"))  # it gives devices before it says that it has admitted the pod
+		with hcas.start("srun", *ask, "--gres=k8s:rdma_hca:1", "env") as step:
+			pod_of_job = wait_for("the job's pod", lambda: next(iter(reservations(hcas).values()), None), 60)
+			given(hcas.checkpoints, pod_of_job["metadata"]["uid"])
+			until_given.close()
+			out, err = step.communicate(timeout=120)
+	assert step.returncode == 0, err
+	assert pod_of_job["spec"]["containers"][0]["resources"]["requests"][HCA] == "1"
+	found = dict(line.partition("=")[::2] for line in out.splitlines())
+	assert (found.get("RDMA_DEVICE"), found.get("SLURM_K8S_DEVICES")) == ("mlx5_0", "/dev/infiniband/uverbs0"), out + err
+	assert "LD_PRELOAD" not in found
+	plain = hcas.run("srun", *ask, "env")
+	assert "RDMA_DEVICE" not in plain and "SLURM_K8S_DEVICE" not in plain

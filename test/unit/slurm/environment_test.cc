@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What of a container's variables tasks get. The process may be its user's own, and may say anything.
+#include <cstring>
 #include <fcntl.h>
 #include <map>
 #include <spawn.h>
@@ -48,10 +49,28 @@ std::map<std::string, std::string> take(std::vector<std::string> variables, void
 
 } // namespace
 
+// As Slurm's (src/common/spank.c).
 extern "C" spank_err_t spank_setenv(spank_t, const char *name, const char *value, int overwrite)
 {
-	CHECK(overwrite);
+	if (!overwrite && taken.contains(name))
+		return static_cast<spank_err_t>(ESPANK_ENV_EXISTS);
 	taken[name] = value;
+	return static_cast<spank_err_t>(ESPANK_SUCCESS);
+}
+
+extern "C" spank_err_t spank_getenv(spank_t, const char *name, char *value, int size)
+{
+	if (!taken.contains(name))
+		return static_cast<spank_err_t>(ESPANK_ENV_NOEXIST);
+	if (taken[name].size() >= static_cast<std::size_t>(size))
+		return static_cast<spank_err_t>(ESPANK_NOSPACE);
+	strcpy(value, taken[name].c_str());
+	return static_cast<spank_err_t>(ESPANK_SUCCESS);
+}
+
+extern "C" spank_err_t spank_unsetenv(spank_t, const char *name)
+{
+	taken.erase(name);
 	return static_cast<spank_err_t>(ESPANK_SUCCESS);
 }
 
@@ -90,5 +109,52 @@ TEST_CASE("a process that is gone has no variables")
 {
 	taken.clear();
 	sk8_take_environment(nullptr, 0);
+	CHECK(taken.empty());
+}
+
+// ---- of devices ----
+
+static void give(std::string text)
+{
+	for (char &c : text)
+		c = c == '|' ? '\0' : c;
+	sk8_give_variables(nullptr, text.data(), text.size());
+}
+
+static const std::string names = "SLURM_K8S_DEVICE_VARIABLES";
+
+TEST_CASE("tasks get the variables of devices, but for those that are their user's, Slurm's or no variables")
+{
+	taken = {{"MINE", "1"}, {"SLURM_K8S_DEVICES", "/dev/other"}};
+	give("SLURM_K8S_DEVICES=/dev/a|A=b=c|MINE=2|EMPTY=||SLURM_JOB_ID=7|HOME=/x|1X=y|no variable|LAST=cut off");
+	CHECK(taken == std::map<std::string, std::string>{
+			       {"MINE", "1"}, {"SLURM_K8S_DEVICES", "/dev/a"}, {"A", "b=c"}, {"EMPTY", ""}, {names, "SLURM_K8S_DEVICES,A,EMPTY"}});
+	taken.clear();
+	give("");
+	give("A=b");
+	CHECK(taken.empty());
+}
+
+TEST_CASE("variables of devices that came with the environment are taken back, and nothing else")
+{
+	taken = {{"A", "1"}, {"B", "2"}, {"HOME", "/x"}, {"SLURM_JOB_ID", "7"}, {"SLURM_K8S_DEVICES", "/dev/a"},
+		 {names, "A,,HOME,SLURM_JOB_ID,SLURM_K8S_DEVICES,NONE"}};
+	sk8_take_variables_back(nullptr);
+	CHECK(taken == std::map<std::string, std::string>{{"B", "2"}, {"HOME", "/x"}, {"SLURM_JOB_ID", "7"}});
+	taken = {{"A", "1"}, {names, std::string(9000, 'A')}};
+	sk8_take_variables_back(nullptr);
+	CHECK(taken.contains("A"));
+}
+
+TEST_CASE("no list of variables of devices is longer than what is read back")
+{
+	std::string many;
+	for (int i = 0; i < 200; i++)
+		many += std::string(100, 'V') + std::to_string(i) + "=x|";
+	taken.clear();
+	give(many);
+	CHECK(taken.at(names).size() < 8192);
+	CHECK(taken.size() > 70);
+	sk8_take_variables_back(nullptr);
 	CHECK(taken.empty());
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/*
+ * step_gres.c - see there. Functions of Slurm only, and no data: spank_k8s.so is loaded by programs that have less of it than slurmstepd,
+ * and calls none of these there.
+ */
+#include "lib/slurm/release.h"
+#include "src/slurmd/slurmstepd/slurmstepd_job.h"
+#include "lib/slurm/step_gres.h"
+
+/* Its beginning, which is the same in all releases (src/common/spank.c, 22.05: plugstack.c). */
+struct spank_handle {
+	int magic;
+	void *plugin;
+	int phase;
+	stepd_step_rec_t *step;
+};
+enum { HANDLE_MAGIC = 0x00a5a500 };
+
+struct teller {
+	void (*f)(void *arg, const char *name, const char *type, uint64_t count);
+	void *arg;
+};
+
+static bool is_sized(const void *p, size_t size)
+{
+	return p && (xsize((void *) p) == size);
+}
+
+static int tell(void *x, void *arg)
+{
+	const gres_state_t *state = x;
+	const struct teller *to = arg;
+	const gres_job_state_t *js;
+
+	if (!is_sized(state, sizeof(*state)))
+		return -1;	/* stop */
+	js = state->gres_data;
+	if (!is_sized(js, sizeof(*js)))
+		return -1;
+	/* of this node alone: gres_job_state_extract() */
+	if (state->gres_name && (js->node_cnt == 1) && js->gres_cnt_node_alloc && js->gres_cnt_node_alloc[0] &&
+	    (js->gres_cnt_node_alloc[0] != NO_CONSUME_VAL64))
+		to->f(to->arg, state->gres_name, js->type_name ? js->type_name : "", js->gres_cnt_node_alloc[0]);
+	return 0;
+}
+
+extern void sk8_each_gres_of_job(const struct spank_handle *spank, const char *version, uint32_t job_id,
+				 void (*f)(void *arg, const char *name, const char *type, uint64_t count), void *arg)
+{
+	struct teller to = { .f = f, .arg = arg };
+
+	if (xstrcmp(version, SK8_SLURM_VERSION) || (spank->magic != HANDLE_MAGIC) || !is_sized(spank->step, sizeof(*spank->step)) ||
+	    (spank->step->step_id.job_id != job_id) || !spank->step->job_gres_list)
+		return;
+	(void) list_for_each(spank->step->job_gres_list, tell, &to);
+}
