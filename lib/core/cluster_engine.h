@@ -105,6 +105,7 @@ private:
 	void back(const std::string &what);
 	ClusterNumbers numbers() const;
 	Json outline() const;
+	Json node_status(const std::string &node) const;
 	// People read the wall clock; what is measured is monotonic. Seconds since 1970.
 	std::int64_t wall_at(Millis monotonic) const { return wall_seconds() - (now() - monotonic).count() / 1000; }
 	void listed(const char *resource, bool first);

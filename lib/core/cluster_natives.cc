@@ -3,6 +3,7 @@
 // The engine's part for jobs of Slurm's own: the way of news to and from the reservations.
 #include "lib/core/cluster_engine.h"
 #include "lib/core/eviction_link.h"
+#include "lib/core/names.h"
 #include "lib/core/reservation_link.h"
 
 namespace sk8::core {
@@ -28,8 +29,13 @@ void ClusterEngine::reserve()
 	empty_nodes();
 	reservation_kube_ = std::make_unique<ReservationLink>(*client_);
 	auto cover_changed = [this](const std::string &uid) { foreign_->cover_changed(uid); };
-	reservations_ = std::make_unique<Reservations>(
-		settings_, ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed, holds_.taken_by(), exclusive_.get()}, pods_->nodes());
+	auto tell_devices = [this](const PodKey &pod, const std::string &what) {
+		pods_->warn(pod, names::event_devices, what);
+	};
+	reservations_ = std::make_unique<Reservations>(settings_,
+						       ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed,
+									holds_.taken_by(), exclusive_.get(), tell_devices},
+						       pods_->nodes());
 	gate_changed();
 }
 

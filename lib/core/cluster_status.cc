@@ -34,6 +34,15 @@ Json ClusterEngine::outline() const
 	return out;
 }
 
+Json ClusterEngine::node_status(const std::string &node) const
+{
+	Json out = nodes_->status(node), devices = Json::array();
+	if (reservations_)
+		for (const std::string &what : reservations_->other_devices(node))
+			devices.append(Json::string(what));
+	return devices.size() ? out.set("other_devices", devices) : out;
+}
+
 Json ClusterEngine::status(const StatusQuery &query) const
 {
 	Json out = outline();
@@ -60,7 +69,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 		out.set("connected_since", Json::integer(wall_at(connected)));
 
 	if (!query.node.empty())
-		out.set("node", nodes_->status(query.node));
+		out.set("node", node_status(query.node));
 	Json rights = Json::array();
 	for (const auto &right : link_.missing_rights())
 		rights.append(Json::string(right));

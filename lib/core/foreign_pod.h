@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/gres.h"
 #include "lib/core/job_container.h"
 #include "lib/kube/objects.h"
 #include "lib/kube/resize.h"
@@ -23,9 +24,10 @@ struct SharedPod {
 	std::string jobs; // its annotation
 };
 
-// What of a pod running jobs of Slurm's own have already, so that it is not masked: all or so much.
+// What of a pod running jobs of Slurm's own have already, so that it is not masked: all (but these devices) or so much.
 struct Cover {
 	bool whole = false;
+	GresList beyond = {};
 	std::int64_t milli_cpu = 0;
 	std::uint64_t memory_mb = 0;
 };

@@ -157,8 +157,12 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 {
 	const Cover covered = ports_.covered ? ports_.covered(e.key.uid) : Cover{};
-	if (covered.whole)
-		return false;
+	if (covered.whole) {
+		hold.milli_cpu = 0;
+		hold.memory_mb = 0;
+		hold.gres = covered.beyond;
+		return !hold.gres.empty();
+	}
 	hold.gres = e.extended.empty() ? devices_.with_devices(e.node, e.key.uid, std::move(hold.gres)) // of the saved ledger
 				       : devices_.gres_of(e.node, e.key.uid, e.extended);
 	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says

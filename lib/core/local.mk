@@ -18,6 +18,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_server.h \
 	lib/core/control_socket.cc \
 	lib/core/control_socket.h \
+	lib/core/device_exchange.cc \
+	lib/core/device_exchange.h \
 	lib/core/eviction.cc \
 	lib/core/eviction.h \
 	lib/core/eviction_link.h \
@@ -126,6 +128,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
 	lib/core/reservations_devices.cc \
+	lib/core/reservations_exchange.cc \
 	lib/core/reservations_eviction.cc \
 	lib/core/reservations_former.cc \
 	lib/core/reservations_gate.cc \

@@ -163,6 +163,22 @@ std::vector<std::uint16_t> PodDevices::find(const std::string &node, const std::
 	return out;
 }
 
+std::string PodDevices::find_holder(const std::string &node, const std::string &gres, std::uint16_t device, const std::string &but) const
+{
+	const auto of = nodes_.find(node);
+	if (of == nodes_.end())
+		return "";
+	for (const auto &[resource, indices] : of->second.indices) {
+		const ResourceSettings *r = find_resource(resources_, resource);
+		if (!r || r->gres != gres)
+			continue;
+		for (const auto &[uid, has] : of->second.pods)
+			if (uid != but && std::ranges::count(find(node, uid, resource), device))
+				return uid;
+	}
+	return "";
+}
+
 GresList PodDevices::gres_of(const std::string &node, const std::string &uid, const std::map<std::string, std::int64_t> &extended) const
 {
 	GresList out;

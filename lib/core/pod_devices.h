@@ -55,6 +55,8 @@ public:
 	bool tells(const std::string &node, const std::string &resource) const;
 	// Slurm's indices of those that this pod has, as far as they are known; sorted.
 	std::vector<std::uint16_t> find(const std::string &node, const std::string &uid, const std::string &resource) const;
+	// The uid of a pod but this one that has this device of a GRES (Slurm's name and index) there; empty: none, as far as is known.
+	std::string find_holder(const std::string &node, const std::string &gres, std::uint16_t device, const std::string &but) const;
 	// What these extended resources of a pod there are in Slurm, as core::gres_of(), and which devices as far as they are known.
 	GresList gres_of(const std::string &node, const std::string &uid, const std::map<std::string, std::int64_t> &extended) const;
 	// The same of a pod of which only this is known: its devices are those that the node says, if they are as many.

@@ -86,6 +86,8 @@ public:
 	const NodeView &nodes() const { return nodes_; }
 	NodeUse &use() { return use_; }
 	void use_changed() { use_changed_ = true; } // host ports or pod slots, by others
+	// An event of any pod, sent in turn with those of ours.
+	void warn(const PodKey &pod, std::string_view reason, const std::string &what) { reports_.event(pod, {true, std::string(reason), what}); }
 	// Foreign pods have not been listed yet, or have been: before that no node whose state
 	// is not known takes a job. Not called: there are none.
 	void expect_foreign(bool listed);

@@ -80,6 +80,7 @@ void Reservations::ended(JobRef job)
 	if (std::exchange(e.in_gate, false) && !e.perhaps_launched) // it has never been on its nodes
 		return left(job, {});
 	keep_to_the_end(e);
+	look_at_neighbours();
 }
 
 // What it has there stays until Slurm has done with it, also on nodes that are told of later.
@@ -112,6 +113,7 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 	if (still_on.empty())
 		not_wanted(it->second);
 	sync(id);
+	look_at_neighbours();
 }
 
 // ---- what Kubernetes tells ----
@@ -238,15 +240,15 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 
 void Reservations::lose(Entry &e, Pod &p, Gone gone)
 {
-	if (p.to_go() && p.wanted && !p.shared) // refused, or evicted: not at once again
+	if (p.refused() && !p.exchanges_now && p.wanted && !p.shared) // refused, or evicted: not at once again
 		later(e, p);
 	give_up(e, p, gone);
-	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !e.in_gate && !e.ending && e.asked != Asked::waits)
+	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !p.exchanges_now && !e.in_gate && !e.ending && e.asked != Asked::waits)
 		log_job(warning, e.job->ref, "its reservation pod on node %s %s; it is made again", p.share.node.c_str(),
 			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
-	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.small = false;
+	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;
 	p.container = {};
 }
 
@@ -264,8 +266,18 @@ void Reservations::cover(Entry &e, Pod &p)
 
 void Reservations::uncover(const std::string &uid)
 {
-	if (covered_.erase(uid))
-		ports_.cover_changed(uid);
+	if (!covered_.erase(uid))
+		return;
+	beyond_.erase(uid);
+	ports_.cover_changed(uid);
+}
+
+Cover Reservations::covered(const std::string &uid) const
+{
+	if (!covers(uid))
+		return shared_.covered(uid);
+	const auto beyond = beyond_.find(uid);
+	return {.whole = true, .beyond = beyond == beyond_.end() ? GresList() : beyond->second};
 }
 
 void Reservations::nodes_changed()
@@ -285,7 +297,7 @@ void Reservations::node_changed(const std::string &node)
 		return;
 	std::vector<Id> waiting;
 	for (const auto &[id, e] : entries_)
-		if (e.in_gate && e.pods.contains(node))
+		if (const auto p = e.pods.find(node); p != e.pods.end() && (e.in_gate || (!e.ending && !p->second.share.gres.empty())))
 			waiting.push_back(id);
 	for (const Id &id : waiting)
 		sync(id);
@@ -375,6 +387,7 @@ void Reservations::sync(Id id)
 				share(e, p);
 			give_up(e, p, Gone::no);
 			look_at_devices(e, p);
+			look_at_exchange(e, p);
 			step(e, p);
 		}
 	}

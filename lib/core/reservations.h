@@ -8,7 +8,8 @@
 //   in the gate   pods are made; admitted: the job is launched; refused: a job that can be
 //                 requeued goes back into the queue, others try again until gateTimeout
 //   launched      a pod that is gone is made again, and the job goes on; unless somebody has
-//                 taken it, and the settings say that the job ends then
+//                 taken it, and the settings say that the job ends then. One that has got other
+//                 devices than the job goes on using is exchanged (device_exchange.h)
 //   ending        its processes may be left: the pod stays, and is masked as any foreign pod
 //   gone          the pod is deleted, and stays masked until its kubelet has ended it
 //
@@ -32,6 +33,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/core/device_exchange.h"
 #include "lib/core/exclusive_nodes.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pod_devices.h"
@@ -52,6 +54,8 @@ struct ReservationPorts {
 	TakenBy taken_by = {};
 	// Who empties nodes for jobs that want them without others' pods. Null: nobody.
 	ExclusiveNodes *exclusive = nullptr;
+	// Whoever looks at this pod is told that it has other devices than its job. Null: nobody.
+	std::function<void(const PodKey &pod, const std::string &what)> tell_devices = {};
 };
 
 class Reservations {
@@ -77,7 +81,9 @@ public:
 	std::uint32_t shares_pod_of(const std::string &node) const { return shared_.has_pod(node) ? settings_.reservations.shared.max_cpus : 0; }
 	// Is what this pod takes what a running job of Slurm's own has already?
 	bool covers(const std::string &uid) const { return covered_.contains(uid); }
-	Cover covered(const std::string &uid) const { return covers(uid) ? Cover{.whole = true} : shared_.covered(uid); } // or a part of it
+	Cover covered(const std::string &uid) const; // or a part of it
+	// Of each pod there that has other devices than its job, which runs: a sentence.
+	std::vector<std::string> other_devices(const std::string &node) const;
 
 private:
 	struct Pod : ReservationState {
@@ -89,9 +95,15 @@ private:
 		bool devices_only = false; // of its job's share: its node is not mixed
 		bool small = false;        // it was made so
 		bool too_small() const { return small && !devices_only; } // its node has become mixed since
-		bool to_go() const { return over || other_devices || too_small(); } // and to be made anew, if it is wanted
+		bool refused() const { return over || other_devices || too_small(); }
+		bool to_go() const { return refused() || exchanges_now; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
+		bool exchanges_now = false; // it has other devices than its job, which runs: it is given back
+		int exchanges = 0;          // in a row
+		Millis exchange_at{0};      // the next one, not before
+		std::string other;          // which devices these are; empty: those of its job, as far as is known
+		std::string other_told;     // uid of the pod of which that was told
 		int failures = 0;
 		std::string mount_trouble; // its kubelet says of a volume
 		Millis retry_at{0};
@@ -165,6 +177,12 @@ private:
 	void give_devices_back(const Entry &e, Pod &p, const std::string &why);
 	void ask_for_devices(Entry &e, Pod &p, DeviceChange change);
 	void has_devices(Entry &e, Pod &p, const DeviceChange &change);
+	GresList devices_of_others(const Entry &e, const std::string &node) const;
+	std::string holder_of(const Pod &p, const GresList &missing) const;
+	void mask_beyond(const Pod &p, GresList beyond);
+	void look_at_exchange(Entry &e, Pod &p);
+	void tell_exchange(const Entry &e, Pod &p, ExchangeStep what, const std::string &given, const std::string &holder);
+	void look_at_neighbours();
 	void timeout(Id id);
 	void not_wanted(Entry &e);
 	void failed(const Entry &e, Pod &p, const std::string &why);
@@ -192,6 +210,8 @@ private:
 	std::set<std::string> asked_;                            // uids of orphans whose DELETE is under way
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids
+	std::unordered_map<std::string, GresList> beyond_;     // by uid, of these: devices that the pod has, and no job
+	std::set<Id> other_devices_;                           // of whose pods one may have others than the job
 	bool pods_listed_ = false, jobs_listed_ = false;
 	Millis begun_{0}; // when pods were listed first
 	SharedReservations shared_;

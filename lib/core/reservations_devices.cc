@@ -104,6 +104,7 @@ void Reservations::has_devices(Entry &e, Pod &p, const DeviceChange &change)
 		if (share.node == change.node)
 			share.gres = p.share.gres;
 	e.job = std::make_shared<NativeJob>(std::move(now));
+	look_at_neighbours();
 }
 
 } // namespace sk8::core

@@ -190,6 +190,7 @@ void Reservations::refuse(Entry &e, const std::string &why)
 		keep_to_the_end(e);
 	for (auto &[node, p] : e.pods)
 		step(e, p);
+	look_at_neighbours();
 }
 
 void Reservations::not_wanted(Entry &e)

@@ -306,9 +306,19 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 	kube::PodPtr pod = api_.pod(key.name);
 	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !promised(t.node))
 		return;
+	// Made anew before, it has other devices than the job goes on using: it is exchanged.
+	const auto has_others = [&](const Ref &job) {
+		return std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
+			const Container &c = at.second;
+			return c.uid == key.uid && !c.devices.empty() && std::ranges::any_of(slurm_->processes(), [&](const BatchProcess &p) {
+				return Ref{p.job_id, p.submit_time} == job && p.node == c.node && p.devices != c.devices;
+			});
+		});
+	};
 	for (const Ref &job : jobs_of(t)) {
 		auto it = natives_.find(job);
-		if (it != natives_.end() && !it->second.loose && runs_on(job, t.node))
+		const bool exchanged = it != natives_.end() && it->second.devices_loose && has_others(job);
+		if (it != natives_.end() && !it->second.loose && !exchanged && runs_on(job, t.node))
 			violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of " + text_of(job.first) +
 				  " run on " + t.node);
 	}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import mixing, reservations, restore, wait_no_reservation, wait_reservation
+from mixed import NAMESPACE, PODS, mixing, reservations, restore, wait_no_reservation, wait_reservation
 from outage import saved
 from replays import once_only
 from stands.gres import devices
@@ -333,6 +333,35 @@ def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugge
 	tell_devices(mixed_plugged, first=(uid, [0]), second=(again[0], [3]))
 	second.wait_started()
 	assert of_job(second) == {3}
+
+
+def test_pod_made_anew_is_exchanged_until_it_has_the_devices_that_its_job_goes_on_using(mixed_plugged):
+	job = batch(mixed_plugged, 1)
+	uid, = in_gate(mixed_plugged, job)
+	tell_devices(mixed_plugged, first=(uid, [0]))
+	job.wait_started()
+
+	def another(than):
+		return wait_for("another pod", lambda: (lambda now: now != than and now)(
+			wait_reservation(mixed_plugged, job.id)["metadata"]["uid"]), 60, job.why)
+	mixed_plugged.api.delete(f"{PODS}/{wait_reservation(mixed_plugged, job.id)['metadata']['name']}")
+	second = another(uid)
+	tell_devices(mixed_plugged, second=(second, [2]), holder=("somebody", [0]))
+	wait_for("the pod's device to be nobody else's", lambda: devices(used(mixed_plugged)) == {0, 2}, 60, lambda: used(mixed_plugged))
+	wait_for("its event", lambda: [e for e in mixed_plugged.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")["items"]
+		if e["involvedObject"].get("uid") == second and e["reason"] == "SlurmOtherDevices"], 60)
+	said = tool(mixed_plugged, "status", "--node", "n1")
+	assert f"of job {job.id}, made anew, gpu:1(2), and the job goes on using gpu:1(0)" in said, said
+	three = batch(mixed_plugged, 3)
+	mixed_plugged.scheduled()
+	assert three.state == "PENDING"
+	tell_devices(mixed_plugged, second=(second, [2]))  # the job's device is free for the kubelet now
+	third = another(second)
+	tell_devices(mixed_plugged, third=(third, [0]))
+	wait_for("nothing to be said", lambda: "made anew" not in tool(mixed_plugged, "status", "--node", "n1"), 60)
+	assert wait_reservation(mixed_plugged, job.id)["metadata"]["uid"] == third
+	assert job.state == "RUNNING" and of_job(job) == {0}
+	in_gate(mixed_plugged, three)
 
 
 # -- types, and shares of a device

@@ -159,6 +159,15 @@ TEST_CASE("of a foreign pod that running jobs have a part of already the rest is
 	s.cover = {.whole = true};
 	s.foreign->cover_changed("a");
 	CHECK_FALSE(s.mask());
+	s.cover.beyond = {{"gpu", "", 1, {2}}}; // a device that its kubelet gave it, and Slurm not its job
+	s.foreign->cover_changed("a");
+	REQUIRE(s.mask());
+	CHECK(s.mask()->milli_cpu == 0);
+	CHECK(s.mask()->memory_mb == 0);
+	CHECK(s.mask()->gres == s.cover.beyond);
+	s.cover.beyond.clear();
+	s.foreign->cover_changed("a");
+	CHECK_FALSE(s.mask());
 }
 
 TEST_CASE("foreign pods of a node are masked together, until each of them has ended")
@@ -825,7 +834,7 @@ TEST_CASE("a foreign pod with cores of its own masks these, and of others what i
 	}
 	SECTION("jobs of Slurm's own have a part of it: nobody says which cores")
 	{
-		s.cover = {false, 500, 0};
+		s.cover = {.milli_cpu = 500};
 		s.foreign->cover_changed("a");
 		CHECK(s.mask()->cores.empty());
 		CHECK(s.mask()->milli_cpu == 3000);

@@ -12,6 +12,7 @@ test_unit_core_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/core/control_server_test.cc \
 	test/unit/core/control_test.cc \
+	test/unit/core/device_exchange_test.cc \
 	test/unit/core/device_reservations_test.cc \
 	test/unit/core/eviction_test.cc \
 	test/unit/core/exclusive_nodes_test.cc \

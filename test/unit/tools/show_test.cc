@@ -82,6 +82,13 @@ TEST_CASE("show: cores that a pod of others has alone are named, beside what it 
 	CHECK(contains(text, "sys/both  foreign  -    core 5 + 0.5 CPUs  8M"));
 }
 
+TEST_CASE("show: a node says which pods have other devices than their jobs")
+{
+	auto status = Json::parse(R"({"clusters":[{"name":"prod","node":{"in_slurm":"in use","other_devices":["job 7 \u001bhas","job 8"]}}]})");
+	REQUIRE(status);
+	CHECK(contains(show_node(*status, "n1"), "other devices: job 7 \\x1bhas\nother devices: job 8\n"));
+}
+
 TEST_CASE("show: a configuration that is not used is told with its lines")
 {
 	Json status = parsed();
