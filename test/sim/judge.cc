@@ -178,6 +178,8 @@ void Judge::job_started(const SlurmJob &job)
 	PodTruth *t = truth_of(job.mark);
 	if (t)
 		t->untrue_since = -1; // of a former run, which Slurm has forgotten
+	if (t)
+		t->placed_at = time_.now();
 	if (t && !another_stands(job)) {
 		t->devices = job.devices;
 		t->node_of_devices = job.node;

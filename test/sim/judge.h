@@ -133,7 +133,7 @@ public:
 	void bound(const kube::Pod &pod) override;
 	void container_started(const Container &c) override;
 	void container_ended(const Container &c) override;
-	void container_refused(const Container &c) override;
+	void container_refused(const Container &c, const std::vector<std::string> &lacks) override;
 	void mirror_made(const kube::Pod &pod, const std::string &shows) override;
 	void slurm_changed() override { on_slurm_changed(); }
 	void job_started(const SlurmJob &job) override;
@@ -196,6 +196,7 @@ private:
 		bool node_forgotten = false; // it had a node, and the backup did not know
 		int bound = 0, started = 0;
 		Micros bound_at = 0;
+		Micros placed_at = -1;     // by Slurm: when the last job that it has had was started
 		bool ended_by_itself = false, job_told = false;
 		bool protected_ = false;   // our finalizer has been on it
 		int may_arrive = 0;        // Bindings that were sent and not refused
@@ -306,6 +307,7 @@ private:
 	bool needs_slot(const SlurmJob &job) const;
 	bool has_slot(const Container &c) const;
 	void check_slots(const SlurmJob &job);
+	bool may_lack_slot(const Container &c) const;
 	void check_told_devices(const SlurmJob &job);
 	std::int64_t gpus_in_use(const SlurmJob &job) const;
 	void check_launched_devices(const SlurmJob &job);

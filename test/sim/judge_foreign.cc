@@ -15,6 +15,7 @@
 //     aside, and of what Slurm has for jobs only the rest.
 #include <algorithm>
 
+#include "lib/base/text.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/lifecycle.h"
 #include "test/sim/judge.h"
@@ -111,18 +112,18 @@ void Judge::check_foreign(const SlurmJob &job)
 			  std::to_string(overhead_memory) + " MB belong to the node; foreign" + who.substr(1));
 }
 
-// Of ours only beside a foreign pod that came second, or beside what nobody could know of.
-void Judge::container_refused(const Container &c)
+// Of ours only beside a foreign pod that came second, or beside what nobody could know of; and see judge_slots.cc.
+void Judge::container_refused(const Container &c, const std::vector<std::string> &lacks)
 {
 	PodTruth &t = pods_.at(c.uid);
 	if (t.foreign)
 		return;
-	bool others = t.restored || api_.nodes().at(c.node)->allocatable_pods > 0; // what is promised of slots: judge_slots.cc
+	bool others = t.restored;
 	for (const auto &[key, other] : kubelet_->containers())
 		if (other.node == c.node && other.state != State::ended && other.uid != c.uid)
 			others |= pods_.at(other.uid).foreign || pods_.at(other.uid).unknown || pods_.at(other.uid).restored;
-	if (!others)
-		violation("I1: the kubelet of " + c.node + " has no room for " + name_of("pod", c.pod, c.uid) +
+	if (!others && !(lacks == std::vector<std::string>{"pods"} && may_lack_slot(c)))
+		violation("I1: the kubelet of " + c.node + " has no room (" + join(lacks, ", ") + ") for " + name_of("pod", c.pod, c.uid) +
 			  " beside pods for Slurm");
 	t.innocent = false;
 }

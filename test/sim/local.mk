@@ -156,6 +156,7 @@ EXTRA_DIST += \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
+	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \
@@ -168,7 +169,6 @@ EXTRA_DIST += \
 	test/sim/regressions/taken-in-the-gate.case \
 	test/sim/regressions/untrue-in-a-former-run.case \
 	test/sim/regressions/wake-behind-locks.case \
-	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case
 
 SOAK_SECONDS = 3600

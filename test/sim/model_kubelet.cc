@@ -79,8 +79,10 @@ void ModelKubelet::look(const std::string &node, const std::string &name, const 
 		plan_report(c);
 }
 
-// What was admitted and has not ended counts, and nothing else: it knows of no job of Slurm.
-bool ModelKubelet::fits_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const
+// What was admitted and has not ended counts, and nothing else: it knows of no job of Slurm. In the order of fitsRequest() of the
+// scheduler's plugin noderesources, which kubelets ask, too.
+ModelKubelet::Lacks ModelKubelet::lacks_beside(const std::string &node, const Program &program,
+					       const std::function<bool(const Container &)> &counts) const
 {
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
 	std::int64_t milli = program.milli(), memory = program.memory, gpus = program.gpus, pods = 1;
@@ -93,23 +95,31 @@ bool ModelKubelet::fits_beside(const std::string &node, const Program &program, 
 		}
 	const std::int64_t slots = api_.nodes().at(node)->allocatable_pods;
 	const auto devices = have.extended.find(gpu_resource);
-	return milli <= have.milli_cpu && memory <= have.memory_bytes >> 20 && (slots == 0 || pods <= slots) &&
-	       gpus <= (devices == have.extended.end() ? 0 : devices->second);
+	Lacks out;
+	if (slots > 0 && pods > slots)
+		out.emplace_back("pods");
+	if (milli > have.milli_cpu)
+		out.emplace_back("cpu");
+	if (memory > have.memory_bytes >> 20)
+		out.emplace_back("memory");
+	if (gpus > (devices == have.extended.end() ? 0 : devices->second))
+		out.emplace_back(gpu_resource);
+	return out;
 }
 
-bool ModelKubelet::fits(const std::string &node, const Program &program, const Container *itself) const
+ModelKubelet::Lacks ModelKubelet::lacks(const std::string &node, const Program &program, const Container *itself) const
 {
-	return fits_beside(node, program, [itself](const Container &c) { return &c != itself; });
+	return lacks_beside(node, program, [itself](const Container &c) { return &c != itself; });
 }
 
 // As pkg/kubelet/preemption: others are ended for a critical pod, if that makes enough room, and no more of them than it
 // takes. The real one takes those of less quality of service first, and of these as few as will do; this one takes any.
 void ModelKubelet::make_room(const Container &c)
 {
-	if (!fits_beside(c.node, c.program, [&c](const Container &other) { return &other != &c && other.program.critical; }))
+	if (!lacks_beside(c.node, c.program, [&c](const Container &other) { return &other != &c && other.program.critical; }).empty())
 		return;
 	for (auto &[key, other] : containers_) {
-		if (fits(c.node, c.program, &c))
+		if (lacks(c.node, c.program, &c).empty())
 			return;
 		if (other.node != c.node || &other == &c || other.program.critical || other.state == State::ended)
 			continue;
@@ -118,11 +128,19 @@ void ModelKubelet::make_room(const Container &c)
 	}
 }
 
-bool ModelKubelet::admits(const Container &c)
+// If not, it ends: its reason is the first resource that it lacks, and no more of them (lifecycle/predicate.go).
+bool ModelKubelet::admits(Container &c)
 {
-	if (c.program.critical && !fits(c.node, c.program, &c))
+	if (c.program.critical && !lacks(c.node, c.program, &c).empty())
 		make_room(c);
-	return fits(c.node, c.program, &c);
+	const Lacks missing = lacks(c.node, c.program, &c);
+	if (!missing.empty()) {
+		c.program.refused = true;
+		listener_.container_refused(c, missing);
+	}
+	if (c.program.refused)
+		end(c, 0, "OutOf" + (missing.empty() ? "cpu" : missing.front()), false);
+	return !c.program.refused;
 }
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
@@ -142,12 +160,8 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 		c.program.milli_cpu = r.milli_cpu;
 		c.program.memory = r.memory_bytes >> 20;
 	}
-	if (!admits(c)) {
-		c.program.refused = true;
-		listener_.container_refused(c);
-	}
-	if (c.program.refused)
-		return end(c, 0, "OutOfcpu", false);
+	if (!admits(c))
+		return;
 	give_devices(c);
 	listener_.container_admitted(c);
 	plan_report(c);
@@ -166,7 +180,7 @@ void ModelKubelet::resize(Container &c, const kube::Pod &pod)
 	Program wanted = c.program;
 	wanted.milli_cpu = r.milli_cpu;
 	wanted.memory = r.memory_bytes >> 20;
-	const bool put_off = !fits(c.node, wanted, &c), changes = wanted.milli() != c.program.milli() || wanted.memory != c.program.memory;
+	const bool put_off = !lacks(c.node, wanted, &c).empty(), changes = wanted.milli() != c.program.milli() || wanted.memory != c.program.memory;
 	if (r.generation == c.generation && put_off)
 		return;
 	c.generation = r.generation;

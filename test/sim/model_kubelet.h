@@ -71,8 +71,8 @@ public:
 	virtual void container_ended(const Container &c) = 0;
 	// From now on it counts there, until it has ended.
 	virtual void container_admitted(const Container &) {}
-	// The kubelet does not admit it: there is no room for it beside what is on its node.
-	virtual void container_refused(const Container &c) = 0;
+	// The kubelet does not admit it: beside what is on its node it lacks these resources, in the kubelet's order: "pods", "cpu" ...
+	virtual void container_refused(const Container &c, const std::vector<std::string> &lacks) = 0;
 	// Its kubelet is about to end it, for a critical pod.
 	virtual void container_preempted(const Container &) {}
 	// Its program has more, or less, set aside from now on.
@@ -127,9 +127,10 @@ private:
 	}
 	void plan_readiness(const std::string &node);
 	void plan_heartbeat(const std::string &node);
-	bool fits(const std::string &node, const Program &program, const Container *itself) const; // itself: of that program
-	bool fits_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const;
-	bool admits(const Container &c);
+	using Lacks = std::vector<std::string>; // resources; of nothing: it fits
+	Lacks lacks(const std::string &node, const Program &program, const Container *itself) const; // itself: of that program
+	Lacks lacks_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const;
+	bool admits(Container &c);
 	void make_room(const Container &c);
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);

@@ -101,11 +101,8 @@ void ModelKubelet::start_static(const StaticPod &pod)
 	c.node = pod.node;
 	c.program = pod.program;
 	c.seen_at = epoch + time_.now() / second;
-	if (!admits(c)) { // not tried again before the kubelet starts anew
-		c.program.refused = true;
-		listener_.container_refused(c);
-		return end(c, 0, "OutOfcpu", false);
-	}
+	if (!admits(c))
+		return; // not tried again before the kubelet starts anew
 	listener_.container_admitted(c);
 	time_.after(c.program.start_delay, [this, key] { start(key); });
 }
