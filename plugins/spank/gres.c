@@ -17,7 +17,7 @@
 #include "plugins/spank/environment.h"
 #include "plugins/spank/gres.h"
 
-enum { LONGEST_WAIT_MS = 5000 };
+enum { LONGEST_WAIT_MS = 10000 };
 
 static const char devices_gres[] = "k8s";	/* k8s_gres of lib/core/settings.h */
 

@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 /*
- * In slurmstepd, once for all tasks, on the node and as root. Waits, 5 s at most, for the agent's word if the job has
+ * In slurmstepd, once for all tasks, on the node and as root. Waits, 10 s at most, for the agent's word if the job has
  * such devices; else it reads no file.
  */
 extern void sk8_tell_gres(spank_t spank);

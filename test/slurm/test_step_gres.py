@@ -3,6 +3,7 @@
 
 The agent is played by files in its folder. Nodes have names of this process, for that folder is the machine's.
 """
+import glob
 import os
 import shutil
 import subprocess
@@ -80,11 +81,28 @@ def job_of(cluster):
 	return int(wait_for("a job that runs", lambda: cluster.run("squeue", "-h", "-t", "R", "-o", "%A").strip(), 30))
 
 
+def last_job(cluster):
+	"""The one that it makes for that: the next one has the next number."""
+	return int(cluster.run("sbatch", "--parsable", "-p", "one", "-H", "--wrap", "true"))
+
+
 def told(cluster, options, answer, env=None, node=NODES[0]):
-	"""The variables of a job whose agent tells when it runs already."""
-	with srun(cluster, *options, env=env, node=node) as step:
-		tell(node, job_of(cluster), answer)
-		return finish(step)
+	"""The variables of a job whose agent has told before it starts."""
+	tell(node, last_job(cluster) + 1, answer)
+	return finish(srun(cluster, *options, env=env, node=node))
+
+
+def is_watched(path):
+	"""Does some process wait for what comes into this folder?"""
+	inode = f" ino:{os.stat(path).st_ino:x} "
+	for file in glob.glob("/proc/[0-9]*/fdinfo/*"):
+		try:
+			with open(file, encoding="utf-8") as text:
+				if inode in text.read():
+					return True
+		except OSError:
+			pass  # gone meanwhile
+	return False
 
 
 def test_tasks_find_the_tokens_of_their_job_on_their_node_in_their_environment(cluster):
@@ -105,7 +123,15 @@ def test_batch_scripts_and_all_steps_of_a_job_are_told_of_its_tokens(cluster):
 		assert sorted(file.read().splitlines()) == ["all 3 4000"] * 2 + ["none 3 4000", "script 3 4000"]
 
 
-def test_tasks_get_what_the_device_plugin_answered_as_soon_as_the_agent_tells(cluster):
+def test_step_waits_for_the_word_of_the_agent(cluster):
+	agent(NODES[0])
+	with srun(cluster, HCA) as step:
+		wait_for("the step to wait", lambda: is_watched(folder(NODES[0])), 60)
+		tell(NODES[0], job_of(cluster), ANSWER)
+		assert finish(step)[0]["RDMA_DEVICE"] == ANSWER["RDMA_DEVICE"]
+
+
+def test_tasks_get_what_the_device_plugin_answered(cluster):
 	agent(NODES[0])
 	found, err = told(cluster, [HCA], ANSWER)
 	assert {name: value for name, value in found.items() if name != NAMES} == ANSWER and not err
@@ -134,22 +160,19 @@ def test_variables_of_another_nodes_or_jobs_devices_are_not_taken_for_the_users(
 def test_node_without_an_agent_does_not_wait_and_a_job_without_such_devices_reads_nothing(cluster):
 	assert finish(srun(cluster, HCA)) == ({}, "")
 	agent(NODES[0])
-	last = int(cluster.run("sbatch", "--parsable", "-p", "one", "-H", "--wrap", "true"))
+	last = last_job(cluster)
 	for job in range(last + 1, last + 3):
 		tell(NODES[0], job, ANSWER)
 	for options, wanted in (([], {}), ([TOKENS], {"SLURM_K8S_CPU": "3", "SLURM_K8S_MEMORY": "4000"})):
 		assert finish(srun(cluster, *options)) == (wanted, "")
-	assert int(cluster.run("sbatch", "--parsable", "-p", "one", "-H", "--wrap", "true")) == last + 3
+	assert last_job(cluster) == last + 3
 
 
 def test_file_that_somebody_else_may_have_written_is_not_believed(cluster):
 	agent(NODES[0])
-	with srun(cluster, HCA) as step:
-		job = job_of(cluster)
-		with open(os.path.join(folder(NODES[0]), "new"), "w", encoding="utf-8") as file:
-			os.fchmod(file.fileno(), 0o666)
-			file.write("RDMA_DEVICE=x\0")
-		os.rename(os.path.join(folder(NODES[0]), "new"), os.path.join(folder(NODES[0]), str(job)))
-		assert finish(step) == ({}, "")
+	job = last_job(cluster) + 1
+	tell(NODES[0], job, ANSWER)
+	os.chmod(os.path.join(folder(NODES[0]), str(job)), 0o666)
+	assert finish(srun(cluster, HCA)) == ({}, "")
 	with open(os.path.join(cluster.folder, "log", f"slurmd-{NODES[0]}.log"), encoding="utf-8") as file:
 		assert "the agent of this node has not told which devices" in file.read()
