@@ -39,8 +39,8 @@ extern void sk8_gres_after_start(void);
 
 /*
  * mask_gres_show.c: around the stock nodeinfo_set_all, for AllocTRES and GresUsed. Slurm makes
- * the text of GresUsed from the bits of devices when it answers, after any call of ours: so
- * these bits, and nothing else, stay set until sk8_gres_unshow(), which comes before any other
+ * the text of GresUsed from the bits of devices, and since 24.11 that of shares from their numbers,
+ * when it answers, after any call of ours: so these, and nothing else, stay set until sk8_gres_unshow(), which comes before any other
  * call of the stock plugin.
  */
 extern void sk8_gres_before_show(void);

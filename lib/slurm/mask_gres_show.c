@@ -10,6 +10,8 @@ static struct {
 	struct {
 		char *node, *gres;
 		bitstr_t *bits;	/* NULL: a text */
+		uint64_t *shares;	/* of each topology; NULL: it is not made of these */
+		int shares_count;
 	} *row;
 	uint32_t count;
 } shown;
@@ -35,6 +37,29 @@ static void remember(struct sk8_gres_mark *mark, bitstr_t *bits)
 	shown.count++;
 }
 
+/* Since 24.11 the text of shares is made of how many of each device are used: "shard:3(0/4,3/4)". */
+static bool shows_shares(const gres_state_t *state)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24,11,0)
+	return state && sk8_gres_is_shared(state);
+#else
+	(void) state;
+	return false;
+#endif
+}
+
+static void remember_shares(const struct sk8_gres_mark *mark)
+{
+	const size_t size = mark->ns->topo_cnt * sizeof(*mark->topo);
+	const node_record_t *node_ptr = node_record_table_ptr[mark->node_inx];
+
+	if (!shows_shares(sk8_gres_find(node_ptr->gres_list, mark->name)))
+		return;
+	shown.row[shown.count - 1].shares = xmalloc(size);
+	shown.row[shown.count - 1].shares_count = mark->ns->topo_cnt;
+	memcpy(shown.row[shown.count - 1].shares, mark->topo, size);
+}
+
 /* Of GRES without a topology Slurm keeps the text: it is made while the marks are there. */
 static void make_text(struct sk8_gres_mark *mark)
 {
@@ -56,16 +81,21 @@ extern void sk8_gres_after_show(void)
 			make_text(&marks.mark[k]);
 	first = shown.count;
 	for (uint32_t k = 0; k < count; k++)
-		if (marks.mark[k].ns->topo_cnt && marks.mark[k].bits)
+		if (marks.mark[k].ns->topo_cnt && marks.mark[k].bits) {
 			remember(&marks.mark[k], bit_copy(marks.mark[k].bits));
+			remember_shares(&marks.mark[k]);
+		}
 	sk8_gres_unmark(&marks);
 	for (uint32_t k = first; k < shown.count; k++) {
 		node_record_t *node_ptr = find_node_record(shown.row[k].node);
 		gres_node_state_t *ns = node_ptr ?
 			sk8_gres_of_node(sk8_gres_find(node_ptr->gres_list, shown.row[k].gres)) : NULL;
 
-		if (ns)
-			bit_or(ns->gres_bit_alloc, shown.row[k].bits);
+		if (!ns)
+			continue;
+		bit_or(ns->gres_bit_alloc, shown.row[k].bits);
+		for (int t = 0; t < shown.row[k].shares_count; t++)
+			ns->topo_gres_cnt_alloc[t] += shown.row[k].shares[t];
 	}
 }
 
@@ -93,6 +123,13 @@ static void clear(gres_node_state_t *ns, bitstr_t *bits, bool shared)
 	}
 }
 
+/* A node that registers with more or fewer devices meanwhile keeps the numbers of those that it still has. */
+static void clear_shares(gres_node_state_t *ns, const uint64_t *shares, int count)
+{
+	for (int t = 0; ns->topo_gres_cnt_alloc && (t < MIN(count, ns->topo_cnt)); t++)
+		ns->topo_gres_cnt_alloc[t] -= MIN(ns->topo_gres_cnt_alloc[t], shares[t]);
+}
+
 extern void sk8_gres_unshow(void)
 {
 	for (uint32_t k = 0; k < shown.count; k++) {
@@ -101,13 +138,15 @@ extern void sk8_gres_unshow(void)
 			sk8_gres_find(node_ptr->gres_list, shown.row[k].gres) : NULL;
 		gres_node_state_t *ns = sk8_gres_of_node(state);
 
-		if (ns && shown.row[k].bits)
+		if (ns && shown.row[k].bits) {
 			clear(ns, shown.row[k].bits, sk8_gres_is_shared(state));
-		else if (ns)
+			clear_shares(ns, shown.row[k].shares, shown.row[k].shares_count);
+		} else if (ns)
 			xfree(ns->gres_used);
 		xfree(shown.row[k].node);
 		xfree(shown.row[k].gres);
 		FREE_NULL_BITMAP(shown.row[k].bits);
+		xfree(shown.row[k].shares);
 	}
 	xfree(shown.row);
 	shown.count = 0;

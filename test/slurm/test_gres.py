@@ -167,6 +167,33 @@ def test_device_of_which_a_pod_has_a_share_is_nobodys_but_its_other_shares_are_f
 	all_free(shares, ("--gres=shard:4",))
 
 
+def shows_shares(cluster, expected):
+	"""GresUsed. expected: {device: number}; Slurm 22.05 names only the devices."""
+	text = used(cluster)
+	found = re.search(r"shard:(?:\(null\):)?(\d+)\(([^)]*)\)", text)
+	assert found, text
+	if found[2].startswith("IDX:"):
+		assert (indices(found[2][4:]) if int(found[1]) else set()) == set(expected), text
+		return
+	numbers = [int(of.partition("/")[0].replace("-", "0")) for of in found[2].split(",")]
+	assert {d: n for d, n in enumerate(numbers) if n} == expected and int(found[1]) == sum(numbers), text
+
+
+def test_shares_that_pods_hold_are_shown_with_those_of_jobs(shares):
+	shows_shares(shares, {})
+	shares.tell("mask", "n1", "gres=shard::3@1+shard::4@3")
+	for _ in range(3):  # what is shown is not counted on top of itself
+		shows_shares(shares, {1: 3, 3: 4})
+	job = int(shares.submit(tres="shard:4", cpus=1)["job"])
+	shares.becomes(job, "RUNNING")
+	on = int(re.fullmatch(r"shard::4@([02])", shares.jobs()[job]["gres"])[1])
+	shows_shares(shares, {1: 3, 3: 4, on: 4})
+	shares.tell("unmask")
+	shares.scheduled()
+	shows_shares(shares, {on: 4})
+	all_free(shares, ("--gres=gpu:4",))
+
+
 def test_shares_of_a_device_that_a_pod_holds_are_nobodys(shares):
 	shares.tell("mask", "n1", "gres=gpu::3@0-2")
 	start(shares, "--gres=shard:4")
