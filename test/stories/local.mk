@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # Pods through Slurm and back, on kubesim and on a real Kubernetes; see conftest.py.
-#   make races [RACES=1000] [RACES_API=sim|real]     who gets the last core
+#   make races [RACES=1000] [RACES_API=sim|real] [RACES_SLURM=24.11]     who gets the last core
+# RACES_SLURM: another Slurm than that of this build, as script/test --slurm has it, and builds it.
 RACES = 1000
 RACES_API = sim
+RACES_SLURM =
+RACES_PYTEST = SK8_BUILD=$(abs_top_builddir) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
+	$(top_srcdir)/test/stories/reservations/test_races.py --api $(RACES_API)
+RACES_RELEASE = SK8_RACES_API=$(RACES_API) $(top_srcdir)/script/test --slurm $(RACES_SLURM) races
 .PHONY: races
-races: all
-	SK8_BUILD=$(abs_top_builddir) SK8_RACES=$(RACES) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
-		$(top_srcdir)/test/stories/reservations/test_races.py --api $(RACES_API)
+races: $(if $(RACES_SLURM),,all)
+	SK8_RACES=$(RACES) $(if $(RACES_SLURM),$(RACES_RELEASE),$(RACES_PYTEST))
 
 #   make gate-time [GATE_JOBS=40]                    what the gate adds to the kubelet's own time
 GATE_JOBS = 40
