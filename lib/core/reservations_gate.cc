@@ -14,8 +14,12 @@ static constexpr std::size_t max_refusals = 10'000;
 
 void Reservations::judge(Entry &e)
 {
-	if (!ready())
-		return e.job->exclusive || may_have_pods(*e.job) ? void() : open(e);
+	if (!ready() && (e.job->exclusive || may_have_pods(*e.job)))
+		return;
+	if (!ready()) { // what is masked is known before Kubernetes is
+		const std::string why = taken(e);
+		return why.empty() ? open(e) : refuse(e, why);
+	}
 	const ExclusiveWord empty = word(e);
 	if (empty.is == ExclusiveWord::Is::refused)
 		return refuse(e, empty.why);

@@ -136,6 +136,16 @@ TEST_CASE("device reservations: without Kubernetes only those wait that may have
 	CHECK(w.only_pod() == w.pod);
 }
 
+TEST_CASE("device reservations: a job that waits for no word of Kubernetes is not launched on cores that a pod has either")
+{
+	DeviceWorld w;
+	w.taken_by = [](const NativeShare &) { return std::optional(PodKey{"c", "a", "b", "uid"}); };
+	w.restart(false);
+	w.controller->arrived(w.job(8, 3));
+	CHECK(w.fate(8) == "back after 0 s");
+	CHECK(w.answers.at(8).why.find("pod a/b holds its cores or devices") != std::string::npos);
+}
+
 TEST_CASE("device reservations: a pod is made anew, with all that its job has, when its node becomes mixed")
 {
 	DeviceWorld w;
