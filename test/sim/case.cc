@@ -41,6 +41,8 @@ std::string Case::text() const
 		out << "gpus " << gpus << '\n';
 	if (device_plugin)
 		out << "device_plugin 1\n";
+	if (device_pods)
+		out << "device_pods 1\neviction " << eviction << "\ngate_timeout " << gate_timeout << '\n';
 	if (slots)
 		out << "slots " << slots << '\n';
 	if (grace)
@@ -76,6 +78,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.gpus;
 	else if (key == "device_plugin")
 		value >> c.device_plugin;
+	else if (key == "device_pods")
+		value >> c.device_pods;
 	else if (key == "slots")
 		value >> c.slots;
 	else if (key == "grace")

@@ -44,6 +44,8 @@ struct Case {
 	int aside = 0;
 	std::int64_t aside_memory = 0;
 	int gpus = 0;                    // of each node
+	// Where no node is mixed: the GPUs of Slurm's own jobs are held by pods, and these jobs go through the gate.
+	bool device_pods = false;
 	bool device_plugin = false;      // kubelets choose which GPUs a pod gets, and agents tell
 	int slots = 0;                   // pods that a node can have; 0: as many as come
 	int grace = 0;                   // GraceTime of its partitions, seconds
@@ -67,6 +69,8 @@ Result<Case> parse_case(const std::string &text);
 Case make_case(std::uint64_t seed, bool mixed);
 // Its part with nodes that are shared as mixed, in some; make_mixed.cc
 void make_mixed(Case &c, Micros length);
+// Its part with GPUs of Slurm's own jobs where no node is mixed; the same file
+void make_device_pods(Case &c, Micros length);
 
 } // namespace sk8::sim
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/core/settings.h"
+#include "test/sim/case.h"
 
 namespace sk8::sim {
 
@@ -30,6 +31,8 @@ struct Config {
 			return g.selector == "name=" + node && g.sharing == core::Sharing::mixed;
 		});
 	}
+	// Has a job of Slurm's own a pod there for its GPUs, and for nothing else?
+	bool holds_devices(const std::string &node) const { return shares(node) && !mixes(node) && settings.reserves_devices(); }
 	bool maps(const std::string &user) const
 	{
 		for (const auto &ns : settings.namespaces)
@@ -55,17 +58,18 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 	return out;
 }
 
-// The first count of the nodes, see Case::mixed.
-inline void share_mixed(core::ClusterSettings &settings, int count, const std::string &eviction, int gate_timeout, int shared)
+// Which jobs of Slurm's own have pods, see Case::mixed and Case::device_pods.
+inline void let_reserve(core::ClusterSettings &settings, const Case &c)
 {
 	using OnEviction = core::ReservationSettings::OnEviction;
-	for (int n = 1; n <= count; n++)
+	for (int n = 1; n <= c.mixed; n++)
 		settings.nodes.groups.push_back({"name=n" + std::to_string(n), core::Sharing::mixed});
-	settings.nodes.gate_timeout = Millis(gate_timeout * 1000);
-	settings.reservations.shared.max_cpus = shared;
-	settings.reservations.eviction = eviction == "requeue"  ? OnEviction::requeue
-					 : eviction == "cancel" ? OnEviction::cancel
-								: OnEviction::ignore;
+	settings.nodes.gate_timeout = Millis(c.gate_timeout * 1000);
+	settings.reservations.devices = c.mixed > 0 || c.device_pods;
+	settings.reservations.shared.max_cpus = static_cast<std::uint32_t>(c.shared);
+	settings.reservations.eviction = c.eviction == "requeue"  ? OnEviction::requeue
+					 : c.eviction == "cancel" ? OnEviction::cancel
+								  : OnEviction::ignore;
 }
 
 inline constexpr struct {

@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -163,7 +164,7 @@ public:
 	void node_event(const kube::NodePtr &node) override;
 	void devices_changed_by_us(const SlurmJob &job) override;
 	void reservation_by_us(const kube::Pod &pod) override;
-	void gate_opens() override { mixed_since_.clear(); }
+	void gate_opens() override { mixed_since_.clear(), devices_since_.clear(); }
 	void container_admitted(const Container &c) override;
 	void container_preempted(const Container &c) override;
 	void container_resized(const Container &c) override;
@@ -271,6 +272,9 @@ private:
 	void preempted_job_ended_by_us(const SlurmJob &job, const std::string &uid, const sk8_end &end);
 	void read_mixed(); // by the engine
 	bool promised(const std::string &node) const { return mixed_since_.contains(node); }
+	// ... or that the GPUs of jobs are held there.
+	bool devices_promised(const std::string &node) const { return promised(node) || devices_since_.contains(node); }
+	std::optional<Micros> promised_since(const SlurmJob &job) const;
 	void check_mixed(const std::string &node, const std::string &when);
 	struct Sum {
 		std::int64_t milli = 0, memory = 0;
@@ -347,6 +351,7 @@ private:
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read
+	std::map<std::string, Micros> devices_since_; // ... and others, where the GPUs of Slurm's own jobs have pods
 	Micros engine_began_ = 0, restored_at_ = -1000 * second;
 	int crashes_ = 0;
 	bool config_changed_ = false;

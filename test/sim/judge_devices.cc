@@ -2,7 +2,7 @@
 //
 // What the judge knows of GPUs that kubelets hand out, where agents tell which (Case::device_plugin):
 //
-//   * On nodes that are shared as mixed no GPU is had by two of the pods that run and the jobs of Slurm's own that are launched.
+//   * On nodes that are shared as mixed, and on others where reservations.devices is on, no GPU is had by two of the pods that run and the jobs of Slurm's own that are launched.
 //     Such a job is launched with exactly those that the kubelet has given its pod, and from then on nobody gets one of them
 //     until its last process is gone.
 //   * No job starts in Slurm with a GPU of a foreign pod, from the moment when the engine is told that the pod has it until its
@@ -21,7 +21,7 @@
 //   * When somebody has taken the pod of a launched job, or its kubelet has ended it, or its node became mixed only then: a pod
 //     is made for what runs, and its kubelet may give it other GPUs than the job goes on using, and those to anybody, until the
 //     job ends.
-//   * On nodes that are not mixed a kubelet may give a pod for Slurm, or a foreign one, a GPU that a job of Slurm's own has.
+//   * On nodes that are not mixed, while reservations.devices is off, a kubelet may give a pod for Slurm, or a foreign one, a GPU that a job of Slurm's own has.
 //   * slurmctld is killed: its jobs have the GPUs again that its last saved state says, until the engine is told anew.
 #include <algorithm>
 
@@ -128,7 +128,7 @@ void Judge::check_launched_devices(const SlurmJob &job)
 {
 	NativeTruth &n = natives_.at(ref(job));
 	n.devices_loose |= n.loose; // no pod stands for it yet
-	if (!device_plugin || job.devices.empty() || n.loose || n.devices_loose || !promised(job.node))
+	if (!device_plugin || job.devices.empty() || n.loose || n.devices_loose || !devices_promised(job.node))
 		return;
 	const std::string who = "I1: job " + std::to_string(job.id) + " is launched with GPUs " + core::index_list(job.devices) + " of " + job.node;
 	for (const auto &[key, c] : kubelet_->containers()) {
@@ -152,7 +152,7 @@ void Judge::check_given_devices(const Container &c)
 	for (const BatchProcess &p : slurm_->processes()) {
 		const Ref job{p.job_id, p.submit_time};
 		const auto it = natives_.find(job);
-		if (p.node == c.node && promised(c.node) && !p.forgotten && it != natives_.end() && !it->second.loose &&
+		if (p.node == c.node && devices_promised(c.node) && !p.forgotten && it != natives_.end() && !it->second.loose &&
 		    !it->second.devices_loose && !(t.reservation && t.job == job) && meet(p.devices, c.devices))
 			violation("I1: the kubelet of " + c.node + " gives " + name_of("pod", c.pod, c.uid) + " GPUs " +
 				  core::index_list(c.devices) + ", and job " + std::to_string(p.job_id) + " runs on " + core::index_list(p.devices));

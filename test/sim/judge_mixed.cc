@@ -12,6 +12,7 @@
 //   * A job is ended because of its pod only if somebody has taken that, in a way that
 //     doc/sharing.md calls an eviction, as the settings say; and then it is, but for a pod of
 //     before that is plainly deleted in an engine's first seconds: perhaps by the former one.
+//   * Where a node is not mixed, but reservations.devices is on, all of this is so of GPUs, and of jobs that have some.
 //   * What the kubelet has set aside for such pods is never less than what those jobs have that are
 //     launched there; several may have one pod, which is resized in place.
 //   * In the end no such pod is left, and no job in the gate.
@@ -36,14 +37,28 @@ static std::string text_of(std::uint32_t id)
 void Judge::read_mixed()
 {
 	for (const auto &[name, node] : api_.nodes()) {
-		if (config_.mixes(name)) {
-			mixed_since_.try_emplace(name, time_.now());
-			continue;
-		}
-		mixed_since_.erase(name);
+		const bool mixed = config_.mixes(name), devices = config_.holds_devices(name), had_devices = devices_since_.contains(name);
+		const bool as_before = mixed ? !had_devices : devices && had_devices;
 		for (auto &[ref, n] : natives_)
-			n.loose |= n.node == name;
+			n.loose |= n.node == name && !as_before;
+		if (mixed)
+			mixed_since_.try_emplace(name, time_.now());
+		else
+			mixed_since_.erase(name);
+		if (devices)
+			devices_since_.try_emplace(name, time_.now());
+		else
+			devices_since_.erase(name);
 	}
+}
+
+// That it is not launched before a pod holds what it has there; nullopt: it is not.
+std::optional<Micros> Judge::promised_since(const SlurmJob &job) const
+{
+	if (auto it = mixed_since_.find(job.node); it != mixed_since_.end())
+		return it->second;
+	const auto it = devices_since_.find(job.node);
+	return it == devices_since_.end() || job.gpus == 0 ? std::nullopt : std::optional(it->second);
 }
 
 // Slurm may have put a job elsewhere of whose start it knows no more: its pod there is nobody's.
@@ -56,7 +71,7 @@ bool Judge::runs_on(Ref job, const std::string &node) const
 
 void Judge::check_mixed(const std::string &node, const std::string &when)
 {
-	if (!promised(node))
+	if (!devices_promised(node))
 		return;
 	std::int64_t milli = 0, memory = 0, gpus = 0;
 	std::string who;
@@ -77,10 +92,10 @@ void Judge::check_mixed(const std::string &node, const std::string &when)
 	}
 	const kube::Resources &have = api_.nodes().at(node)->allocatable;
 	const auto devices = have.extended.find(gpu_resource);
-	if (milli > have.milli_cpu || memory > have.memory_bytes >> 20 ||
+	if ((promised(node) && (milli > have.milli_cpu || memory > have.memory_bytes >> 20)) ||
 	    gpus > (devices == have.extended.end() ? 0 : devices->second))
 		violation("I1: " + when + ", node " + node + " has " + std::to_string(have.milli_cpu) + " mCPU and " +
-			  std::to_string(have.memory_bytes >> 20) + " MB, used by: " + who);
+			  std::to_string(have.memory_bytes >> 20) + " MB and " + std::to_string(slurm_->select().gpus) + " GPUs, used by: " + who);
 }
 
 // By its kubelet, whatever the pods request.
@@ -188,7 +203,8 @@ void Judge::native_launched(const SlurmJob &job)
 	if (!config_.broken || crashes_ == 0)
 		check_use(job.node, "", nullptr);
 	NativeTruth &n = natives_.at(ref(job));
-	n.loose |= !promised(job.node) || n.arrived < mixed_since_.at(job.node);
+	const auto since = promised_since(job);
+	n.loose |= !since || n.arrived < *since;
 	// Nobody has told the engine yet that the pod that jobs share is another now.
 	n.loose |= time_.now() - restored_at_ < 60 * second && n.small && !shared_covers(job.node);
 	// ... or that somebody has taken it, or its kubelet has ended it.
@@ -268,7 +284,7 @@ void Judge::container_admitted(const Container &c)
 	t.known &= !t.from_file; // if it runs again: its mirror may say that it has ended
 	if (t.shared)
 		covered_again(c.node);
-	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && promised(c.node))
+	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && devices_promised(c.node))
 		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
 	check_given_devices(c);
@@ -304,7 +320,7 @@ void Judge::reservation_ended(const Container &c)
 void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t)
 {
 	kube::PodPtr pod = api_.pod(key.name);
-	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !promised(t.node))
+	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !devices_promised(t.node))
 		return;
 	// Made anew before, it has other devices than the job goes on using: it is exchanged.
 	const auto has_others = [&](const Ref &job) {
@@ -343,7 +359,7 @@ void Judge::taken(Ref job, const PodTruth &t, bool evicts, bool known)
 	const bool ends = config_.settings.reservations.eviction != core::ReservationSettings::OnEviction::ignore;
 	NativeTruth &n = natives_[job];
 	n.evicted |= evicts;
-	if (evicts && ends && known && runs_on(job, t.node) && promised(t.node) && n.must_end < 0)
+	if (evicts && ends && known && runs_on(job, t.node) && devices_promised(t.node) && n.must_end < 0)
 		n.must_end = time_.now() + within;
 }
 

@@ -48,6 +48,8 @@ public:
 			gpus();
 		if (case_.mixed)
 			devices();
+		else if (case_.gpus && dice_.chance("device pods", 400))
+			device_pods();
 		if (dice_.chance("slots", 200))
 			case_.slots = static_cast<int>(dice_.between("slots", 1, 6));
 		if (chance(400))
@@ -326,6 +328,12 @@ private:
 			set(a, "for", static_cast<int>(dice_.between("devices", 1, 30)));
 			case_.actions.push_back(std::move(a));
 		}
+	}
+	// Of others only what Slurm's own jobs have of GPUs is held.
+	void device_pods()
+	{
+		devices();
+		make_device_pods(case_, length_);
 	}
 	// Some pods are nobody's but their user's, the same if they are made again.
 	void bare_pods()

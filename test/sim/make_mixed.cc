@@ -19,7 +19,6 @@ public:
 
 	void make()
 	{
-		static const char *const evictions[] = {"ignore", "requeue", "cancel"};
 		if (!chance(400))
 			return;
 		case_.mixed = number(1, case_.nodes);
@@ -33,18 +32,39 @@ public:
 			foreign("r" + std::to_string(n));
 		if (chance(200))
 			return quiet();
-		if (chance(150)) {
-			Action off{some_time(), "config", {{"mixed", "0"}}};
-			Action on{off.at + number(1, 30'000) * ms, "config", {}};
-			case_.actions.insert(case_.actions.end(), {off, on});
-		}
+		if (chance(150))
+			for_a_while("mixed");
+	}
+
+	void make_device_pods()
+	{
+		case_.device_pods = true;
+		case_.eviction = evictions[number(0, 2)];
+		case_.gate_timeout = number(5, 60);
+		for (int n = number(2, 8); n > 0; n--)
+			job("m" + std::to_string(n));
+		for (int n = number(0, 6); n > 0; n--)
+			foreign("r" + std::to_string(n));
+		if (chance(200))
+			return quiet();
+		if (chance(150))
+			for_a_while("devices");
 	}
 
 private:
+	static constexpr const char *evictions[] = {"ignore", "requeue", "cancel"};
+
+	// Nobody has such pods.
+	void for_a_while(const char *word)
+	{
+		Action off{some_time(), "config", {{word, "0"}}};
+		Action on{off.at + number(1, 30'000) * ms, "config", {}};
+		case_.actions.insert(case_.actions.end(), {off, on});
+	}
 	int number(int low, int high) { return static_cast<int>(dice_.between("mixed", low, high)); }
 	bool chance(int permille) { return dice_.chance("mixed", permille); }
 	Micros some_time() { return dice_.between("mixed", 0, length_); }
-	std::string some_node() { return "n" + std::to_string(number(1, case_.mixed)); }
+	std::string some_node() { return "n" + std::to_string(number(1, case_.mixed ? case_.mixed : case_.nodes)); }
 	static void set(Action &a, const std::string &key, int value) { a.with[key] = std::to_string(value); }
 
 	void job(const std::string &name)
@@ -59,10 +79,16 @@ private:
 			set(a, "requeues", 1);
 		if (chance(150))
 			set(a, "high", 1);
+		some_gpus(a, 800);
 		const Micros at = a.at;
 		case_.actions.push_back(std::move(a));
 		for (int n = chance(500) ? number(1, 2) : 0; n > 0; n--)
 			something(name, at + number(0, chance(500) ? 3000 : 40'000) * ms);
+	}
+	void some_gpus(Action &a, int permille)
+	{
+		if (case_.device_pods && chance(permille))
+			set(a, "gpu", number(1, case_.gpus));
 	}
 	// ... that befalls it, perhaps in the gate.
 	void something(const std::string &name, Micros at)
@@ -101,6 +127,7 @@ private:
 		set(a, "grace", number(1, 10));
 		if (dice_.chance("critical", 150))
 			set(a, "critical", 1);
+		some_gpus(a, 500);
 		case_.actions.push_back(std::move(a));
 	}
 
@@ -114,6 +141,11 @@ private:
 void make_mixed(Case &c, Micros length)
 {
 	MixedMaker(c, length).make();
+}
+
+void make_device_pods(Case &c, Micros length)
+{
+	MixedMaker(c, length).make_device_pods();
 }
 
 } // namespace sk8::sim

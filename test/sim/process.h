@@ -87,6 +87,7 @@ private:
 	void start_nodes();
 	void start_reservations();
 	void gate_changed();
+	bool devices_only() const { return !settings_.nodes.any(core::Sharing::mixed); } // have pods of Slurm's own jobs
 	core::Cover covered(const std::string &uid) const;
 	void reservations_replaced(const std::vector<core::ForeignPodPtr> &pods);
 	void reservation_seen(const core::ForeignPodPtr &pod, bool removed);
@@ -112,7 +113,7 @@ private:
 	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::JobPtr>> &jobs) override;
 	void job_changed(const core::PodKey &key, const core::JobPtr &job) override;
 	void job_purged(const core::PodKey &key, core::JobRef ref) override;
-	bool wants_natives() const override { return settings_.nodes.any(core::Sharing::mixed); }
+	bool wants_natives() const override { return settings_.wants_natives(); }
 	void natives_replaced(const std::vector<core::NativeJobPtr> &jobs) override;
 	void native_left(core::JobRef job, const std::set<std::string> &still_on) override;
 	// core::TimerPort and Clock
@@ -140,7 +141,7 @@ private:
 	std::unique_ptr<core::ForeignPods> foreign_;
 	core::Gate gate_;
 	std::shared_ptr<NativeGate> native_gate_;
-	std::unique_ptr<core::Reservations> reservations_; // null: no node is mixed
+	std::unique_ptr<core::Reservations> reservations_; // null: there is no engine
 	std::map<std::string, core::ForeignPodPtr> last_seen_; // for a mutant
 	std::unique_ptr<core::SlurmNodePort> node_port_;
 	std::shared_ptr<NodeGate> node_gate_;

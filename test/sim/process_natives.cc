@@ -43,6 +43,8 @@ public:
 	{
 		if (p_.effect("answer the gate"))
 			p_.gate_.vote(p_.settings_.name, job, answer);
+		if (answer.open && p_.out_.mutant == Mutant::device_pod_goes_early && p_.devices_only())
+			p_.post([&p = p_, job] { p.native_left(job, {}); });
 	}
 	void watch_end(JobRef job) override
 	{
@@ -165,7 +167,9 @@ void Process::reservation_seen(const core::ForeignPodPtr &pod, bool removed)
 bool Process::gate(const sk8_native_job &job)
 {
 	hooks_++;
-	if (!in_charge_ || out_.mutant == Mutant::gate_open || !gate_.arrive(core::native_from_abi(job)))
+	if (out_.mutant == Mutant::gate_open || (out_.mutant == Mutant::device_gate_open && devices_only()))
+		return false;
+	if (!in_charge_ || !gate_.arrive(core::native_from_abi(job)))
 		return false;
 	if (reservations_)
 		gate_changed();

@@ -6,7 +6,7 @@
 namespace sk8::sim {
 
 // Without words: as it should be. broken=1; user=bob, user= (nobody); selector=name=n1;
-// schedulers=other, schedulers=other,slurm; mixed=0. later=1: it is not read yet.
+// schedulers=other, schedulers=other,slurm; mixed=0; devices=0. later=1: it is not read yet.
 void World::change_config(const Action &a)
 {
 	if (calm_ && !a.with.empty())
@@ -15,7 +15,7 @@ void World::change_config(const Action &a)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	Config now = usual_config(names);
-	share_mixed(now.settings, case_.mixed, case_.eviction, case_.gate_timeout, case_.shared);
+	let_reserve(now.settings, case_);
 	now.broken = a.has("broken");
 	if (a.has("user") && a.text("user").empty())
 		now.settings.namespaces.clear();
@@ -25,6 +25,8 @@ void World::change_config(const Action &a)
 		now.settings.nodes.selector = a.text("selector");
 	if (a.has("mixed"))
 		now.settings.nodes.groups.clear();
+	if (a.has("devices"))
+		now.settings.reservations.devices = false;
 	if (a.text("schedulers") == "other")
 		now.settings.scheduler_names = {"other"};
 	else if (a.has("schedulers"))

@@ -58,8 +58,8 @@ World::World(const Case &c, bool story, bool print)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	config_ = usual_config(names);
-	share_mixed(config_.settings, c.mixed, c.eviction, c.gate_timeout, c.shared);
-	slurm_.gates = c.mixed > 0;
+	let_reserve(config_.settings, c);
+	slurm_.gates = config_.settings.reserves();
 	for (const auto &name : names) {
 		kube::Node node;
 		node.meta.name = name;
