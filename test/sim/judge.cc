@@ -368,8 +368,10 @@ void Judge::check()
 	check_preemptions();
 	if (device_plugin)
 		check_corrected_devices();
-	if (node_state)
+	if (node_state) {
 		check_nodes();
+		check_overcommit();
+	}
 	for (const auto &[r, excluded] : exclusions_) {
 		auto it = slurm_->jobs().find(r.first);
 		if (it != slurm_->jobs().end() && ref(it->second) == r && it->second.pending() &&

@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -49,6 +50,9 @@ public:
 	// takes them by itself (job_scheduler.c): its pass may come first, and no wake was lost.
 	// The kubelet runs this when it admits that pod.
 	std::function<void(const kube::Pod &, const Program &)> reservation_made = [](auto &, auto &) {};
+	// What the engine tells of nodes where pods and jobs have more than there is; nullopt: nobody looks. And all masks.
+	std::function<std::optional<std::size_t>()> overcommitted = [] { return std::nullopt; };
+	std::function<std::shared_ptr<const core::MaskSnapshot>()> masks = [] { return nullptr; };
 	std::function<bool()> wake_is_coming = [] { return false; };
 
 	// The first violation, or empty.
@@ -311,6 +315,8 @@ private:
 	bool needs_slot(const SlurmJob &job) const;
 	bool has_slot(const Container &c) const;
 	void check_slots(const SlurmJob &job);
+	bool is_overcommitted(const std::string &node, const core::NodeMask &mask) const;
+	void check_overcommit();
 	bool may_lack_slot(const Container &c) const;
 	void check_told_devices(const SlurmJob &job);
 	std::int64_t gpus_in_use(const SlurmJob &job) const;
@@ -356,7 +362,8 @@ private:
 	int crashes_ = 0;
 	bool config_changed_ = false;
 	bool nodes_troubled_ = false;
-	Micros devices_looked_at_ = 0;
+	Micros devices_looked_at_ = 0, overcommit_looked_at_ = 0;
+	Micros overcommit_untrue_since_ = -1; // what the engine tells of it
 	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
 	std::string verdict_;
 };

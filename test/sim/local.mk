@@ -24,6 +24,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_mixed.cc \
 	test/sim/judge_nodes.cc \
+	test/sim/judge_overcommit.cc \
 	test/sim/judge_preempt.cc \
 	test/sim/judge_preempt.h \
 	test/sim/judge_slots.cc \

@@ -51,6 +51,8 @@ void ModelSlurm::boot(SlurmHooks &hooks)
 	hooks.node_init();
 	load();
 	hooks.reconfigure();
+	if (pings)
+		plan_ping();
 	nodes_stamp_ = jobs_stamp_ = wall();
 	later(dice_.between("slurm/register", 200 * ms, 3 * second), [this] { registered(); });
 }
@@ -112,6 +114,16 @@ void ModelSlurm::registered()
 	nodes_stamp_ = wall();
 	watcher_.slurm_changed();
 	kick();
+}
+
+// ping_nodes(), with SlurmdTimeout=30; reset_node_load()
+void ModelSlurm::plan_ping()
+{
+	later(10 * second, [this] {
+		nodes_stamp_ = wall();
+		watcher_.slurm_changed();
+		plan_ping();
+	});
 }
 
 void ModelSlurm::kill()

@@ -116,6 +116,7 @@ public:
 	void node_returns(const std::string &node);
 	void drain(const std::string &node, const std::string &reason, std::uint32_t by); // scontrol update, by root
 	void resume(const std::string &node);
+	bool pings = false; // and each answer is news of all nodes
 	bool trusts_callers = false; // mutant: changes nodes that are not as expected
 	bool takes_more_victims = false; // mutant: lib/slurm/preemptors.c is not there
 	GraceTimes graces;
@@ -132,7 +133,7 @@ public:
 private:
 	friend struct Ops;
 	sk8_job view(const SlurmJob &job) const; // until the next one
-	mutable sk8_gres gres_of_view_{};
+	mutable sk8_gres gres_of_view_{}, used_gres_of_view_{};
 	std::uint32_t next_id();
 	void submit(const sk8_submit &s, sk8_outcome &out);
 	void start(std::uint32_t id, std::int64_t submit_time, const char *mark, const char *node, sk8_outcome &out);
@@ -152,6 +153,7 @@ private:
 	void save();
 	void load();
 	void registered();
+	void plan_ping();
 	void kick();
 	void pass(bool woken);
 	bool try_start(SlurmJob &job);

@@ -90,6 +90,7 @@ const std::vector<MutantInfo> &mutants()
 		{devices_not_learned, "devices-not-learned", "a job's other devices are not known when it ends"},
 		{leaving_devices_open, "leaving-devices-open", "the devices of a deleted foreign pod are free at once"},
 		{full_not_told, "full-not-told", "a node without a pod slot stays a candidate"},
+		{overcommit_untold, "overcommit-untold", "that pods and jobs have more than there is of a node is not told"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 	};
 	return table;

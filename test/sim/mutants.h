@@ -99,6 +99,7 @@ enum class Mutant {
 	devices_not_learned,
 	leaving_devices_open,
 	full_not_told,
+	overcommit_untold,
 };
 
 struct MutantInfo {

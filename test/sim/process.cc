@@ -255,6 +255,17 @@ void Process::slurm_nodes(std::vector<core::SlurmNode> nodes)
 		nodes_->slurm_nodes(nodes);
 }
 
+void Process::overcommits(const core::Overcommits &over)
+{
+	if (nodes_ && out_.mutant != Mutant::overcommit_untold)
+		nodes_->overcommits(over);
+}
+
+std::optional<std::size_t> Process::overcommitted() const
+{
+	return nodes_ && controller_ && controller_->started() ? std::optional(nodes_->overcommitted()) : std::nullopt;
+}
+
 void Process::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)
 {
 	controller_->jobs_replaced(jobs);

@@ -75,6 +75,8 @@ public:
 	core::Ledger ledger() const { return holds_.ledger(settings_.name); }
 	const core::PodsController *controller() const { return controller_.get(); }
 	Micros started_at() const { return started_at_; } // when all was listed; -1: not yet
+	std::optional<std::size_t> overcommitted() const; // nodes; nullopt: nobody looks
+	std::shared_ptr<const core::MaskSnapshot> true_masks() { return holds_.masks(); }
 	bool nothing_masked() { return !holds_.masks(); }
 	std::string violation; // found here; empty: none
 
@@ -110,6 +112,7 @@ private:
 	// core::SlurmListener
 	void post(std::function<void()> f) override;
 	void slurm_nodes(std::vector<core::SlurmNode> nodes) override;
+	void overcommits(const core::Overcommits &over) override;
 	void jobs_replaced(const std::vector<std::pair<core::PodKey, core::JobPtr>> &jobs) override;
 	void job_changed(const core::PodKey &key, const core::JobPtr &job) override;
 	void job_purged(const core::PodKey &key, core::JobRef ref) override;

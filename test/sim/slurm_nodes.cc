@@ -66,6 +66,16 @@ sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : "";
 	node.reason_uid = n.drain ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
 	node.features = node.active_features = n.features.c_str();
+	if (pings) { // lib/slurm/job_nodes.c
+		const auto gpus = static_cast<std::uint64_t>(select_.gpus), used = static_cast<std::uint64_t>(std::ranges::count(n.gpus, true));
+		node.used_cores = static_cast<std::uint32_t>(std::ranges::count(n.used, true));
+		node.used_memory_mb = n.memory;
+		gres_of_view_ = {"gpu", "", gpus, 0, nullptr};
+		used_gres_of_view_ = {"gpu", "", used, 0, nullptr};
+		node.gres_count = node.used_gres_count = gpus > 0;
+		node.gres = &gres_of_view_;
+		node.used_gres = &used_gres_of_view_;
+	}
 	for (const auto &[id, job] : jobs_)
 		node.job_count += job.running() && job.node == name;
 	node.job_count += static_cast<std::uint32_t>(n.completing);

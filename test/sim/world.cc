@@ -41,6 +41,8 @@ World::World(const Case &c, bool story, bool print)
 		kubelet_.report_state(pod.node_name);
 		kubelet_.set_program(pod.meta.uid, program);
 	};
+	judge_.overcommitted = [this] { return process_ ? process_->overcommitted() : std::nullopt; };
+	judge_.masks = [this] { return process_ ? process_->true_masks() : nullptr; };
 	judge_.wake_is_coming = [this] { return process_ && process_->wake_is_coming(); };
 	api_.listen(&judge_);
 	api_.listen(&kubelet_);
@@ -50,6 +52,7 @@ World::World(const Case &c, bool story, bool print)
 	judge_.device_plugin = kubelet_.device_plugin = c.device_plugin;
 	slurm_.trusts_callers = *mutant_named(c.mutant) == Mutant::node_taken_by_force;
 	slurm_.takes_more_victims = *mutant_named(c.mutant) == Mutant::second_victim;
+	slurm_.pings = c.node_state;
 	slurm_.graces.partition = c.grace;
 	faults_ = c.faults;
 	if (faults_)
