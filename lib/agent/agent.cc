@@ -150,7 +150,8 @@ void Agent::watch(const kube::ClusterAccess &access)
 	reflector_->start();
 	auto topology = read_cpu_topology(cpu_folder);
 	report_ = std::make_unique<NodeReport>(*client_, node_, KubeletFiles(settings_.kubelet_root_dir, settings_.device_plugin_dir),
-					       topology ? std::move(*topology) : CpuTopology(), random);
+					       topology ? std::move(*topology) : CpuTopology(),
+					       PodCgroups(cgroup_mount, settings_.cgroup_root), random);
 	devices_ = std::make_unique<JobDevices>(strprintf(SK8_DEVICE_FOLDER, node_.c_str()));
 }
 
@@ -163,6 +164,10 @@ void Agent::pods_changed()
 	wake_pinning_.notify();
 	if (!report_)
 		return;
+	std::set<std::string> uids;
+	for (const auto &[uid, pod] : pods_)
+		uids.insert(uid);
+	report_->set_pods(std::move(uids));
 	report_->look();
 	devices_->set(job_devices(pods_, report_->devices(), settings_.reservations_ns, node_));
 }

@@ -20,6 +20,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/device_order.h \
 	lib/agent/exclusive_cpus.cc \
 	lib/agent/exclusive_cpus.h \
+	lib/agent/gone_pods.cc \
+	lib/agent/gone_pods.h \
 	lib/agent/job_containers.cc \
 	lib/agent/job_containers.h \
 	lib/agent/job_devices.cc \

@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/base/log_limit.h"
 #include "lib/base/text.h"
+#include "lib/core/lost_pods.h"
 #include "lib/core/names.h"
 #include "lib/core/node_state.h"
 
@@ -14,12 +15,18 @@ namespace sk8::agent {
 // The kubelet frees CPUs of what has ended by and by (cpuManagerReconcilePeriod, 10 s).
 static constexpr Millis looks_again{10'000};
 static constexpr Millis longest_pause{60'000};
+static constexpr Millis looks_for_lost{2'000}; // while any is asked for
 // Of 256 KiB that all annotations of an object have together.
+static constexpr auto lease_namespace = "kube-node-lease";
+static constexpr std::size_t longest_time = 64;
+static constexpr std::int64_t longest_lease = 3'600;
 static constexpr auto nvidia_driver = "/proc/driver/nvidia";
 static constexpr std::size_t longest_note = 100'000, longest_logged = 1'000;
 
-NodeReport::NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology, kube::Random random)
-	: client_(client), node_(std::move(node)), files_(std::move(files)), order_(nvidia_driver), topology_(std::move(topology)), random_(std::move(random))
+NodeReport::NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology, PodCgroups cgroups,
+		       kube::Random random)
+	: client_(client), node_(std::move(node)), files_(std::move(files)), order_(nvidia_driver), topology_(std::move(topology)),
+	  cgroups_(std::move(cgroups)), random_(std::move(random))
 {
 	watch();
 	look();
@@ -28,22 +35,14 @@ NodeReport::NodeReport(kube::Client &client, std::string node, KubeletFiles file
 NodeReport::~NodeReport()
 {
 	client_.loop().cancel_timer(timer_);
+	client_.loop().cancel_timer(lost_timer_);
+	client_.cancel(reading_lease_);
 	client_.cancel(writing_);
-}
-
-static bool says_nothing(const std::map<std::string, std::string> &notes)
-{
-	return std::ranges::all_of(notes, [](const auto &note) { return note.second.empty(); });
 }
 
 void NodeReport::look()
 {
 	files_.look();
-	const bool idle = !files_.cpus().pins() && files_.devices().healthy.empty();
-	if (!idle && !reflector_)
-		watch();
-	if (idle && known_ && says_nothing(*known_))
-		reflector_.reset();
 	client_.loop().cancel_timer(timer_);
 	timer_ = client_.loop().after(looks_again, [this] { look(); });
 	write();
@@ -70,10 +69,51 @@ void NodeReport::node_is(const kube::Node *node)
 	known_.reset();
 	if (node) {
 		known_.emplace();
-		for (const auto name : {core::names::pinned_cores, core::names::devices})
+		for (const auto name : {core::names::pinned_cores, core::names::devices, core::names::gone})
 			(*known_)[std::string(name)] = core::annotation(*node, name);
 		capacity_ = node->capacity;
 	}
+	lost_.ask(node ? core::parse_lost(core::annotation(*node, core::names::lost)) : std::set<std::string>());
+	if (lost_.asked() && !lost_timer_ && !reading_lease_)
+		ask_for_lease();
+	write();
+}
+
+// The lease first: what is looked at afterwards is of a moment when the kubelet was heard of.
+void NodeReport::ask_for_lease()
+{
+	lost_timer_ = 0;
+	if (!lost_.asked())
+		return;
+	reading_lease_ = client_.get(resource_path(kube::leases_resource, lease_namespace, node_), [this](const kube::Reply &reply) {
+		reading_lease_ = 0;
+		look_for_lost(reply);
+		lost_timer_ = client_.loop().after(looks_for_lost, [this] { ask_for_lease(); });
+	});
+}
+
+std::optional<KubeletLease> parse_lease(const Json &lease)
+{
+	const Json spec = lease["spec"], renewed = spec["renewTime"];
+	const std::int64_t seconds = spec["leaseDurationSeconds"].integer_or(0);
+	if (renewed.str().empty() || renewed.str().size() > longest_time || seconds < 1 || seconds > longest_lease)
+		return std::nullopt;
+	return KubeletLease{std::string(renewed.str()), Millis(seconds * 1000)};
+}
+
+void NodeReport::look_for_lost(const kube::Reply &lease)
+{
+	const auto found = cgroups_.processes();
+	const std::set<std::string> ran = lost_.running();
+	if (found) {
+		lost_.look({clock_.monotonic(), *found, pods_, lease.ok() ? parse_lease(lease.body) : std::nullopt});
+	} else {
+		lost_.blind();
+		log_limited(LogLevel::warning, node_, "agent: nothing can be said of lost pods: %s", found.error().message.c_str());
+	}
+	for (const std::string &word : lost_.running())
+		if (!ran.contains(word))
+			log_info("agent: pod %s is lost for slurmctld, and runs here", std::string(core::uid_of_lost(word)).c_str());
 	write();
 }
 
@@ -85,6 +125,7 @@ NodeReport::Notes NodeReport::wanted()
 	out[std::string(core::names::pinned_cores)] = core::pinned_text(pinned_pods(files_.cpus(), topology_));
 	out[std::string(core::names::devices)] =
 		core::devices_text(devices_to_tell(files_.devices(), former ? *former : core::NodeDevices(), capacity_, order_));
+	out[std::string(core::names::gone)] = core::lost_text(lost_.gone());
 	for (auto &[name, text] : out)
 		if (text.size() > longest_note) {
 			log_limited(LogLevel::warning, node_, "agent: slurmctld is not told %s: %zu bytes are too many for an annotation",
@@ -110,11 +151,11 @@ void NodeReport::write()
 				 [this, sent = std::move(sent), told = one_line(annotations.dump(), longest_logged)](const kube::Reply &reply) {
 		writing_ = 0;
 		if (!reply.ok()) {
-			log_limited(LogLevel::warning, node_, "agent: slurmctld is not told which cores and devices the kubelet keeps for pods: %s",
+			log_limited(LogLevel::warning, node_, "agent: slurmctld is not told of pods' cores and devices, and of lost pods: %s",
 				    reply.error.c_str());
 			return; // look() comes again
 		}
-		log_verbose("agent: slurmctld is told which cores and devices the kubelet keeps for pods: %s", told.c_str());
+		log_verbose("agent: slurmctld is told of pods: %s", told.c_str());
 		known_ = sent;
 		write();
 	});

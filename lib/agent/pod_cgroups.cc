@@ -36,15 +36,24 @@ std::string pod_uid_of_folder(std::string_view name)
 	return uid.size() > max_uid || !std::ranges::all_of(uid, good) ? "" : uid;
 }
 
-static std::vector<std::string> folders_in(const std::string &path)
+// all: set to false if there may be others. What is not there (any more) has none.
+static std::vector<std::string> folders_in(const std::string &path, bool *all = nullptr)
 {
 	std::vector<std::string> out;
 	DIR *dir = opendir(path.c_str());
-	while (const dirent *entry = dir ? readdir(dir) : nullptr)
+	bool good = dir || errno == ENOENT;
+	errno = 0;
+	while (const dirent *entry = dir ? readdir(dir) : nullptr) {
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
 			out.emplace_back(entry->d_name);
+		good &= entry->d_type != DT_UNKNOWN;
+		errno = 0;
+	}
+	good &= !dir || errno == 0;
 	if (dir)
 		closedir(dir);
+	if (all && !good)
+		*all = false;
 	return out;
 }
 
@@ -56,23 +65,47 @@ static Result<void> write_text(const std::string &path, const std::string &text)
 	return {};
 }
 
-static void look_for_pods(const std::string &path, int depth, std::size_t &left, std::map<std::string, std::string> &found)
+struct Search {
+	std::size_t left = max_folders;
+	bool kubelet = false, all = true; // it has a folder here; nothing was left out
+	std::vector<std::pair<std::string, std::string>> pods; // uid, folder
+};
+
+static void look_for_pods(const std::string &path, int depth, Search &search)
 {
-	for (const auto &name : folders_in(path)) {
-		if (left == 0)
+	for (const auto &name : folders_in(path, &search.all)) {
+		if (search.left == 0) {
+			search.all = false;
 			return;
-		left--;
+		}
+		search.left--;
 		const std::string uid = pod_uid_of_folder(name), inner = path + '/' + name;
 		if (!uid.empty())
-			found.emplace(uid, inner);
+			search.pods.emplace_back(uid, inner);
 		else if (depth > 0)
-			look_for_pods(inner, depth - 1, left, found);
+			look_for_pods(inner, depth - 1, search);
 	}
+}
+
+static Search search_in(const std::string &root)
+{
+	Search search;
+	for (const auto &name : folders_in(root, &search.all)) // the systemd driver writes its own root into the name
+		if (name == "kubepods" || name.ends_with("kubepods.slice")) {
+			search.kubelet = true;
+			look_for_pods(root + '/' + name, max_depth, search);
+		}
+	return search;
 }
 
 bool PodCgroups::is_v2() const
 {
 	return access((mount_ + "/cgroup.controllers").c_str(), F_OK) == 0;
+}
+
+std::string PodCgroups::root_folder() const
+{
+	return (is_v2() ? mount_ : mount_ + "/cpuset") + (root_ == "/" ? "" : root_);
 }
 
 Result<std::map<std::string, std::string>> PodCgroups::find() const
@@ -82,12 +115,58 @@ Result<std::map<std::string, std::string>> PodCgroups::find() const
 	if (stat(top.c_str(), &status) != 0)
 		return Error{top + ": " + std::strerror(errno) + "; no cpuset controller is mounted there"};
 	std::map<std::string, std::string> found;
-	std::size_t left = max_folders;
-	const std::string root = root_ == "/" ? top : top + root_;
-	for (const auto &name : folders_in(root)) // the systemd driver writes its own root into the name
-		if (name == "kubepods" || name.ends_with("kubepods.slice"))
-			look_for_pods(root + '/' + name, max_depth, left, found);
+	for (auto &[uid, folder] : search_in(root_folder()).pods)
+		found.emplace(uid, folder);
 	return found;
+}
+
+static bool is_there(const std::string &folder)
+{
+	struct stat status;
+	return stat(folder.c_str(), &status) == 0 || errno != ENOENT;
+}
+
+// Version 2 says it of all within. What vanishes meanwhile has none: only what is empty can.
+Result<bool> PodCgroups::has_process(const std::string &folder, int depth) const
+{
+	const std::string file = folder + (is_v2() ? "/cgroup.events" : "/cgroup.procs");
+	const auto text = read_file(file, max_text);
+	if (!text)
+		return is_there(folder) ? Result<bool>(text.error()) : false;
+	if (is_v2()) {
+		const bool populated = text->starts_with("populated 1\n") || text->find("\npopulated 1\n") != text->npos;
+		const bool says = populated || text->find("populated 0\n") != text->npos;
+		return says ? Result<bool>(populated) : Error{file + " does not say whether it is populated"};
+	}
+	if (!text->empty())
+		return true;
+	bool all = true;
+	for (const auto &name : folders_in(folder, &all)) {
+		if (depth == 0)
+			return Error{folder + ": too many folders within folders"};
+		auto inner = has_process(folder + '/' + name, depth - 1);
+		if (!inner || *inner)
+			return inner;
+	}
+	return all ? Result<bool>(false) : Error{folder + " cannot be read"};
+}
+
+Result<std::map<std::string, bool>> PodCgroups::processes() const
+{
+	const Search search = search_in(root_folder());
+	if (!search.kubelet)
+		return Error{root_folder() + ": there are no folders of a kubelet"};
+	if (!search.all)
+		return Error{root_folder() + ": not all folders of pods can be read"};
+	std::map<std::string, bool> out;
+	for (const auto &[uid, folder] : search.pods) {
+		const auto runs = has_process(folder, max_depth);
+		if (!runs)
+			return runs.error();
+		if (*runs || is_there(folder))
+			out[uid] |= *runs;
+	}
+	return out;
 }
 
 std::string PodCgroups::folder_of_container(const std::string &pod_folder, const std::string &id) const

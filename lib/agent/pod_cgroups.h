@@ -31,6 +31,9 @@ public:
 
 	// By uid. Error: there is no cpuset controller.
 	Result<std::map<std::string, std::string>> find() const;
+	// By uid: is a process in it, or in a cgroup within it? All that there are: error if anything there cannot be read, or if no
+	// kubelet has made any here.
+	Result<std::map<std::string, bool>> processes() const;
 	// Of a container by its id in its runtime, below the pod's; empty: it is not there (yet).
 	std::string folder_of_container(const std::string &pod_folder, const std::string &id) const;
 	// All of the pod runs on these CPUs from now on, also containers that come later.
@@ -41,6 +44,8 @@ public:
 
 private:
 	bool is_v2() const;
+	std::string root_folder() const;
+	Result<bool> has_process(const std::string &folder, int depth) const;
 	Result<CpuSet> cpus(const std::string &folder) const;
 	Result<bool> set_tree(const std::string &folder, const CpuSet &cpus, int depth) const;
 

@@ -205,8 +205,17 @@ void ClusterEngine::end_of_turn()
 	if (foreign_->use_changed())
 		pods_->use_changed();
 	pods_->end_of_turn(); // saves what foreign pods hold as well
+	if (knows_lost())
+		for (const auto &node : pods_->lost().take_changed())
+			nodes_->lost_changed(node);
 	if (pods_->use().full_changed() || std::exchange(full_nodes_stale_, false))
 		tell_full_nodes();
+}
+
+// Before that a question of a former slurmctld stays.
+bool ClusterEngine::knows_lost() const
+{
+	return pods_->started() && foreign_->synced();
 }
 
 // Slurm knows of no pod slots: where none is left it is told to start nothing that needs one.
@@ -261,7 +270,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
 			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; },
 			     settings_.reservations.ns, settings_.nodes.exclusive.bare_pods,
-			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }},
+			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }, &pods_->lost()},
 		pods_->nodes(), pods_->use(), settings_.resources);
 	reserve();
 	pods_->expect_foreign(false);
@@ -273,7 +282,10 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 					       if (holds_.set_missing(settings_.name, node, gres))
 						       slurm_->wake_scheduler(); // less is masked than before
 				       },
-				       [this](const std::string &node) { return exclusive_->wants_taint(node); }});
+				       [this](const std::string &node) { return exclusive_->wants_taint(node); },
+				       [this](const std::string &node) {
+					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
+				       }});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);

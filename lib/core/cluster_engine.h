@@ -102,6 +102,7 @@ private:
 	void watch_nodes();
 	void end_of_turn();
 	void tell_full_nodes();
+	bool knows_lost() const;
 	void back(const std::string &what);
 	ClusterNumbers numbers() const;
 	Json outline() const;

@@ -43,7 +43,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 		if (count > 0 && name.find('/') != name.npos)
 			out->extended.emplace(name, count);
 	out->host_ports = p.host_ports;
-	out->mirror = p.meta.annotations.contains("kubernetes.io/config.mirror");
+	out->mirror = is_mirror(p);
 	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,
 	// calculateEffectiveGracePeriod()). Who deletes a mirror says nothing of what runs.
 	const bool given = p.meta.deleting && p.meta.deletion_grace_seconds > 0 && !out->mirror;

@@ -60,6 +60,11 @@ struct ForeignPod {
 };
 using ForeignPodPtr = std::shared_ptr<const ForeignPod>;
 
+// Only the image of a static pod in the API.
+inline bool is_mirror(const kube::Pod &pod)
+{
+	return pod.meta.annotations.contains("kubernetes.io/config.mirror");
+}
 // Errors as decode_pod()'s. Pure, any thread.
 Result<ForeignPodPtr> decode_foreign_pod(const Json &object);
 // What is kept of a pod. Pure, any thread.

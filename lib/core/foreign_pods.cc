@@ -133,7 +133,9 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.overhead = pod->overhead;
 	e.controlled = pod->controlled;
 	e.leaves = pod->meta.deleting;
+	e.seen = true;
 	e.gone = Entry::Gone::no;
+	ask_agent(e, false);
 	gone_.erase(it->first);
 	if (pod->over)
 		return free(e, "it has ended");
@@ -226,6 +228,7 @@ void ForeignPods::vanish(Entry &e, bool seen)
 	e.gone = seen ? Entry::Gone::seen : Entry::Gone::unseen;
 	count_anew(e);
 	gone_.insert(e.key.uid);
+	ask_agent(e, true);
 	if (nodes_.exclusive(e.node))
 		update(e); // nobody can evict it any more
 	if (seen)
@@ -234,6 +237,32 @@ void ForeignPods::vanish(Entry &e, bool seen)
 	else
 		log_pod(info, e.key, 0, "this foreign pod is gone; what it holds on node %s stays masked until the kubelet "
 			"has reported again", e.node.c_str());
+}
+
+// Of a static pod its agent would find nothing: on its node it has another uid than its mirror. Of what only the saved ledger
+// knows nothing tells a static pod from a DaemonSet's.
+void ForeignPods::ask_agent(Entry &e, bool wanted)
+{
+	wanted = wanted && !e.mirror && (e.seen || !e.overhead);
+	if (!ports_.lost || wanted == e.agent_asked)
+		return;
+	e.agent_asked = wanted;
+	if (wanted)
+		ports_.lost->add(e.key.uid, e.node, ports_.timer.wall_seconds());
+	else
+		ports_.lost->remove(e.key.uid);
+}
+
+void ForeignPods::hear_agent(const std::string &node)
+{
+	const kube::Node *n = ports_.lost && by_node_.contains(node) ? nodes_.find(node) : nullptr;
+	if (!n)
+		return;
+	for (const auto &uid : ports_.lost->answered(*n))
+		if (auto it = entries_.find(uid); it != entries_.end() && it->second.agent_asked) {
+			log_pod(info, it->second.key, 0, "the agent of node %s has seen that nothing of this foreign pod is left", node.c_str());
+			free(it->second, "its node's agent has seen its end");
+		}
 }
 
 void ForeignPods::count_anew(Entry &e)
@@ -271,6 +300,7 @@ void ForeignPods::forget(const std::string &uid)
 	if (it == entries_.end())
 		return;
 	use_changed_ |= use_.remove(uid);
+	ask_agent(it->second, false);
 	if (!it->second.declared.empty()) {
 		ports_.holds.forget_release(it->second.key);
 		ports_.journal.free(it->second.key);
@@ -309,6 +339,7 @@ void ForeignPods::node_changed(const std::string &node, bool placing)
 {
 	if (by_node_.contains(node) && (learn(node) || placing))
 		update_all_on(node);
+	hear_agent(node);
 	std::vector<std::string> over;
 	for (const auto &uid : gone_)
 		if (Entry &e = entries_.at(uid); e.node == node && e.gone == Entry::Gone::unseen && proved_by_kubelet(e))
@@ -335,6 +366,8 @@ void ForeignPods::nodes_changed()
 	}
 	for (const auto &uid : nothing)
 		forget(uid);
+	for (const auto &node : nodes_.names())
+		hear_agent(node);
 }
 
 void ForeignPods::cover_changed(const std::string &uid)

@@ -6,11 +6,12 @@
 // proved. Unlike our own pods they carry no finalizer of ours, so an object can vanish:
 //
 //   last seen over              nothing of it runs any more: free
-//   vanished before our eyes    by force: nobody will report. Held until a person says so
-//                               (slurm-k8s release)
+//   vanished before our eyes    by force: nobody will report. Held until the agent of its node
+//                               (lost_pods.h) or a person (slurm-k8s release) says so
 //   vanished while we were not  most likely the kubelet removed it after its end. Free when
 //   looking (or a mirror pod)   the kubelet has been heard of for the pod's grace and some
-//                               more: it stops what is not in the API any more
+//                               more: it stops what is not in the API any more. Or when the agent
+//                               says so
 //
 // Engine thread only, no I/O but through the ports.
 #ifndef SK8_CORE_FOREIGN_PODS_H
@@ -28,6 +29,7 @@
 #include "lib/core/foreign_pod.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/hold_table.h"
+#include "lib/core/lost_pods.h"
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pinned_cores.h"
@@ -50,6 +52,7 @@ struct ForeignPorts {
 	std::string own_namespace = {};
 	bool bare_pods = false;
 	std::function<bool(const std::string &node)> keeps_pods = {};
+	LostPods *lost = nullptr; // nobody asks nodes' agents
 };
 
 // What is in the way of a job that wants a node without others' pods.
@@ -103,6 +106,8 @@ private:
 		bool mirror = false, overhead = false, controlled = false, leaves = false;
 		std::int64_t created = 0; // its object
 		bool held = false; // it has been
+		bool seen = false; // its object has been, not only what the saved ledger has of it
+		bool agent_asked = false;
 		// No object any more, and no proof of its end.
 		enum class Gone { no, unseen, seen } gone = Gone::no;
 		Millis counts_from{0};      // since when its node's kubelet has been heard of without a gap
@@ -120,6 +125,8 @@ private:
 	void update_all_on(const std::string &node);
 	bool learn(const std::string &node);
 	void vanish(Entry &e, bool seen);
+	void ask_agent(Entry &e, bool wanted);
+	void hear_agent(const std::string &node);
 	bool drop_hold(const Entry &e);
 	void free(Entry &e, const char *why);
 	void forget(const std::string &uid);

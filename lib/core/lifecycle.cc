@@ -77,7 +77,7 @@ PodState classify(const PodFacts &f)
 	if (f.pod && had_node && f.declared_gone)
 		return over;
 	if (f.absent)
-		return had_node && !f.declared_gone && !f.proved_over ? lost : gone;
+		return had_node && !f.declared_gone && !f.seen_gone && !f.proved_over ? lost : gone;
 	if (!f.pod)
 		return unknown;
 

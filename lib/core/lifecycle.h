@@ -28,7 +28,7 @@ enum class PodState {
 	leaving, // being deleted, its processes may still run
 	over,    // the kubelet has reported its last process gone, or it never had a node and goes
 	gone,    // proved absent, never had a node
-	lost,    // proved absent, had a node, nobody has seen its processes end
+	lost,    // proved absent, had a node, nobody has seen its processes end: its node's agent is asked
 };
 inline constexpr int pod_states = 11;
 
@@ -70,6 +70,7 @@ struct PodFacts {
 	std::string held_node;    // where, by the ledger, it may have processes; empty: nowhere
 	bool refused = false;
 	bool declared_gone = false; // a person said that no process of it is left
+	bool seen_gone = false;     // ... and its node's agent, since it is lost: lost_pods.h
 	const Job *job = nullptr; // its live or last job
 };
 PodState classify(const PodFacts &facts);

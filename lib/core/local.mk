@@ -62,6 +62,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/lifecycle.h \
 	lib/core/link_state.cc \
 	lib/core/link_state.h \
+	lib/core/lost_pods.cc \
+	lib/core/lost_pods.h \
 	lib/core/mask_index.cc \
 	lib/core/mask_index.h \
 	lib/core/metrics.cc \

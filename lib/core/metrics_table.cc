@@ -127,10 +127,10 @@ const std::vector<MetricRow> &metric_table()
 				 t.sample({c.cluster}, c.answered);
 		 }},
 		{{"slurm_k8s_foreign_pods", gauge, {"cluster", "state"},
-		  "Pods of others that are masked on shared nodes: there, unproved (gone, their kubelet has not reported since) or lost (deleted by force: a person must decide)."},
+		  "Pods of others that are masked on shared nodes: there, unproved (gone, their kubelet has not reported since) or lost (deleted by force: the agent of its node or a person must say that it is gone)."},
 		 foreign_pods},
 		{{"slurm_k8s_holds", gauge, {"cluster", "state"},
-		  "Pods that hold cores and memory of nodes: placed (their job runs), leaving (the job has ended, the kubelet has not reported the end of the containers yet) or lost (nobody will report: a person must decide)."},
+		  "Pods that hold cores and memory of nodes: placed (their job runs), leaving (the job has ended, the kubelet has not reported the end of the containers yet) or lost (no kubelet will report: the agent of its node or a person must say that it is gone)."},
 		 holds},
 		{{"slurm_k8s_hook_duration_seconds", histogram, {"hook"},
 		  "Time that slurmctld waited in a hook of slurm-k8s, under its locks."},

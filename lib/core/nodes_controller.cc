@@ -213,6 +213,31 @@ void NodesController::sync(const std::string &name)
 		taint(name, e);
 	if (e.kube && !e.kube_busy)
 		tell_kubernetes(name, e, plan);
+	if (e.kube && !e.kube_busy)
+		ask_agent(name, e);
+}
+
+// Of a node that is none of Slurm's another Slurm may ask. Nothing else waits for it: who lets Slurm's state alone may have taken
+// away the right to write nodes.
+void NodesController::ask_agent(const std::string &name, Entry &e)
+{
+	const auto wanted = ports_.lost && e.slurm ? ports_.lost(name) : std::nullopt;
+	if (!wanted || *wanted == annotation(*e.kube, names::lost) || ports_.timer.now() < e.ask_at)
+		return;
+	NodePatch patch;
+	patch.annotations.emplace(names::lost, wanted->empty() ? std::nullopt : wanted);
+	e.kube_busy = true;
+	ports_.kube.patch_node(e.kube->meta, patch, [this, name](const NodeKubeReply &r) {
+		auto it = entries_.find(name);
+		if (it == entries_.end() || r.ok())
+			return kube_answered(name, "its agent is asked about other lost pods", r);
+		const Millis delay = r.status == 409 ? first_delay : longest_delay;
+		it->second.kube_busy = false;
+		it->second.ask_at = ports_.timer.now() + delay;
+		if (r.status != 409)
+			log_node(warning, name, "its agent cannot be asked about lost pods: %s; tried again", r.error.c_str());
+		later(name, delay);
+	});
 }
 
 void NodesController::taint(const std::string &name, Entry &e)

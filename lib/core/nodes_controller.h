@@ -39,6 +39,8 @@ struct NodesPorts {
 	std::function<void(const std::string &node, const GresList &gres)> missing{};
 	// Should it have the taint of nodes that a job has without others' pods? Nobody may say: then no.
 	std::function<bool(const std::string &node)> exclusive{};
+	// What its agent is to be asked (lost_pods.h); nullopt: that is not known yet. Nobody may ask.
+	std::function<std::optional<std::string>(const std::string &node)> lost{};
 };
 
 class NodesController {
@@ -60,6 +62,7 @@ public:
 
 	// What exclusive() says of it may be another now.
 	void exclusive_changed(const std::string &node) { sync(node); }
+	void lost_changed(const std::string &node) { sync(node); } // the same of lost()
 
 	// For `slurm-k8s` (nodes_status.cc): sentences. Empty: there is no such node.
 	Json status(const std::string &name);
@@ -83,6 +86,7 @@ private:
 		bool had_features = false;      // labels of it were features in Slurm
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
 		TaintPace taint_pace, exclusive_pace, features_pace;
+		Millis ask_at{0}; // its agent, not before
 		int failures = 0;
 		std::string trouble; // why the last write failed; empty: it did not
 		Millis retry_at{0};
@@ -97,6 +101,7 @@ private:
 	void remember_resumed(Entry &e, NodeFacts &f) const;
 	void tell_slurm(const std::string &name, Entry &e, NodeChange change);
 	void tell_kubernetes(const std::string &name, Entry &e, const NodePlan &plan);
+	void ask_agent(const std::string &name, Entry &e);
 	void taint(const std::string &name, Entry &e);
 	void set_taint(const std::string &name, Entry &e, OurTaint which, bool wanted);
 	NodeGres identified(const Entry &e) const;

@@ -147,6 +147,7 @@ PodFacts PodsController::facts(const Entry &e) const
 		.held_node = ports_.holds.node_of(e.key),
 		.refused = !e.refusal.empty(),
 		.declared_gone = !e.declared.empty(),
+		.seen_gone = e.seen_gone,
 		.job = relevant_job(e)};
 }
 
@@ -179,6 +180,7 @@ void PodsController::sync(const std::string &uid)
 	const PodState pod = classify(facts(e));
 	const JobState job = classify(relevant_job(e), e.op == Op::submitting);
 
+	ask_agent(e, pod);
 	// The proof is what counts, whatever else is going on with this pod. Only its own
 	// job may still need the room: see end_where_it_ran().
 	if (pod == PodState::over || pod == PodState::gone) {
@@ -261,6 +263,8 @@ void PodsController::forget(const std::string &uid)
 	if (it == entries_.end())
 		return;
 	reports_.stop(uid);
+	if (it->second.agent_asked)
+		lost_.remove(uid);
 	forget_release(it->second);
 	resubmits_.settled(it->second.key, it->second.made_from);
 	use_changed_ |= use_.remove(uid);

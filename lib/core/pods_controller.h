@@ -22,6 +22,7 @@
 #include "lib/core/hold_table.h"
 #include "lib/core/kube_port.h"
 #include "lib/core/lifecycle.h"
+#include "lib/core/lost_pods.h"
 #include "lib/core/metrics.h"
 #include "lib/core/node_use.h"
 #include "lib/core/node_view.h"
@@ -85,6 +86,7 @@ public:
 	// For what else is on these nodes.
 	const NodeView &nodes() const { return nodes_; }
 	NodeUse &use() { return use_; }
+	LostPods &lost() { return lost_; } // its own, and those of others
 	void use_changed() { use_changed_ = true; } // host ports or pod slots, by others
 	// An event of any pod, sent in turn with those of ours.
 	void warn(const PodKey &pod, std::string_view reason, const std::string &what) { reports_.event(pod, {true, std::string(reason), what}); }
@@ -159,6 +161,9 @@ private:
 		bool delete_arrived = false; // surely, or perhaps: ours may be why it is being deleted
 		bool delete_latency_told = false;
 		bool loss_told = false;
+		bool mirror = false;      // a static pod's image in the API: on its node that has another uid
+		bool agent_asked = false; // it is one of lost_
+		bool seen_gone = false;   // see PodFacts
 		bool lost_node = false;   // see PodFacts
 		bool proved_over = false; // see PodFacts
 		struct { // Slurm's record of its job's devices follows the kubelet's
@@ -234,6 +239,8 @@ private:
 	void remember_release(Entry &e, const std::string &by);
 	void forget_release(Entry &e);
 	void tell_loss(Entry &e);
+	void ask_agent(Entry &e, PodState state);
+	void hear_agent(const kube::Node &node);
 	void forget(const std::string &uid);
 	void drop_job(Entry &e);
 	void plan_recheck(Entry &e);
@@ -292,6 +299,7 @@ private:
 	Resubmits resubmits_;
 	NodeView nodes_;
 	NodeUse use_;
+	LostPods lost_;
 	PodDevices devices_;
 	std::set<std::string> devices_asked_; // nodes for which Slurm is to answer: one change at a time
 	std::unordered_map<std::string, Entry> entries_; // by uid

@@ -210,6 +210,34 @@ void PodsController::tell_loss(Entry &e)
 	reports_.event(e.key, {true, std::string(names::event_unproven), text});
 }
 
+// Its agent looks for the pod's own uid, which no static pod has there: of that nothing would be found.
+void PodsController::ask_agent(Entry &e, PodState state)
+{
+	const bool wanted = state == PodState::lost && !e.mirror;
+	if (state != PodState::lost && state != PodState::gone)
+		e.seen_gone = false; // it is there again, or that is not known: what was seen was before
+	if (wanted == e.agent_asked)
+		return;
+	e.agent_asked = wanted;
+	if (wanted)
+		lost_.add(e.key.uid, node_of(e), ports_.timer.wall_seconds());
+	else
+		lost_.remove(e.key.uid);
+}
+
+void PodsController::hear_agent(const kube::Node &node)
+{
+	for (const auto &uid : lost_.answered(node)) {
+		auto it = entries_.find(uid);
+		if (it == entries_.end() || !it->second.agent_asked)
+			continue; // a foreign one
+		it->second.seen_gone = true;
+		log_pod(info, it->second.key, job_id(it->second), "the agent of node %s has seen that nothing of it is left",
+			node.meta.name.c_str());
+		sync(uid);
+	}
+}
+
 // sync() has freed the hold already.
 void PodsController::release(Entry &e)
 {

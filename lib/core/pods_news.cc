@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/core/foreign_pod.h"
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
@@ -25,6 +26,7 @@ void PodsController::set_pod(Entry &e, const kube::PodPtr &pod)
 	    e.op == Op::none && e.pod->meta.annotations != pod->meta.annotations)
 		e.refusal.clear();
 	e.pod = pod;
+	e.mirror |= is_mirror(*pod);
 	e.made_from = resubmitted_from(*pod);
 	resubmits_.seen(e.key, e.made_from);
 	see_deletion(e);
@@ -125,6 +127,8 @@ void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 		nodes_changed();
 	for (const auto &name : others)
 		sync_node(name);
+	for (const auto &n : nodes)
+		hear_agent(*n);
 }
 
 bool PodsController::node_changed(const kube::NodePtr &node)
@@ -135,6 +139,7 @@ bool PodsController::node_changed(const kube::NodePtr &node)
 		nodes_changed();
 	if (devices_.read(*node))
 		sync_node(node->meta.name);
+	hear_agent(*node);
 	return placing;
 }
 

@@ -25,6 +25,7 @@ struct ResourceType {
 inline constexpr ResourceType pods_resource{"", "v1", "pods"};
 inline constexpr ResourceType nodes_resource{"", "v1", "nodes"};
 inline constexpr ResourceType events_resource{"", "v1", "events"};
+inline constexpr ResourceType leases_resource{"coordination.k8s.io", "v1", "leases"};
 
 // All but letters, digits and -._~ becomes %XX.
 inline std::string percent_encode(std::string_view text)

@@ -8,7 +8,9 @@ import time
 import uuid
 
 import pytest
+from command import status
 from conftest import lent
+from foreign import foreign, masked, wait_masked
 from outage import restart_without
 from stands import cgroup
 from stands.other_headers import build_with_field
@@ -65,8 +67,8 @@ def log(stand, node="n1"):
 		return "".join(line for line in file if "slurm-k8s" in line)
 
 
-def told(stand, part):
-	wait_for(f"the agent to say: {part}", lambda: part in log(stand), 30, lambda: log(stand))
+def told(stand, part, seconds=30):
+	wait_for(f"the agent to say: {part}", lambda: part in log(stand), seconds, lambda: log(stand))
 
 
 def test_pods_run_on_the_cores_that_slurm_gave_them_from_their_first_instruction(agents):
@@ -122,6 +124,36 @@ def test_pod_that_claims_the_job_of_another_is_left_alone(agents):
 	told(agents, f"pod team-b/thief uid {thief['metadata']['uid']} job {victim.job_id}: is not pinned: Slurm has no such job for it")
 	assert may_run_on(victim) == core_of(agents, victim)
 	agents.api.delete("/api/v1/namespaces/team-b/pods/thief")
+
+
+LOST = {"slurm-k8s.io/lost", "slurm-k8s.io/gone"}
+
+
+def test_what_lost_pods_held_is_free_by_the_agents_word_once_their_last_process_is_gone(agents):
+	"""A foreign pod that is deleted by force, and one for Slurm whose finalizer somebody has taken off."""
+	forced, taken = foreign(agents, "forced", "sleep 600", cpu="1"), agents.pod("taken", "sleep 600", cpu="1", grace=600)
+	for pod in (forced, taken):
+		pod.wait_running()
+	wait_masked(agents, "forced")
+	with agents.paused("kubelet-n1"): # what runs runs on
+		agents.run("scancel", str(taken.job_id))
+		taken.wait("deleted", lambda: taken.get()["metadata"].get("deletionTimestamp"))
+		agents.api.patch(taken.path, {"metadata": {"finalizers": None}})
+		for pod in (taken, forced):
+			pod.delete(now=True)
+			pod.wait_gone()
+		for pod in (taken, forced):
+			told(agents, f"pod {pod.uid} is lost for slurmctld, and runs here", 60)
+		asked = agents.node("n1")["metadata"]["annotations"]["slurm-k8s.io/lost"]
+		assert {word.split("@")[0] for word in asked.split(",")} == {forced.uid, taken.uid}
+		rival = agents.batch(2)
+		agents.scheduled()
+		assert rival.state == "PENDING"
+		assert processes(forced) and processes(taken)
+	rival.wait("RUNNING", seconds=300)  # within seconds, if the kubelet does away with their cgroups as usual
+	assert rival.wait_started() > max(run.stop for pod in (forced, taken) for run in pod.runs())
+	assert not masked(agents) and status(agents)["masks"] == []
+	wait_for("no more questions", lambda: not LOST & set(agents.node("n1")["metadata"].get("annotations", {})), 60)
 
 
 def runs_a_job(stand):

@@ -13,6 +13,7 @@ test_unit_agent_test_SOURCES = \
 	test/unit/agent/cpus_test.cc \
 	test/unit/agent/device_manager_test.cc \
 	test/unit/agent/device_order_test.cc \
+	test/unit/agent/gone_pods_test.cc \
 	test/unit/agent/job_containers_test.cc \
 	test/unit/agent/job_devices_test.cc \
 	test/unit/agent/job_kubeconfig_test.cc \

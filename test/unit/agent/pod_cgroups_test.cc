@@ -91,3 +91,47 @@ TEST_CASE("pod cgroups: with version 2 the pod alone names them")
 	CHECK(m.text("kubepods/poda/main/cpuset.cpus").empty());
 	CHECK(*cgroups.cpus_of_parent(folder) == CpuSet{0, 1, 2, 3});
 }
+
+TEST_CASE("pod cgroups: whether a process is in a pod's, or anywhere within")
+{
+	const Machine m;
+	const PodCgroups cgroups(m.folder.path, "/");
+	SECTION("version 1")
+	{
+		m.v1("kubepods/poda", "0-3");
+		m.file("cpuset/kubepods/poda/cgroup.procs", "");
+		std::ofstream(m.folder.path + "/cpuset/kubepods/poda/cgroup.procs", std::ios::trunc);
+		std::filesystem::create_directories(m.folder.path + "/cpuset/kubepods/poda/main/init");
+		std::ofstream(m.folder.path + "/cpuset/kubepods/poda/main/cgroup.procs");
+		m.file("cpuset/kubepods/poda/main/init/cgroup.procs", "17");
+		std::filesystem::create_directories(m.folder.path + "/cpuset/kubepods/burstable/podb");
+		std::ofstream(m.folder.path + "/cpuset/kubepods/burstable/podb/cgroup.procs");
+		CHECK(*cgroups.processes() == std::map<std::string, bool>{{"a", true}, {"b", false}});
+	}
+	SECTION("version 2")
+	{
+		m.v2("kubepods.slice/kubepods-poda_1.slice", "0-3");
+		m.file("kubepods.slice/kubepods-poda_1.slice/cgroup.events", "populated 1\nfrozen 0");
+		m.file("kubepods.slice/kubepods-podb.slice/cgroup.events", "populated 0\nfrozen 0");
+		CHECK(*cgroups.processes() == std::map<std::string, bool>{{"a-1", true}, {"b", false}});
+	}
+	SECTION("one of two cgroups of a pod, as a kubelet leaves with a driver that it had before")
+	{
+		m.v2("kubepods", "0-3");
+		m.file("kubepods/poda/cgroup.events", "populated 0");
+		m.file("kubepods.slice/kubepods-poda.slice/cgroup.events", "populated 1");
+		CHECK(*cgroups.processes() == std::map<std::string, bool>{{"a", true}});
+	}
+}
+
+TEST_CASE("pod cgroups: what cannot be read is no answer")
+{
+	const Machine m;
+	const PodCgroups cgroups(m.folder.path, "/");
+	m.file("cgroup.controllers", "cpuset");
+	SECTION("no kubelet has been here") {}
+	SECTION("nor where we look") { m.file("kube.slice/kube-kubepods.slice/kube-kubepods-poda.slice/cgroup.events", "populated 1"); }
+	SECTION("a pod's cgroup does not say it") { m.file("kubepods/poda/other", ""); }
+	SECTION("it says something else") { m.file("kubepods/poda/cgroup.events", "populated 7"); }
+	CHECK_FALSE(cgroups.processes());
+}

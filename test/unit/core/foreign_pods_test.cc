@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "lib/core/names.h"
 #include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
@@ -46,7 +47,8 @@ struct Site {
 	void start()
 	{
 		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{slurm, timer, holds, journal, [this](const std::string &) { return cover; }},
+		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{.slurm = slurm, .timer = timer, .holds = holds, .journal = journal,
+								     .covered = [this](const std::string &) { return cover; }, .lost = &lost},
 							*nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
@@ -59,6 +61,7 @@ struct Site {
 		foreign.reset();
 		holds.restore(journal.saved());
 		use = {};
+		lost = {};
 		start();
 	}
 	kube::NodePtr node(const std::string &name, const std::string &shared, bool ready = true)
@@ -68,7 +71,14 @@ struct Site {
 		n->meta.labels["shared"] = shared;
 		n->ready = ready;
 		n->heartbeat = heartbeat;
+		n->meta.annotations[std::string(names::gone)] = agent_says;
 		return n;
+	}
+	// The agent of n1 has seen that nothing is left of any that it is asked about.
+	void agent_answers(const std::string &answer)
+	{
+		agent_says = answer;
+		foreign->node_changed("n1", nodes->change(node("n1", "true")));
 	}
 	// The kubelet of n1 reports, some seconds after the last time.
 	void kubelet_reports(bool ready = true)
@@ -106,6 +116,8 @@ struct Site {
 	}
 
 	std::int64_t heartbeat = 1000;
+	std::string agent_says;
+	LostPods lost;
 	Cover cover; // of each pod
 	VirtualTimer timer;
 	HoldTable holds;
@@ -245,6 +257,43 @@ TEST_CASE("a foreign pod that requests all memory there can be leaves a ledger t
 	CHECK(s.mask()->memory_mb == std::uint64_t(1) << 43);
 }
 
+TEST_CASE("an agent is asked about foreign pods that have gone, but about no static pod")
+{
+	Site s;
+	auto daemon = std::make_shared<ForeignPod>(*s.pod("daemon", 500, 100));
+	daemon->overhead = true;
+	auto fixed = std::make_shared<ForeignPod>(*s.pod("static", 500, 100));
+	fixed->overhead = fixed->mirror = true;
+	s.foreign->replaced({s.pod("a", 500, 100), daemon, fixed, s.pod("stays", 500, 100)});
+	CHECK(s.lost.question("n1").empty());
+	SECTION("seen or unseen")
+	{
+		s.foreign->removed(s.pod("a", 500, 100));
+		s.foreign->replaced({s.pod("stays", 500, 100)});
+		const std::string asked = s.lost.question("n1");
+		CHECK(parse_lost(asked).size() == 2);
+		s.agent_answers(asked + ",static@1001000,stays@1001000");
+		CHECK(s.foreign->numbers().held == 2);
+	}
+	SECTION("while slurmctld was down: of pods that belong to the node nothing tells which are static")
+	{
+		s.restart();
+		s.foreign->replaced({s.pod("stays", 500, 100)});
+		CHECK(uid_of_lost(s.lost.question("n1")) == "a");
+		s.agent_answers(s.lost.question("n1"));
+		CHECK(s.foreign->numbers().held == 3);
+	}
+	SECTION("and what comes back from a backup of etcd is asked about no more, nor free")
+	{
+		s.foreign->removed(s.pod("a", 500, 100));
+		const std::string asked = s.lost.question("n1");
+		s.foreign->changed(s.pod("a", 500, 100));
+		CHECK(s.lost.question("n1").empty());
+		s.agent_answers(asked);
+		CHECK(s.foreign->numbers().held == 4);
+	}
+}
+
 TEST_CASE("a foreign pod that is deleted by force holds on, whatever its kubelet says")
 {
 	Site s;
@@ -256,6 +305,17 @@ TEST_CASE("a foreign pod that is deleted by force holds on, whatever its kubelet
 	s.kubelet_reports();
 	CHECK(s.mask());
 	CHECK(s.foreign->numbers().lost == 1);
+	SECTION("until its node's agent says so")
+	{
+		CHECK(s.lost.question("n2").empty());
+		s.agent_answers("a@1"); // of another loss
+		CHECK(s.mask());
+		s.agent_answers(s.lost.question("n1"));
+		CHECK_FALSE(s.mask());
+		(void) s.journal.flush();
+		CHECK_FALSE(s.journal.holds("a"));
+		CHECK(s.lost.question("n1").empty());
+	}
 	SECTION("until a person says that nothing of it is left")
 	{
 		const auto done = s.foreign->release_by_hand("a", "root", false);

@@ -130,6 +130,12 @@ TEST_CASE("a pod that goes before it had a node is over, and one that is proved 
 	CHECK(classify(f) == PodState::gone);
 	f.held_node = "n1";
 	CHECK(classify(f) == PodState::lost);
+	f.seen_gone = true;
+	CHECK(classify(f) == PodState::gone);
+	kube::Pod runs = bound_pod(Container::State::running);
+	f.absent = false;
+	f.pod = std::make_shared<kube::Pod>(runs); // a backup of etcd brought it back
+	CHECK(classify(f) == PodState::bound);
 }
 
 TEST_CASE("ends of pods become ends of jobs")

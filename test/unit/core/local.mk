@@ -25,6 +25,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/ledger_file_test.cc \
 	test/unit/core/lifecycle_test.cc \
 	test/unit/core/link_state_test.cc \
+	test/unit/core/lost_pods_test.cc \
 	test/unit/core/metrics_server_test.cc \
 	test/unit/core/metrics_table_test.cc \
 	test/unit/core/node_features_test.cc \

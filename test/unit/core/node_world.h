@@ -173,6 +173,7 @@ public:
 
 	static constexpr std::uint32_t slurm_uid = 64030;
 	bool exclusive = false; // a job has it without others' pods
+	std::optional<std::string> lost = ""; // its agent is to be asked about these pods
 	const kube::Taint exclusive_taint{std::string(names::exclusive_taint), "slurm", kube::TaintEffect::no_schedule};
 	const kube::Taint our_taint{std::string(names::dedicated_taint), "slurm", kube::TaintEffect::no_schedule};
 	kube::Node kube;
@@ -194,7 +195,7 @@ private:
 		auto user = [](std::uint32_t uid) { return "user " + std::to_string(uid); };
 		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
 			[this](const std::string &, const GresList &gres) { missing = gres; },
-			[this](const std::string &) { return exclusive; }});
+			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }});
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});
 		});

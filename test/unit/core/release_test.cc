@@ -3,6 +3,7 @@
 // What a pod holds, freed by hand; and what `slurm-k8s status` is told meanwhile.
 #include <set>
 
+#include "lib/core/names.h"
 #include "test/unit/catch.h"
 #include "test/unit/core/world.h"
 
@@ -61,6 +62,102 @@ bool contains(const std::string &text, const std::string &part)
 }
 
 } // namespace
+
+// What stands in the annotation of n1.
+static void agent_answers(World &w, const std::string &text)
+{
+	for (auto &node : w.nodes)
+		if (node->meta.name == "n1") {
+			auto copy = std::make_shared<kube::Node>(*node);
+			copy->meta.annotations[std::string(names::gone)] = text;
+			node = copy;
+			w.controller->node_changed(node);
+		}
+	w.run();
+}
+
+TEST_CASE("what a lost pod held is free when its node's agent has seen that nothing of it is left")
+{
+	World w;
+	const std::string uid = lost_pod(w);
+	const std::string asked = w.controller->lost().question("n1");
+	CHECK(uid_of_lost(asked) == uid);
+	agent_answers(w, uid + "@1");
+	CHECK(report(w, "team-a/p").pod == PodState::lost);
+	SECTION("mask, ledger and entry")
+	{
+		agent_answers(w, asked);
+		CHECK_FALSE(w.masked("n1"));
+		CHECK_FALSE(w.journal.holds(uid));
+		CHECK(w.controller->size() == 0);
+		CHECK(w.controller->lost().question("n1").empty());
+		w.restart();
+		w.run();
+		CHECK_FALSE(w.masked("n1"));
+	}
+	SECTION("also after a restart, when it is asked again")
+	{
+		w.restart();
+		w.run(Millis(10'000));
+		CHECK(w.masked("n1"));
+		const std::string again = w.controller->lost().question("n1");
+		CHECK(uid_of_lost(again) == uid);
+		agent_answers(w, again);
+		CHECK_FALSE(w.masked("n1"));
+	}
+	SECTION("unless a person was faster")
+	{
+		REQUIRE(w.controller->release_by_hand(uid, "root", false));
+		CHECK(w.controller->lost().question("n1").empty());
+		agent_answers(w, asked);
+		CHECK(w.controller->size() == 0);
+	}
+}
+
+TEST_CASE("an agent is not asked about a pod that is there, or may be")
+{
+	World w;
+	const std::string uid = leaving_pod(w);
+	CHECK(w.controller->lost().question("n1").empty());
+	agent_answers(w, uid + "@" + std::to_string(w.timer.wall_seconds()));
+	CHECK(w.masked("n1"));
+}
+
+TEST_CASE("a lost pod that a backup of etcd brings back is not free by what its agent has seen before")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	w.slurm_ends("p", SK8_JOB_CANCELLED);
+	w.run();
+	const kube::Pod last = w.pods.at("p");
+	w.pods.erase("p");
+	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.run(Millis(2'000));
+	const std::string asked = w.controller->lost().question("n1");
+	REQUIRE(uid_of_lost(asked) == uid);
+	w.pods["p"] = last;
+	w.list_pods();
+	w.run();
+	CHECK(w.controller->lost().question("n1").empty());
+	agent_answers(w, asked);
+	CHECK(w.masked("n1"));
+}
+
+TEST_CASE("no agent is asked about the mirror of a static pod: that has another uid on its node")
+{
+	World w;
+	w.create_running("p");
+	w.pod("p").meta.annotations["kubernetes.io/config.mirror"] = "x";
+	w.list_pods();
+	w.slurm_ends("p", SK8_JOB_CANCELLED);
+	w.run();
+	const kube::Pod last = w.pods.at("p");
+	w.pods.erase("p");
+	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
+	w.run(Millis(2'000));
+	CHECK(report(w, "team-a/p").pod == PodState::lost);
+	CHECK(w.controller->lost().question("n1").empty());
+}
 
 TEST_CASE("a lost pod is released by hand: mask, ledger and entry are gone, also after a restart")
 {
