@@ -163,7 +163,8 @@ std::vector<std::uint16_t> PodDevices::find(const std::string &node, const std::
 	return out;
 }
 
-std::string PodDevices::find_holder(const std::string &node, const std::string &gres, std::uint16_t device, const std::string &but) const
+std::string PodDevices::find_holder(const std::string &node, const std::string &gres, std::uint16_t device,
+				    const std::string &but) const
 {
 	const auto of = nodes_.find(node);
 	if (of == nodes_.end())

@@ -89,7 +89,10 @@ public:
 	LostPods &lost() { return lost_; } // its own, and those of others
 	void use_changed() { use_changed_ = true; } // host ports or pod slots, by others
 	// An event of any pod, sent in turn with those of ours.
-	void warn(const PodKey &pod, std::string_view reason, const std::string &what) { reports_.event(pod, {true, std::string(reason), what}); }
+	void warn(const PodKey &pod, std::string_view reason, const std::string &what)
+	{
+		reports_.event(pod, {true, std::string(reason), what});
+	}
 	// Foreign pods have not been listed yet, or have been: before that no node whose state
 	// is not known takes a job. Not called: there are none.
 	void expect_foreign(bool listed);

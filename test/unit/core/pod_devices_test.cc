@@ -64,6 +64,20 @@ TEST_CASE("settings know better which of Slurm's devices an ID is")
 	CHECK(devices.tells("n1", gpu));
 }
 
+TEST_CASE("another pod that has a device is found by Slurm's name and index of it, whichever resource it is")
+{
+	PodDevices devices({{"x/a100", "gpu", "a100", {{"", 2, {}}}}, {"x/h100", "gpu", "h100", {}}, {"x/nic", "nic", "", {}}});
+	CHECK(devices.read(node(R"({"ids":{"x/a100":["a","b"],"x/h100":["c","d"],"x/nic":["e"]},
+		"pods":{"p":{"x/a100":[1]},"q":{"x/h100":[0],"x/nic":[0]}}})")));
+	CHECK(devices.find_holder("n1", "gpu", 3, "") == "p");
+	CHECK(devices.find_holder("n1", "gpu", 0, "p") == "q");
+	CHECK(devices.find_holder("n1", "nic", 0, "") == "q");
+	CHECK(devices.find_holder("n1", "gpu", 3, "p").empty());
+	CHECK(devices.find_holder("n1", "gpu", 1, "").empty());
+	CHECK(devices.find_holder("n1", "nic", 3, "").empty());
+	CHECK(devices.find_holder("n2", "gpu", 3, "").empty());
+}
+
 TEST_CASE("a share says nothing of what Slurm counts, nor does what is no GRES")
 {
 	PodDevices devices({{"nvidia.com/shard", "shard", "", {}}});
