@@ -16,7 +16,8 @@
 //   * From a pod's admission until the engine is told: foreign pods are masked by number, pods for Slurm as Slurm chose. Slurm
 //     may choose the same ones for others; on mixed nodes their kubelet gives them others then, and the gate waits for its word.
 //   * Of a GPU that a job has in Slurm and a foreign pod by its kubelet only one is masked, not another one in its place: what
-//     starts meanwhile may be one too many for the kubelet.
+//     starts meanwhile may be one too many for the kubelet. That is right: this one is used twice already, another one is free
+//     for Slurm and for the kubelet, so nothing more is given twice. It is so between jobs and foreign pods, and of nobody else.
 //   * Of a pod for Slurm whose job ends in that window: what its job had is masked until its end, not what it has.
 //   * When somebody has taken the pod of a launched job, or its kubelet has ended it, or its node became mixed only then: a pod
 //     is made for what runs, and its kubelet may give it other GPUs than the job goes on using, and those to anybody, until the
@@ -98,17 +99,17 @@ void Judge::check_told_devices(const SlurmJob &job)
 				  ", and " + name_of("foreign pod", t.name, uid) + " has " + core::index_list(t.told_devices));
 }
 
-// When this job starts. Each that is known once: of one that a foreign pod and a job have got nobody hides two.
+// When this job starts. Each of Slurm's, and each of foreign pods', but of those only what none of Slurm's has: of one that both have
+// nobody hides another.
 std::int64_t Judge::gpus_in_use(const SlurmJob &job) const
 {
 	const auto own = core::PodKey::from_mark(job.mark);
-	std::set<std::uint16_t> known(job.devices.begin(), job.devices.end());
-	std::int64_t others = 0;
+	std::set<std::uint16_t> of_slurm(job.devices.begin(), job.devices.end());
+	std::int64_t sum = std::ssize(job.devices);
 	const auto add = [&](const Devices &devices, int count) {
+		sum += count;
 		if (std::cmp_equal(devices.size(), count))
-			known.insert(devices.begin(), devices.end());
-		else
-			others += count;
+			of_slurm.insert(devices.begin(), devices.end());
 	};
 	for (const BatchProcess &p : slurm_->processes())
 		if (p.node == job.node && !p.forgotten)
@@ -118,10 +119,14 @@ std::int64_t Judge::gpus_in_use(const SlurmJob &job) const
 		if (c.node == job.node && c.state == State::running && !t.foreign && !t.unknown && !(own && own->uid == c.uid))
 			add(t.node_of_devices == job.node && !t.devices_lost ? t.devices : Devices(), c.program.gpus);
 	}
-	for (const auto &[uid, t] : pods_)
-		if (foreign_uses(uid, t, job.node))
-			add(t.told_devices, t.program.gpus);
-	return static_cast<std::int64_t>(known.size()) + others;
+	for (const auto &[uid, t] : pods_) {
+		if (!foreign_uses(uid, t, job.node))
+			continue;
+		sum += t.program.gpus;
+		if (std::cmp_equal(t.told_devices.size(), t.program.gpus))
+			sum -= std::ranges::count_if(t.told_devices, [&](auto d) { return of_slurm.contains(d); });
+	}
+	return sum;
 }
 
 void Judge::check_launched_devices(const SlurmJob &job)
