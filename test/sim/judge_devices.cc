@@ -99,8 +99,8 @@ void Judge::check_told_devices(const SlurmJob &job)
 				  ", and " + name_of("foreign pod", t.name, uid) + " has " + core::index_list(t.told_devices));
 }
 
-// When this job starts. Each of Slurm's, and each of foreign pods', but of those only what none of Slurm's has: of one that both have
-// nobody hides another.
+// When this job starts. Each of Slurm's, and each of foreign pods' that none of Slurm's has: of one that both have nobody
+// hides another.
 std::int64_t Judge::gpus_in_use(const SlurmJob &job) const
 {
 	const auto own = core::PodKey::from_mark(job.mark);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What the judge knows of nodes of which jobs and pods have more than there is, since a pod came second: the engine counts them if,
-// and only if, what Slurm's jobs have there and what is masked is more. Slurm tells what its jobs have when it has news of nodes,
-// at each ping at the latest (ModelSlurm::plan_ping()): what is wrong for longer than that takes is a violation.
+// What the judge knows of nodes of which jobs and pods have more than there is, since a pod came second: the engine counts
+// them if, and only if, what Slurm's jobs have there and what is masked is more. Slurm tells what its jobs have when it has
+// news of nodes, at each ping at the latest (ModelSlurm::plan_ping()): what is wrong for longer than that takes is a violation.
 #include <algorithm>
 
 #include "test/sim/judge.h"
@@ -25,7 +25,8 @@ bool Judge::is_overcommitted(const std::string &node, const core::NodeMask &mask
 	std::int64_t gpus = std::ranges::count(n.gpus, true);
 	for (const auto &gres : mask.gres)
 		gpus += static_cast<std::int64_t>(gres.count);
-	return !mask.whole && (milli > 1000 * cores || used_memory > memory || (slurm_->select().gpus > 0 && gpus > slurm_->select().gpus));
+	const std::int64_t have_gpus = slurm_->select().gpus;
+	return !mask.whole && (milli > 1000 * cores || used_memory > memory || (have_gpus > 0 && gpus > have_gpus));
 }
 
 void Judge::check_overcommit()

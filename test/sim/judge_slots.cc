@@ -55,7 +55,7 @@ void Judge::check_slots(const SlurmJob &job)
 			  std::to_string(slots) + " pods that it can have");
 }
 
-// A kubelet refuses it for lack of a slot, and nothing else: are there pods of which the engine did not know when Slurm chose the node?
+// A kubelet refuses it for lack of a slot, and nothing else: did the engine not know all pods there when Slurm chose the node?
 bool Judge::may_lack_slot(const Container &c) const
 {
 	const PodTruth &t = pods_.at(c.uid);
