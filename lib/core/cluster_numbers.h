@@ -26,7 +26,7 @@ struct PodNumbers {
 	// What pods hold on nodes:
 	std::size_t placed = 0;  // covered by their running job
 	std::size_t leaving = 0; // masked: the job has ended, the kubelet has not yet reported the end
-	std::size_t lost = 0;    // masked, and nobody will report: a person must decide
+	std::size_t lost = 0;    // masked, and no kubelet will report: its agent or a person must say it
 	std::size_t reports_waiting = 0; // events and conditions not sent yet
 
 	std::size_t masked() const { return leaving + lost; }
@@ -37,7 +37,7 @@ struct PodNumbers {
 struct ForeignNumbers {
 	std::size_t held = 0;     // with a mask
 	std::size_t unproved = 0; // ... gone, and their kubelet has not reported since
-	std::size_t lost = 0;     // ... gone by force: a person must decide
+	std::size_t lost = 0;     // ... gone by force: the same
 };
 
 // What masks keep away from Slurm's jobs.
