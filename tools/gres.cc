@@ -88,6 +88,12 @@ void each_gres_node(const Json &answer, const std::function<void(const std::stri
 	});
 }
 
+std::string gres_conf_line(const std::string &node, const core::Gres &g, const std::string &files)
+{
+	return "NodeName=" + node + " Name=" + g.name + (g.type.empty() ? "" : " Type=" + g.type) + " Count=" + std::to_string(g.count) +
+	       (files.empty() ? "" : " File=" + files) + (g.name == core::k8s_gres ? " Flags=CountOnly" : "") + "\n";
+}
+
 std::string gres_lines(const Json &answer)
 {
 	std::string types, nodes, devices;
@@ -99,8 +105,7 @@ std::string gres_lines(const Json &answer)
 		nodes += "# NodeName=" + name + " ... Gres=" + core::gres_request(gres) + "\n";
 		for (const auto &g : gres) {
 			names.insert(g.name);
-			devices += "NodeName=" + name + " Name=" + g.name + (g.type.empty() ? "" : " Type=" + g.type) +
-				   " Count=" + std::to_string(g.count) + (g.name == core::k8s_gres ? " Flags=CountOnly" : "") + "\n";
+			devices += gres_conf_line(name, g, "");
 		}
 	});
 	for (const auto &name : names)

@@ -80,11 +80,8 @@ static bool as_many_as_slurm(std::vector<Device> &devices, const core::GresList 
 static std::string lines_of(const std::string &node, const std::string &name, const std::vector<Device> &devices)
 {
 	std::string out;
-	for (const auto &d : devices) {
-		const std::string files = files_of(d.resource, d.count);
-		out += "NodeName=" + node + " Name=" + name + (d.type.empty() ? "" : " Type=" + d.type) + " Count=" + std::to_string(d.count) +
-		       (files.empty() ? "" : " File=" + files) + "\n";
-	}
+	for (const auto &d : devices)
+		out += gres_conf_line(node, {name, d.type, d.count, {}}, files_of(d.resource, d.count));
 	return out;
 }
 

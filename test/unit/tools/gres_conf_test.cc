@@ -49,6 +49,12 @@ TEST_CASE("gres.conf: a line for what both sides have, with files where it is kn
 	CHECK(lines(gpu(nvidia, "a100", 5), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=5 File=/dev/nvidia[0-4]\n");
 }
 
+TEST_CASE("gres.conf: of devices that only Kubernetes knows Slurm looks for no plugin")
+{
+	const std::string begin = R"({"kubernetes": "rdma/hca", "name": "k8s", "type": "rdma_hca", "count": )";
+	CHECK(lines(begin + "2}", begin + "2}") == "NodeName=n1 Name=k8s Type=rdma_hca Count=2 Flags=CountOnly\n");
+}
+
 TEST_CASE("gres.conf: never fewer than slurm.conf has, or other types, for which Slurm would drain the node")
 {
 	const std::string nvidia = "nvidia.com/gpu", other = "# n1: slurm.conf has other gpu than Kubernetes; slurm-k8s gres shows both\n";
