@@ -157,6 +157,7 @@ EXTRA_DIST += \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
+	test/sim/regressions/gpu-that-a-preempted-pod-leaves.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \
