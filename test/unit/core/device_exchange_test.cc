@@ -57,7 +57,7 @@ struct Exchanges : ReservationWorld {
 		run();
 		in_slurm[id] = std::move(devices);
 	}
-	void end(std::uint32_t id)
+	void job_ends(std::uint32_t id)
 	{
 		controller->ended({id, 1000 + id});
 		controller->left({id, 1000 + id}, {});
@@ -217,7 +217,7 @@ TEST_CASE("device exchange: a pod in which tasks run stays, and is told of")
 	CHECK(w.uid_of(7) == uid);
 	CHECK(w.masked(7) == Indices{3});
 	CHECK(w.said().size() == 1);
-	w.end(7);
+	w.job_ends(7);
 	CHECK(w.said().empty());
 	CHECK(w.pods.empty());
 }
@@ -246,7 +246,7 @@ TEST_CASE("device exchange: pods that have each other's devices wait, nothing mo
 	}
 	SECTION("the other job is gone")
 	{
-		w.end(8);
+		w.job_ends(8);
 		w.tell_all();
 		w.run();
 		CHECK(w.uid_of(7) != uid);
