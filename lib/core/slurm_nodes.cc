@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The Slurm thread's part for nodes: they are looked at when Slurm says that some have
-// changed, and drained, resumed and given features one at a time.
+// changed, or when masks have, and drained, resumed and given features one at a time.
 #include "lib/base/guard.h"
 #include "lib/core/slurm_lock.h"
 #include "lib/core/slurm_worker.h"
@@ -78,10 +78,16 @@ static void see_node(void *arg, const sk8_node *n)
 	});
 }
 
+static std::uint64_t generation_of(const std::shared_ptr<const MaskSnapshot> &masks)
+{
+	return masks ? masks->generation : 0;
+}
+
 void SlurmWorker::scan_nodes(Posts &posts)
 {
 	const std::int64_t now = clock_.wall_seconds();
-	if (!news(ops_.last_node_update(), nodes_seen_, now))
+	// A pod that comes second changes nothing in Slurm but what is masked there.
+	if (!news(ops_.last_node_update(), nodes_seen_, now) && generation_of(holds_.masks()) == masks_seen_)
 		return;
 	nodes_seen_ = now;
 	SeenNodes seen;
@@ -91,6 +97,7 @@ void SlurmWorker::scan_nodes(Posts &posts)
 		ops_.each_node(see_node, &seen);
 		masks = holds_.masks();
 	}
+	masks_seen_ = generation_of(masks);
 	const Overcommits over = masks ? overcommits(seen.use, *masks) : Overcommits();
 	std::lock_guard lock(mutex_);
 	for (const auto &[cluster, l] : listeners_)

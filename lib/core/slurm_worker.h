@@ -184,6 +184,7 @@ private:
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
 	std::string full_text_;
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
+	std::uint64_t masks_seen_ = 0;                       // generation at the last scan of nodes
 	std::int64_t others_seen_ = 0;                       // of look_for_others()
 	Millis others_at_{0};                                // not before
 };

@@ -347,6 +347,31 @@ TEST_CASE("engines hear where pods and jobs together have more than there is, wi
 	CHECK(s.listener->over.empty());
 }
 
+TEST_CASE("engines hear of it also when the pod comes, and goes, long after Slurm's last news of nodes")
+{
+	Stand s;
+	Hold second;
+	second.key = {"c", "ns", "daemon", "u"};
+	second.node = "n1";
+	second.milli_cpu = 3000; // of 8 threads
+	fake.used_cores = 3;
+	fake.node_update = s.clock.wall;
+	s.worker.round();
+	s.clock.wall += 100;
+	s.worker.round();
+	CHECK(s.listener->over.empty());
+	s.holds.hold_foreign(second);
+	s.worker.round();
+	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
+	s.holds.release(second.key);
+	s.worker.round(); // the mask goes with it
+	s.worker.round();
+	CHECK(s.listener->over.empty());
+	const int posts = s.listener->posts;
+	s.worker.round();
+	CHECK(s.listener->posts == posts);
+}
+
 TEST_CASE("a node is changed under the write lock, and the answer has it as it is then, changed or not")
 {
 	Stand s;
