@@ -32,15 +32,18 @@ class Accounting:
 		daemon = shutil.which("mariadbd", path=search_path())
 		if not daemon:
 			raise StandError("mariadbd is missing; run script/install-deps accounting")
+		# Its temporary tables are named by its pid, which another stand's MariaDB has as well in a pid namespace of its own.
+		tmp = os.path.join(self.home, "tmp")
+		os.mkdir(tmp, mode=0o700)
 		run(["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={self.home}/data", "--skip-test-db",
-			"--auth-root-authentication-method=normal", "--skip-name-resolve"], {"PATH": search_path()})
+			"--auth-root-authentication-method=normal", "--skip-name-resolve"], {"PATH": search_path(), "TMPDIR": tmp})
 		# slurmdbd would make it, but with libmariadb 11.8.9 (Debian 13) a connection that was refused for lack of it
 		# takes no column of any result from then on, and slurmdbd ends.
 		begin = os.path.join(self.home, "begin.sql")
 		with open(begin, "w", encoding="utf-8") as file:
 			file.write("CREATE DATABASE IF NOT EXISTS slurm_accounting;\n")
 		Daemon(self.slurm.folder, "mariadb").start([daemon, "--no-defaults", "--user=root", f"--datadir={self.home}/data",
-			f"--socket={self.socket}", "--skip-networking", "--skip-log-bin", f"--pid-file={self.home}/mariadb.pid",
+			f"--socket={self.socket}", f"--tmpdir={tmp}", "--skip-networking", "--skip-log-bin", f"--pid-file={self.home}/mariadb.pid",
 			f"--init-file={begin}", "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"])
 
 	def start(self):
