@@ -47,8 +47,10 @@ def restart_without(stand, what):
 
 
 def ended_unseen(stand, pod):
-	"""Its containers had stopped when slurmctld, after its last start, knew all pods."""
-	return all(run.stop and run.stop < stand.engine_started_at() for run in pod.runs())
+	"""Its containers had stopped when slurmctld, after its last start, knew all pods, or when it could make a job for it: Slurm
+	makes none on a node whose slurmd it has not heard of yet."""
+	return f"uid {pod.uid} job none: no job could be made where it runs" in stand.log() or \
+		all(run.stop and run.stop < stand.engine_started_at() for run in pod.runs())
 
 
 def converge(stand, made, audit_may_lack=False, forgotten=()):
