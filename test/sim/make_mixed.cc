@@ -22,37 +22,34 @@ public:
 		if (!chance(400))
 			return;
 		case_.mixed = number(1, case_.nodes);
-		case_.eviction = evictions[number(0, 2)];
-		case_.gate_timeout = number(5, 60);
 		if (dice_.chance("shared", 400))
 			case_.shared = static_cast<int>(dice_.between("shared", 1, case_.cores));
-		for (int n = number(2, 10); n > 0; n--)
-			job("m" + std::to_string(n));
-		for (int n = number(0, 6); n > 0; n--)
-			foreign("r" + std::to_string(n));
-		if (chance(200))
-			return quiet();
-		if (chance(150))
-			for_a_while("mixed");
+		populate(10, "mixed");
 	}
 
 	void make_device_pods()
 	{
 		case_.device_pods = true;
+		populate(8, "devices");
+	}
+
+private:
+	static constexpr const char *evictions[] = {"ignore", "requeue", "cancel"};
+
+	// What becomes of taken pods, jobs, and foreign pods that come for their room. word: of "config", what is off for a while.
+	void populate(int most_jobs, const char *word)
+	{
 		case_.eviction = evictions[number(0, 2)];
 		case_.gate_timeout = number(5, 60);
-		for (int n = number(2, 8); n > 0; n--)
+		for (int n = number(2, most_jobs); n > 0; n--)
 			job("m" + std::to_string(n));
 		for (int n = number(0, 6); n > 0; n--)
 			foreign("r" + std::to_string(n));
 		if (chance(200))
 			return quiet();
 		if (chance(150))
-			for_a_while("devices");
+			for_a_while(word);
 	}
-
-private:
-	static constexpr const char *evictions[] = {"ignore", "requeue", "cancel"};
 
 	// Nobody has such pods.
 	void for_a_while(const char *word)

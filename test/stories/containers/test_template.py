@@ -81,25 +81,28 @@ def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(t
 	wait_no_reservation(templates, int(templates.jobs()[-1]["JobId"]))
 
 
+def played(stand, folder, template, *lines):
+	"""A batch job of these lines: what it said, by lines, and its errors."""
+	script, out, err = folder / "job.sh", folder / "out", folder / "err"
+	script.write_text("\n".join(("#!/bin/sh", *lines, "")))
+	script.chmod(0o755)
+	folder.chmod(0o777)
+	stand.run("sbatch", "--wait", "-n1", *OPTIONS, "-o", str(out), "-e", str(err), template, str(script), user=USER, seconds=120)
+	return out.read_text().splitlines(), err.read_text()
+
+
 def test_tasks_are_in_the_network_and_ipc_of_their_pod_if_wanted(templates, tmp_path):
 	spaces = "for i in net ipc; do readlink /proc/self/ns/$i; done"
 	serves = f"{spaces} > /shared/part; mv /shared/part /shared/pods; while :; do echo served | nc -l -p 8080; done"
 	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}],
 		containers=[job_container(volumeMounts=mounts("shared")), side(serves, volumeMounts=mounts("shared"))])
-	script = tmp_path / "job.sh"
-	script.write_text(f"#!/bin/sh\nsrun sh -c '{spaces}'\nsrun --k8s-network sh -c '{spaces}'\n"
-		f"SLURM_K8S_IPC=1 srun sh -c '{spaces}'\n"
-		"srun sh -c 'until test -e /shared/pods; do sleep 0.1; done; cat /shared/pods'\n"
-		"srun --k8s-network --k8s-ipc sh -c 'until nc 127.0.0.1 8080; do sleep 0.1; done'\n")
-	script.chmod(0o755)
-	out, err = tmp_path / "out", tmp_path / "err"
-	tmp_path.chmod(0o777)
-	templates.run("sbatch", "--wait", "-n1", *OPTIONS, "-o", str(out), "-e", str(err), template, str(script), user=USER, seconds=120)
+	said, errors = played(templates, tmp_path, template, f"srun sh -c '{spaces}'", f"srun --k8s-network sh -c '{spaces}'",
+		f"SLURM_K8S_IPC=1 srun sh -c '{spaces}'", "srun sh -c 'until test -e /shared/pods; do sleep 0.1; done; cat /shared/pods'",
+		"srun --k8s-network --k8s-ipc sh -c 'until nc 127.0.0.1 8080; do sleep 0.1; done'")
 	node = [os.readlink(f"/proc/self/ns/{name}") for name in ("net", "ipc")]
-	said = out.read_text().splitlines()
 	pod = said[6:8]
 	assert not set(pod) & set(node), (said, node)
-	assert said == [*node, pod[0], node[1], node[0], pod[1], *pod, "served"], (said, node, err.read_text())
+	assert said == [*node, pod[0], node[1], node[0], pod[1], *pod, "served"], (said, node, errors)
 
 
 @contextlib.contextmanager
@@ -125,16 +128,11 @@ def test_init_container_is_over_before_tasks_begin_and_a_step_may_choose_another
 	first = {**side("sleep 1; echo prepared > /shared/file", volumeMounts=mounts("shared")), "name": "first"}
 	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}], initContainers=[first],
 		containers=[job_container(volumeMounts=mounts("shared")), side("echo mine > /tmp/side; sleep 600", volumeMounts=mounts("shared"))])
-	script = tmp_path / "job.sh"
-	script.write_text("#!/bin/sh\nsrun cat /shared/file\nsrun --k8s-container=side cat /shared/file /tmp/side\n"
-		"srun --k8s-container=job test -e /tmp/side || echo not in job\nsrun --k8s-container=none true || echo none\n"
-		"SLURM_K8S_CONTAINER=../../x srun true || echo no name\n")
-	script.chmod(0o755)
-	out, err = tmp_path / "out", tmp_path / "err"
-	tmp_path.chmod(0o777)
-	templates.run("sbatch", "--wait", "-n1", *OPTIONS, "-o", str(out), "-e", str(err), template, str(script), user=USER, seconds=120)
-	assert out.read_text().splitlines() == ["prepared", "prepared", "mine", "not in job", "none", "no name"], err.read_text()
-	assert err.read_text().count("no container none of the job's pod runs on this node") == 1
+	said, errors = played(templates, tmp_path, template, "srun cat /shared/file", "srun --k8s-container=side cat /shared/file /tmp/side",
+		"srun --k8s-container=job test -e /tmp/side || echo not in job", "srun --k8s-container=none true || echo none",
+		"SLURM_K8S_CONTAINER=../../x srun true || echo no name")
+	assert said == ["prepared", "prepared", "mine", "not in job", "none", "no name"], errors
+	assert errors.count("no container none of the job's pod runs on this node") == 1
 
 
 @pytest.mark.parametrize("spec, says", [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What a pod holds, freed by hand; and what `slurm-k8s status` is told meanwhile.
+#include <functional>
 #include <set>
 
 #include "lib/core/names.h"
@@ -13,17 +14,22 @@ using namespace sk8::core::test;
 
 namespace {
 
-void set_ready(World &w, const std::string &name, bool ready)
+void change_node(World &w, const std::string &name, const std::function<void(kube::Node &)> &change)
 {
 	for (auto &node : w.nodes) {
 		if (node->meta.name != name)
 			continue;
 		auto copy = std::make_shared<kube::Node>(*node);
-		copy->ready = ready;
+		change(*copy);
 		node = copy;
 		w.controller->node_changed(node);
 	}
 	w.run();
+}
+
+void set_ready(World &w, const std::string &name, bool ready)
+{
+	change_node(w, name, [&](kube::Node &node) { node.ready = ready; });
 }
 
 // A pod that runs on n1 and is told to go because its job was cancelled.
@@ -36,14 +42,20 @@ std::string leaving_pod(World &w)
 	return uid;
 }
 
-// The object vanishes although the kubelet has reported nothing.
-std::string lost_pod(World &w)
+// The object vanishes although the kubelet has reported nothing. It as it was last
+kube::Pod vanish(World &w)
 {
-	const std::string uid = leaving_pod(w);
 	kube::Pod last = w.pods.at("p");
 	w.pods.erase("p");
 	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
 	w.run(Millis(2'000));
+	return last;
+}
+
+std::string lost_pod(World &w)
+{
+	const std::string uid = leaving_pod(w);
+	vanish(w);
 	REQUIRE(w.masked("n1"));
 	return uid;
 }
@@ -66,14 +78,7 @@ bool contains(const std::string &text, const std::string &part)
 // What stands in the annotation of n1.
 static void agent_answers(World &w, const std::string &text)
 {
-	for (auto &node : w.nodes)
-		if (node->meta.name == "n1") {
-			auto copy = std::make_shared<kube::Node>(*node);
-			copy->meta.annotations[std::string(names::gone)] = text;
-			node = copy;
-			w.controller->node_changed(node);
-		}
-	w.run();
+	change_node(w, "n1", [&](kube::Node &node) { node.meta.annotations[std::string(names::gone)] = text; });
 }
 
 TEST_CASE("what a lost pod held is free when its node's agent has seen that nothing of it is left")
@@ -129,10 +134,7 @@ TEST_CASE("a lost pod that a backup of etcd brings back is not free by what its 
 	const std::string uid = w.create_running("p");
 	w.slurm_ends("p", SK8_JOB_CANCELLED);
 	w.run();
-	const kube::Pod last = w.pods.at("p");
-	w.pods.erase("p");
-	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
-	w.run(Millis(2'000));
+	const kube::Pod last = vanish(w);
 	const std::string asked = w.controller->lost().question("n1");
 	REQUIRE(uid_of_lost(asked) == uid);
 	w.pods["p"] = last;
@@ -151,10 +153,7 @@ TEST_CASE("no agent is asked about the mirror of a static pod: that has another 
 	w.list_pods();
 	w.slurm_ends("p", SK8_JOB_CANCELLED);
 	w.run();
-	const kube::Pod last = w.pods.at("p");
-	w.pods.erase("p");
-	w.controller->pod_removed(std::make_shared<kube::Pod>(last));
-	w.run(Millis(2'000));
+	vanish(w);
 	CHECK(report(w, "team-a/p").pod == PodState::lost);
 	CHECK(w.controller->lost().question("n1").empty());
 }

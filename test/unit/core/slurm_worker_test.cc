@@ -330,14 +330,20 @@ TEST_CASE("a new engine hears of every job and node once, also without news")
 	CHECK(s.listener->nodes[0].jobs == 3);
 }
 
+// Of a pod that came second, of the 8 that n1 has.
+static Hold of_three_threads()
+{
+	Hold out;
+	out.key = {"c", "ns", "daemon", "u"};
+	out.node = "n1";
+	out.milli_cpu = 3000;
+	return out;
+}
+
 TEST_CASE("engines hear where pods and jobs together have more than there is, with each list of nodes")
 {
 	Stand s;
-	Hold second;
-	second.key = {"c", "ns", "daemon", "u"};
-	second.node = "n1";
-	second.milli_cpu = 3000; // of 8 threads
-	s.holds.hold_foreign(second);
+	s.holds.hold_foreign(of_three_threads());
 	fake.used_cores = 3;
 	s.worker.round();
 	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
@@ -350,20 +356,16 @@ TEST_CASE("engines hear where pods and jobs together have more than there is, wi
 TEST_CASE("engines hear of it also when the pod comes, and goes, long after Slurm's last news of nodes")
 {
 	Stand s;
-	Hold second;
-	second.key = {"c", "ns", "daemon", "u"};
-	second.node = "n1";
-	second.milli_cpu = 3000; // of 8 threads
 	fake.used_cores = 3;
 	fake.node_update = s.clock.wall;
 	s.worker.round();
 	s.clock.wall += 100;
 	s.worker.round();
 	CHECK(s.listener->over.empty());
-	s.holds.hold_foreign(second);
+	s.holds.hold_foreign(of_three_threads());
 	s.worker.round();
 	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
-	s.holds.release(second.key);
+	s.holds.release(of_three_threads().key);
 	s.worker.round(); // the mask goes with it
 	s.worker.round();
 	CHECK(s.listener->over.empty());
