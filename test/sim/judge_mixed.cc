@@ -282,9 +282,10 @@ void Judge::container_admitted(const Container &c)
 {
 	PodTruth &t = pods_.at(c.uid);
 	t.known &= !t.from_file; // if it runs again: its mirror may say that it has ended
+	const bool has_devices_promised = c.program.gpus > 0 && devices_promised(c.node); // of others it is one of former settings
 	if (t.shared)
 		covered_again(c.node);
-	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && devices_promised(c.node))
+	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && (promised(c.node) || has_devices_promised))
 		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
 	check_given_devices(c);
