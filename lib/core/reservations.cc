@@ -40,8 +40,10 @@ void Reservations::arrived(const NativeJobPtr &job)
 	const Id id{job->ref.id, job->ref.submit_time};
 	const auto it = entries_.find(id);
 	const bool listed = it != entries_.end();
-	if (listed && (it->second.in_gate || it->second.ending))
+	if (listed && it->second.in_gate)
 		return;
+	if (listed && it->second.ending)
+		return arrived_again(it->second, job);
 	Entry &e = enter(job);
 	e.in_gate = true;
 	e.perhaps_launched = listed || !jobs_listed_;
@@ -73,10 +75,12 @@ void Reservations::jobs_replaced(const std::vector<NativeJobPtr> &jobs)
 void Reservations::ended(JobRef job)
 {
 	auto it = entries_.find({job.id, job.submit_time});
-	if (it == entries_.end() || it->second.ending)
+	if (it == entries_.end())
 		return;
 	Entry &e = it->second;
-	e.ending = true;
+	e.again.reset();
+	if (std::exchange(e.ending, true))
+		return;
 	if (std::exchange(e.in_gate, false) && !e.perhaps_launched) // it has never been on its nodes
 		return left(job, {});
 	keep_to_the_end(e);
@@ -402,9 +406,12 @@ void Reservations::sync(Id id)
 		by_name_.erase(p.name);
 		leaves_one |= orphans_.contains(p.name);
 	}
+	const NativeJobPtr again = e.again;
 	entries_.erase(it);
 	if (leaves_one)
 		look_at_orphans();
+	if (again)
+		arrived(again);
 }
 
 void Reservations::step(Entry &e, Pod &p)

@@ -120,6 +120,7 @@ private:
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
 		std::string bad_account; // why it does not get the ServiceAccount that its user wants; empty: it does, or wants none
 		Asked asked = Asked::no;
+		NativeJobPtr again; // it is in the gate once more, see arrived_again()
 		std::map<std::string, Pod> pods; // by node
 	};
 	struct Place {
@@ -132,6 +133,7 @@ private:
 	bool may_have_pods(const NativeJob &job) const;
 	bool ready() const { return nodes_.synced() && pods_listed_; }
 	Entry &enter(const NativeJobPtr &job);
+	void arrived_again(Entry &former, const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
 	bool stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const;
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
@@ -162,6 +164,7 @@ private:
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void keep_to_the_end(Entry &e);
+	void refuse_again(Entry &former);
 	void end(Entry &e, const std::string &why);
 	static bool has_container(const Entry &e, const Pod &p) { return e.job->wants_container() && !p.devices_only; }
 	bool may_start(const Entry &e, const Pod &p);

@@ -197,6 +197,25 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	look_at_neighbours();
 }
 
+// Refused in the second of its submission, and started anew: Slurm has made its submit time, by which its runs are told apart,
+// one second more, and what it was again (job_mgr.c: who requeues a job in the gate comes to batch_requeue_fini() twice). The
+// pods of this run have the names of those that go, so it waits until they have gone.
+void Reservations::arrived_again(Entry &former, const NativeJobPtr &job)
+{
+	if (!std::exchange(former.again, job))
+		ports_.timer.after(settings_.nodes.gate_timeout, [this, id = Id{job->ref.id, job->ref.submit_time}] { timeout(id); });
+}
+
+void Reservations::refuse_again(Entry &former)
+{
+	const NativeJobPtr job = std::exchange(former.again, nullptr);
+	const std::string why = "the reservation pod of its former start has not gone";
+	if (ports_.exclusive)
+		ports_.exclusive->answered(job->ref, false);
+	log_job(info, job->ref, "%s: %s", job->requeues ? "back into the queue" : "not started", why.c_str());
+	ports_.slurm.answer(job->ref, not_started(why, Millis(0)));
+}
+
 void Reservations::not_wanted(Entry &e)
 {
 	for (auto &[node, p] : e.pods) {
@@ -208,6 +227,8 @@ void Reservations::not_wanted(Entry &e)
 void Reservations::timeout(Id id)
 {
 	auto it = entries_.find(id);
+	if (it != entries_.end() && it->second.again)
+		return refuse_again(it->second);
 	if (it == entries_.end() || !it->second.in_gate)
 		return;
 	Entry &e = it->second;

@@ -73,6 +73,55 @@ TEST_CASE("reservations: a batch job that a kubelet refuses goes back at once, t
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("reservations: a job that is refused and comes again within the second of its submission gets pods of its own")
+{
+	ReservationWorld w;
+	w.controller->jobs_replaced({});
+	w.foreign("first", "default", 6);
+	w.delete_takes = Millis(3'000);
+	w.controller->arrived(w.job(7, 3));
+	w.run();
+	REQUIRE(w.fate(7) == "back after 0 s");
+	w.answers.clear();
+	w.controller->ended(w.job(7, 3)->ref);
+	w.end_pod("first");
+	w.controller->arrived(w.job(7, 3, {"n1", "n2"}));
+	w.run(Millis(2'000));
+	CHECK(w.fate(7) == "waits");
+	SECTION("when those of its former start have gone")
+	{
+		w.run(Millis(2'000));
+		CHECK(w.fate(7) == "launched");
+		CHECK(w.created == 3);
+		CHECK(w.pods.size() == 2);
+	}
+	SECTION("and is told that they do not go")
+	{
+		w.delete_takes = Millis(60'000);
+		w.controller->ended(w.job(7, 3)->ref);
+		w.run(Millis(2'000));
+		w.answers.clear();
+		w.foreign("second", "default", 6);
+		w.controller->arrived(w.job(7, 3));
+		w.run();
+		REQUIRE(w.fate(7) == "back after 1 s");
+		w.answers.clear();
+		w.controller->ended(w.job(7, 3)->ref);
+		w.controller->arrived(w.job(7, 3));
+		w.run(Millis(25'000));
+		CHECK(w.fate(7) == "back after 0 s");
+		CHECK(w.answers.at(7).why.find("the reservation pod of its former start has not gone") != std::string::npos);
+	}
+	SECTION("unless it ends before")
+	{
+		w.controller->ended(w.job(7, 3)->ref);
+		w.run(Millis(5'000));
+		CHECK(w.fate(7) == "waits");
+		CHECK(w.pods.empty());
+		CHECK(w.created == 1);
+	}
+}
+
 TEST_CASE("reservations: srun's job tries until there is room, or gateTimeout is over")
 {
 	ReservationWorld w;
