@@ -249,6 +249,7 @@ private:
 		std::string node;
 		bool small = false;         // it shares a pod, unless it has one of its own
 		Micros arrived = -1;        // in the gate
+		bool ended = false;         // ... and a later run of the same second may come, see ModelSlurm::queue_again()
 		bool loose = false;         // nobody promises now that there is room for it
 		bool evicted = false;       // somebody has taken its pod
 		bool devices_loose = false; // ... or it has ended: another one may get other devices than the job has

@@ -191,6 +191,8 @@ void Judge::shared_pods_restored()
 void Judge::native_arrived(const SlurmJob &job)
 {
 	NativeTruth &n = natives_[ref(job)];
+	if (n.ended)
+		n = {};
 	n.node = job.node;
 	n.small = job.cpus <= config_.settings.reservations.shared.max_cpus && job.gpus == 0;
 	if (n.arrived < 0)
@@ -234,6 +236,7 @@ void Judge::native_ended(const SlurmJob &job, bool by_itself)
 	if (by_itself && it->second.must_end >= 0 && time_.now() > it->second.must_end && !trouble_ && !nodes_troubled_)
 		violation("eviction: somebody has taken the pod of " + text_of(job.id) + " long before, and it goes on to its end");
 	it->second.must_end = -1;
+	it->second.ended = true;
 }
 
 void Judge::native_ended_by_us(const SlurmJob &job, const sk8_native_end &end)

@@ -38,6 +38,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 		devices_after_crash(on_disk);
 	for (auto &[uid, p] : preemptions_)
 		p.before_crash = true;
+	for (auto &[ref, n] : natives_)
+		n.ended = false; // Slurm may have forgotten that
 	crashes_++;
 	trouble();
 	people_are_gone(); // Slurm may have forgotten what they did

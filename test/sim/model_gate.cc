@@ -92,7 +92,7 @@ void ModelSlurm::launch(SlurmJob &job)
 // requeue: if that is possible. One that was in the gate has left no process: no slurmd is asked.
 void ModelSlurm::end_native(SlurmJob &job, sk8_job_state state, std::uint32_t exit_code, std::uint32_t by, bool requeue)
 {
-	const bool launched = job.prologs == 0;
+	job.launched = job.prologs == 0;
 	job.again = requeue && job.requeues && !job.srun;
 	job.state = job.again ? SK8_JOB_PENDING : state;
 	job.configuring = false;
@@ -107,7 +107,7 @@ void ModelSlurm::end_native(SlurmJob &job, sk8_job_state state, std::uint32_t ex
 		watcher_.job_ended(job);
 	job.completing = true;
 	select_.nodes.at(job.node).completing++;
-	if (launched && !dead_[job.node])
+	if (job.launched && !dead_[job.node])
 		return kill_processes(job);
 	for (BatchProcess &p : processes_) // its slurmd is told when it registers
 		p.forgotten |= p.job_id == job.id && p.submit_time == job.submit_time;
@@ -153,7 +153,8 @@ void ModelSlurm::complete(std::uint32_t id, std::int64_t submit_time)
 void ModelSlurm::queue_again(SlurmJob &job)
 {
 	job.again = false;
-	job.submit_time = std::max(job.submit_time + 1, wall());
+	// One that was in the gate comes here twice in slurmctld: what the first adds the second takes back.
+	job.submit_time = std::max(job.submit_time + (job.launched ? 1 : 0), wall());
 	job.begin_time = wall() + wait_of_a_requeued;
 	job.preempt_time = job.kill_at = job.preempt_start_time = 0;
 	job.node.clear();

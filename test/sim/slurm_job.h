@@ -52,6 +52,7 @@ struct SlurmJob {
 	bool srun = false;            // no batch job: never queued again
 	bool configuring = false;     // in the gate, or on its way there
 	int prologs = 0;              // of prolog_slurmctld: those that nobody has answered
+	bool launched = false;        // in the run that ends, or has ended
 	bool completing = false;      // slurmd has not said that its last process is gone
 	bool again = false;           // ... and then it is queued again
 	std::int64_t begin_time = 0;  // it does not start before
