@@ -19,6 +19,7 @@ sys.path.insert(0, TEST)
 from stands import stand  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon  # noqa: E402
+from stands.replays import Replays  # noqa: E402
 from stands.slurm import Slurm, has_external, starts_again, version  # noqa: E402
 from stands.waiting import StandError, wait_for  # noqa: E402
 
@@ -170,6 +171,8 @@ OF_RELEASES = {"starts_again": starts_again, "external": has_external}
 def pytest_configure(config):
 	config.addinivalue_line("markers", "external: of releases with external jobs and nodes (from 25.05 on)")
 	config.addinivalue_line("markers", "starts_again: of releases whose reconfigure starts slurmctld again (from 23.11 on)")
+	config.addinivalue_line("markers", "flaky(reruns): how often script/test plays the test again, if it fails")
+	config.pluginmanager.register(Replays(config))
 
 
 def pytest_collection_modifyitems(config, items):

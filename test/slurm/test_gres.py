@@ -6,8 +6,11 @@ import re
 import pytest
 from conftest import Cluster
 from stands.gres import indices
+from stands.replays import once_only
 from stands.slurm import starts_again, version
 from stands.waiting import wait_for
+
+pytestmark = once_only
 
 PODS = "PartitionName=one Nodes=n1 PriorityTier=10\nPartitionName=lowone Nodes=n1 PriorityTier=1\n" \
 	"PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"

@@ -4,7 +4,10 @@ import subprocess
 
 import pytest
 from conftest import Cluster
+from stands.replays import once_only
 from stands.waiting import wait_for
+
+pytestmark = once_only
 
 
 def stays_pending(cluster, *jobs):

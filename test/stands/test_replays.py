@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-STORIES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stories")
+TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CONFTEST = f"""
 import sys
-sys.path.insert(0, {STORIES!r})
-from replays import Replays
+sys.path.insert(0, {TEST!r})
+from stands.replays import Replays
 def pytest_configure(config):
 	config.pluginmanager.register(Replays(config))
 """
 STORY = """
 import os
 import pytest
-from replays import once_only
+from stands.replays import once_only
 def fail_first(name):
 	path = os.path.join(os.path.dirname(__file__), name)
 	if not os.path.exists(path):

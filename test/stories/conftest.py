@@ -16,7 +16,7 @@ TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mixed import mixing, sharing_pods  # noqa: E402
-from replays import Replays  # noqa: E402
+from stands.replays import Replays  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import daemons, tail  # noqa: E402

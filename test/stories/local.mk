@@ -35,7 +35,6 @@ EXTRA_DIST += \
 	test/stories/foreign.py \
 	test/stories/mixed.py \
 	test/stories/node.py \
-	test/stories/replays.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
 	test/stories/containers/pmi2_client.c \

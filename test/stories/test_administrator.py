@@ -4,7 +4,7 @@ import time
 
 import pytest
 from node import Node
-from replays import once_only
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 

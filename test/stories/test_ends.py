@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """How a pod ends is how its job ends. All pods of this file run side by side."""
 import pytest
-from replays import once_only
+from stands.replays import once_only
 
 OVER = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED")
 

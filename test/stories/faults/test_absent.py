@@ -134,8 +134,10 @@ def test_sbatch_is_as_fast_as_without_us_and_jobs_run(slurms):
 		# the mean is only told: one wait for a processor in 20 decides it (hooks: see the next story)
 		print(f"{name}: median of {ROUNDS} sbatch {median[name] * 1000:.1f} ms, {median[name] / median['stock']:.2f} times stock; "
 			f"slurmctld's own mean {inside[name]} us")
+	# Other suites on the same processors make some of them slower, and none faster: the quarter that was least in their way.
+	best = {name: statistics.quantiles(values, n=4)[0] for name, values in times.items()}
 	for name, one in slurms.items():
-		assert median[name] < 1.5 * median["stock"] + 0.005
+		assert best[name] < 1.5 * best["stock"] + 0.005, times
 		wait_for(f"the end of all jobs ({name})", lambda one=one: not one.slurm.command("squeue", "-h").strip(), 60,
 			lambda one=one: one.slurm.command("squeue"))
 

@@ -8,7 +8,7 @@ import os
 import shutil
 
 import pytest
-from replays import once_only
+from stands.replays import once_only
 from stands.process import Daemon
 from stands.waiting import wait_for
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from outage import converge, in_every_state, saved, stand_job
-from replays import once_only
+from stands.replays import once_only
 from stands.api import Api
 from stands.waiting import wait_for
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from outage import restart_without, saved, stand_job
-from replays import once_only
+from stands.replays import once_only
 from stands.process import run
 from stands.waiting import wait_for
 

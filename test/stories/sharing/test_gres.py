@@ -12,7 +12,7 @@ from command import status, tool
 from conftest import lent, with_conf
 from mixed import NAMESPACE, PODS, mixing, reservations, restore, wait_no_reservation, wait_reservation
 from outage import saved
-from replays import once_only
+from stands.replays import once_only
 from stands.gres import devices
 from stands.waiting import wait_for
 
