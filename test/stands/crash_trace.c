@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
  * crash_trace.c - preloaded into a stand's slurmctld: where it crashed, to stderr, before it ends as it would have
- * without. Functions without a name are LIBRARY(+OFFSET), for addr2line.
+ * without; and where each thread is that SIGRTMAX is sent to (Daemon.stacks() in process.py), of one that hangs.
+ * Functions without a name are LIBRARY(+OFFSET), for addr2line.
  */
+#define _GNU_SOURCE	/* gettid() */
+#include <errno.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,12 +29,27 @@ static void tell(int number, siginfo_t *info, void *context)
 	(void) raise(number);	/* SA_RESETHAND: the end, with a core file where there would be one */
 }
 
+static void tell_thread(int number)
+{
+	void *frames[MOST_FRAMES];
+	char text[80];
+	int saved_errno = errno, length;
+
+	(void) number;
+	length = snprintf(text, sizeof(text), "stack of thread %d\n", (int) gettid());
+	if (write(STDERR_FILENO, text, (size_t) length) == length)
+		backtrace_symbols_fd(frames, backtrace(frames, MOST_FRAMES), STDERR_FILENO);
+	errno = saved_errno;
+}
+
 __attribute__((constructor)) static void watch(void)
 {
 	struct sigaction action = { .sa_sigaction = tell, .sa_flags = (int) SA_RESETHAND | SA_SIGINFO };
+	struct sigaction asked = { .sa_handler = tell_thread, .sa_flags = (int) SA_RESTART };
 	void *first[1];
 
 	(void) backtrace(first, 1);	/* loads what it needs now, not in a process that is broken */
 	for (size_t i = 0; i < sizeof(fatal_signals) / sizeof(*fatal_signals); i++)
 		(void) sigaction(fatal_signals[i], &action, NULL);
+	(void) sigaction(SIGRTMAX, &asked, NULL);
 }

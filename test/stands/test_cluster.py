@@ -195,10 +195,13 @@ def test_daemons_restart_and_pause(folders):
 	assert Api(env["KUBECONFIG"]).get("/api/v1/nodes")["items"]
 
 
-def test_crash_of_slurmctld_leaves_the_place_in_its_output(folders):
+def test_threads_of_slurmctld_tell_where_they_are_and_a_crash_where_it_was(folders):
 	folder = folders[0]
 	cluster("up", "--no-plugin", "--kubelets", "0", "--fake-nodes", "1", folder)
 	daemon = Daemon(folder, "slurmctld")
+	said = daemon.stacks()
+	assert said.count("stack of thread") > 5 and "pthread_cond" in said, said
+	assert "UP" in slurm(stand.read_env(folder), "scontrol", "ping")  # it goes on
 	daemon.send(signal.SIGSEGV)
 	wait_for("its end", lambda: not daemon.pid, 20)
 	with open(daemon.log, encoding="utf-8") as file:

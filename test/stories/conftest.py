@@ -19,7 +19,7 @@ from mixed import mixing, sharing_pods  # noqa: E402
 from stands.replays import Replays  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
-from stands.process import daemons, tail  # noqa: E402
+from stands.process import Daemon, daemons, tail  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402
@@ -257,6 +257,17 @@ def errors_of_slurmds(folder):
 			yield from (f"{daemon.name}: {line}" for line in lines[-10:])
 
 
+def stacks(stand):
+	"""Of a slurmctld that runs and says nothing to a ping."""
+	daemon = Daemon(stand.folder, "slurmctld")
+	if not daemon.pid or "UP" in stand.run("timeout", "20", "scontrol", "ping", check=False).stdout:
+		return ""
+	try:
+		return daemon.stacks()
+	except (OSError, StandError) as error:
+		return str(error)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
 	outcome = yield
@@ -267,6 +278,8 @@ def pytest_runtest_makereport(item, call):
 		return
 	# as pytest marks what it says of a failure: script/test shows these lines again at its end
 	report.sections.append(("daemons that have ended", "\n".join(f"E   {line}" for line in last_words(found.folder))))
+	if hangs := stacks(found):
+		report.sections.append(("slurmctld hangs", "\n".join(f"E   {line}" for line in hangs.splitlines())))
 	log = found.log(found.log_began)
 	lines = [line for line in log.splitlines() if "slurm-k8s" in line or "error" in line or "JobId" in line]
 	report.sections.append((f"slurmctld of {found.folder}", "\n".join(lines[-80:])))
