@@ -66,8 +66,8 @@ def ours(found):
 
 
 def srun(cluster, *options, env=None, node=NODES[0]):
-	"""A job of one step that shows its variables."""
-	return subprocess.Popen(["srun", "-p", "one", "-w", node, "-n1", "--mem=10", *options, "env"], text=True, stdout=subprocess.PIPE,
+	"""A job of one step that shows its variables. -Q: srun does not tell that it waits for nodes."""
+	return subprocess.Popen(["srun", "-Q", "-p", "one", "-w", node, "-n1", "--mem=10", *options, "env"], text=True, stdout=subprocess.PIPE,
 		stderr=subprocess.PIPE, env={**cluster.slurm.env, **(env or {})}, cwd="/")
 
 
