@@ -262,6 +262,7 @@ static std::string show_state(const Json &node)
 		out += "overcommitted, pods and Slurm's jobs together have more than there is: " + over + "\n";
 	if (const std::string missing = text_of(node, "missing", ""); !missing.empty())
 		out += "its kubelet has less than Slurm, devices are gone or not well, and no job gets so many: " + missing + "\n";
+	node["exclusive"].each_item([&](const Json &what) { out += "exclusive: " + one_line(what.str(), 512) + "\n"; });
 	node["other_devices"].each_item([&](const Json &what) { out += "other devices: " + one_line(what.str(), 512) + "\n"; });
 	if (const std::string trouble = text_of(node, "trouble", ""); !trouble.empty())
 		out += "tried again: " + trouble + "\n";

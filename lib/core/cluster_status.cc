@@ -36,11 +36,19 @@ Json ClusterEngine::outline() const
 
 Json ClusterEngine::node_status(const std::string &node) const
 {
-	Json out = nodes_->status(node), devices = Json::array();
+	Json out = nodes_->status(node);
+	const auto add = [&](const char *name, const std::vector<std::string> &texts) {
+		Json list = Json::array();
+		for (const std::string &text : texts)
+			list.append(Json::string(text));
+		if (list.size())
+			out.set(name, list);
+	};
 	if (reservations_)
-		for (const std::string &what : reservations_->other_devices(node))
-			devices.append(Json::string(what));
-	return devices.size() ? out.set("other_devices", devices) : out;
+		add("other_devices", reservations_->other_devices(node));
+	if (exclusive_)
+		add("exclusive", exclusive_->reports(node));
+	return out;
 }
 
 Json ClusterEngine::status(const StatusQuery &query) const

@@ -72,6 +72,7 @@ public:
 	// ---- what others ask ----
 	bool wants_taint(const std::string &node) const;
 	bool keeps_pods(const std::string &node) const; // none of it is evicted, for some time
+	std::vector<std::string> reports(const std::string &node) const; // sentences without their subject, the node
 
 private:
 	using Id = std::pair<std::uint32_t, std::int64_t>;
@@ -101,6 +102,7 @@ private:
 	bool tainted(const std::string &node) const;
 	ExclusiveStep step_of(const Job &job, const std::string &node, const Crowd &crowd) const;
 	std::string trouble(const std::string &node, const Crowd &crowd) const;
+	std::string job_report(const Job &job, const std::string &node, const Crowd &crowd) const;
 	void look(const std::string &node);
 	void look_later(const std::string &node, Millis delay);
 	void look_at(const NativeJob &job);

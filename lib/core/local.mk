@@ -26,6 +26,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/eviction_port.h \
 	lib/core/exclusive_nodes.cc \
 	lib/core/exclusive_nodes.h \
+	lib/core/exclusive_report.cc \
 	lib/core/exclusive_step.cc \
 	lib/core/exclusive_step.h \
 	lib/core/foreign_pod.cc \

@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from command import tool
 from foreign import foreign, wait_masked
 from mixed import restore, share
 from node import Node, taints
@@ -93,6 +94,8 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying,
 	before = refusals()
 	wait_for("a refusal of the next slurmctld", lambda: refusals() > before, 120, job.why)
 	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
+	said = tool(emptying, "status", "--node", "n1")
+	assert f"exclusive: is emptied for job {job.id}, for another " in said and "pod default/web-3 has not gone; " in said, said
 	assert "deletionTimestamp" not in pod.get()["metadata"] and TAINT in taints(Node(emptying))
 	budget("web-3", 1)
 	launched_after(job, pod)

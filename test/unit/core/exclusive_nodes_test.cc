@@ -123,6 +123,11 @@ struct Pool final : NativePort, EvictionPort {
 		foreign->replaced(there);
 		exclusive->all_pods_changed();
 	}
+	std::string report() const
+	{
+		const auto said = exclusive->reports("n1");
+		return said.size() == 1 ? said.front() : said.empty() ? "nothing" : "more than one sentence";
+	}
 	void run(Millis time = Millis(0))
 	{
 		for (;;) {
@@ -331,6 +336,7 @@ TEST_CASE("exclusive: a busy node is tainted, emptied, given to the job, kept fo
 	w.pod("b");
 	w.kubelets = false;
 	CHECK(w.in_its_way() == "nothing");
+	CHECK(w.exclusive->reports("n1").empty());
 	w.arrives(7);
 	CHECK(w.tainted());
 	CHECK_FALSE(w.tainted("n2"));
@@ -338,15 +344,18 @@ TEST_CASE("exclusive: a busy node is tainted, emptied, given to the job, kept fo
 	CHECK(w.fates.at(7) == "waits");
 	w.gone("a");
 	CHECK(w.fates.at(7) == "waits");
+	CHECK(w.report() == "is emptied for job 7, for another 300 s: node n1: pod ns/b has not gone");
 	w.gone("b");
 	CHECK(w.fates.at(7) == "launched");
 	CHECK(w.evicted.size() == 2);
+	CHECK(w.report() == "job 7 has it without others' pods");
 
 	w.run(60 * minute);
 	CHECK(w.tainted());
 	w.ends(7);
 	w.run(minute);
 	CHECK(w.tainted());
+	CHECK(w.report() == "no job has it, and it takes pods again in 60 s");
 	SECTION("the next one finds it empty")
 	{
 		w.arrives(8);
@@ -359,6 +368,7 @@ TEST_CASE("exclusive: a busy node is tainted, emptied, given to the job, kept fo
 	}
 	w.run(2 * minute);
 	CHECK_FALSE(w.tainted());
+	CHECK(w.report() == "nothing");
 	CHECK(w.evicted.size() == 2);
 }
 
@@ -388,6 +398,7 @@ TEST_CASE("exclusive: a budget that forbids is asked again with pauses, and in t
 	CHECK(w.fates.at(7) == "waits");
 	CHECK(w.evicted.size() > 3);
 	CHECK(w.evicted.size() < 12);
+	CHECK(w.report() == "is emptied for job 7, for another 240 s: node n1: pod ns/a has not gone; the budget forbids it");
 	SECTION("it lets the pod go in time")
 	{
 		w.refusals.clear();
@@ -399,6 +410,7 @@ TEST_CASE("exclusive: a budget that forbids is asked again with pauses, and in t
 	CHECK(w.fates.at(7).find("pod ns/a has not gone; the budget forbids it") != Is::npos);
 	CHECK_FALSE(w.tainted()); // at once
 	CHECK(w.in_its_way() == "all"); // for as long as it has waited
+	CHECK(w.report() == "could not be emptied, and is not tried again for 240 s");
 	const auto tries = w.evicted.size();
 	w.run(3 * minute);
 	CHECK(w.evicted.size() == tries);

@@ -89,6 +89,13 @@ TEST_CASE("show: a node says which pods have other devices than their jobs")
 	CHECK(contains(show_node(*status, "n1"), "other devices: job 7 \\x1bhas\nother devices: job 8\n"));
 }
 
+TEST_CASE("show: a node says for which job it is emptied")
+{
+	auto status = Json::parse(R"({"clusters":[{"name":"prod","node":{"in_slurm":"in use","exclusive":["is emptied for \u001bjob 7"]}}]})");
+	REQUIRE(status);
+	CHECK(contains(show_node(*status, "n1"), "exclusive: is emptied for \\x1bjob 7\n"));
+}
+
 TEST_CASE("show: a configuration that is not used is told with its lines")
 {
 	Json status = parsed();
