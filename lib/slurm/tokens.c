@@ -120,6 +120,11 @@ static bool is_named(const char *word, size_t len, const char *gres, uint64_t *c
 	return true;
 }
 
+static size_t skip_prefix(const char *word)
+{
+	return (!strncmp(word, "gres:", 5) || !strncmp(word, "gres/", 5)) ? 5 : 0;
+}
+
 extern bool sk8_names_gres(const char *tres, const char *gres, uint64_t *count)
 {
 	bool found = false;
@@ -127,7 +132,7 @@ extern bool sk8_names_gres(const char *tres, const char *gres, uint64_t *count)
 	*count = 0;
 	while (tres && *tres) {
 		const size_t len = strcspn(tres, ",;");
-		const size_t skip = (!strncmp(tres, "gres:", 5) || !strncmp(tres, "gres/", 5)) ? 5 : 0;
+		const size_t skip = skip_prefix(tres);
 		uint64_t n;
 
 		if (is_named(tres + skip, len - skip, gres, &n)) {
@@ -138,6 +143,29 @@ extern bool sk8_names_gres(const char *tres, const char *gres, uint64_t *count)
 		tres += len + (tres[len] != '\0');
 	}
 	return found;
+}
+
+/* "k8s", "k8s:2", "k8s=2", as is_named() takes them; not "k8s:big" or "k8s:big:2" */
+static bool is_untyped(const char *word, size_t len, const char *gres)
+{
+	const size_t name = strlen(gres);
+	uint64_t n;
+
+	return (len == name) || ((len > name) && read_count(word + name + 1, len - name - 1, &n));
+}
+
+extern bool sk8_names_untyped(const char *tres, const char *gres)
+{
+	while (tres && *tres) {
+		const size_t len = strcspn(tres, ",;");
+		const size_t skip = skip_prefix(tres);
+		uint64_t n;
+
+		if (is_named(tres + skip, len - skip, gres, &n) && n && is_untyped(tres + skip, len - skip, gres))
+			return true;
+		tres += len + (tres[len] != '\0');
+	}
+	return false;
 }
 
 static bool has_some(const char *tres, const char *gres)

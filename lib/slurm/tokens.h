@@ -18,6 +18,7 @@ extern "C" {
 
 #define SK8_TOKEN_CPU "k8scpu"
 #define SK8_TOKEN_MEMORY "k8smemory"
+#define SK8_DEVICES "k8s"	/* not one of them: devices that only Kubernetes knows, each kind a type of it */
 
 /* Is this GRES one of them? The engine never hears of those: it knows CPUs and memory. */
 extern bool sk8_is_token(const char *gres);
@@ -51,6 +52,8 @@ extern struct sk8_tokens sk8_memory_tokens(const struct sk8_ask *ask);
 
 /* Does this list name the GRES? *count: how many of it, of all its types. tres may be NULL. */
 extern bool sk8_names_gres(const char *tres, const char *gres, uint64_t *count);
+/* Does this list name some of the GRES and no type of it? tres may be NULL. */
+extern bool sk8_names_untyped(const char *tres, const char *gres);
 /* Does the request name it anywhere, with a number that is not 0, or say --gres=none? */
 extern bool sk8_asks_for(const struct sk8_ask *ask, const char *gres);
 

@@ -15,6 +15,7 @@
  */
 #include "lib/slurm/feature_hint.h"
 #include "lib/slurm/sizes.h"
+#include "lib/slurm/tokens.h"
 #include "plugins/job_submit/complete.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -94,6 +95,23 @@ static int refuse_tokens(char **err_msg, uint32_t uid, char *why)
 	return rc;
 }
 
+/*
+ * Of a job that leaves out the type of such a device nobody knows which one it wants: no pod would be there for it, and
+ * Kubernetes would give to others what Slurm has given to the job.
+ */
+static bool lacks_type(const job_desc_msg_t *desc)
+{
+	return sk8_names_untyped(desc->tres_per_node, SK8_DEVICES) || sk8_names_untyped(desc->tres_per_task, SK8_DEVICES) ||
+		sk8_names_untyped(desc->tres_per_job, SK8_DEVICES) || sk8_names_untyped(desc->tres_per_socket, SK8_DEVICES);
+}
+
+static int refuse_untyped(char **err_msg, uint32_t uid)
+{
+	return refuse(ESLURM_INVALID_GRES, err_msg, uid,
+		      "slurm-k8s: --gres=" SK8_DEVICES " needs the type of the device, as in --gres=" SK8_DEVICES
+		      ":rdma_hca:1; sinfo -o '%n %G' shows which there are");
+}
+
 /* What another plugin has said stays. */
 static void explain(const job_desc_msg_t *job_desc, char **err_msg)
 {
@@ -114,6 +132,8 @@ extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_
 		return refuse(ESLURM_ACCESS_DENIED, err_msg, submit_uid,
 			      "slurm-k8s: an admin comment that begins with \"" SK8_MARK_PREFIX
 			      "\" marks the job of a Kubernetes pod and cannot be given by hand; use another text, or --comment");
+	if (!sk8_submitting() && lacks_type(job_desc))
+		return refuse_untyped(err_msg, submit_uid);
 	if (!sk8_complete(job_desc, &why))
 		return refuse_tokens(err_msg, submit_uid, why);
 	if (!sk8_submitting())
@@ -145,6 +165,8 @@ extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 		return SLURM_SUCCESS;
 	if ((wrong = wrong_mark(job_ptr->admin_comment, job_desc->admin_comment)))
 		return refuse(ESLURM_ACCESS_DENIED, SK8_JOB_MODIFY_ERR_MSG, submit_uid, wrong);
+	if (lacks_type(job_desc))
+		return refuse_untyped(SK8_JOB_MODIFY_ERR_MSG, submit_uid);
 	if (!sk8_complete_change(job_desc, job_ptr, &why))
 		return refuse_tokens(SK8_JOB_MODIFY_ERR_MSG, submit_uid, why);
 	return SLURM_SUCCESS;

@@ -132,6 +132,13 @@ def test_step_waits_for_the_word_of_the_agent(cluster):
 		assert finish(step)[0]["RDMA_DEVICE"] == ANSWER["RDMA_DEVICE"]
 
 
+@pytest.mark.parametrize("gres", ["k8s", "k8s:1", "k8scpu:1,k8s:1"])
+def test_device_without_its_type_is_refused(cluster, gres):
+	said = subprocess.run(["sbatch", "-p", "one", f"--gres={gres}", "--wrap", "true"], env=cluster.slurm.env, capture_output=True,
+		text=True, check=False)
+	assert said.returncode and "needs the type of the device, as in --gres=k8s:rdma_hca:1" in said.stderr, said
+
+
 def test_tasks_get_what_the_device_plugin_answered(cluster):
 	agent(NODES[0])
 	found, err = told(cluster, [HCA], ANSWER)

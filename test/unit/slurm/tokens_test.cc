@@ -29,6 +29,19 @@ std::string objection(const sk8_ask &ask)
 
 } // namespace
 
+TEST_CASE("a list of GRES names one with a type or without")
+{
+	for (const char *without : {"gres:k8s", "gres/k8s=2", "gres:k8s:2", "k8s:1k", "gres:gpu:1,gres:k8s:1", "gres:k8s:fpga:1,gres:k8s"}) {
+		CAPTURE(without);
+		CHECK(sk8_names_untyped(without, "k8s"));
+	}
+	for (const char *with : {"gres:k8s:fpga", "gres:k8s:fpga:2", "gres/k8s:fpga=2", "gres:k8s:0", "gres:k8scpu:2", "gres:gpu:1", "", "gres:k8s:2x"}) {
+		CAPTURE(with);
+		CHECK_FALSE(sk8_names_untyped(with, "k8s"));
+	}
+	CHECK_FALSE(sk8_names_untyped(nullptr, "k8s"));
+}
+
 TEST_CASE("tokens of a job are the CPUs that it asks for")
 {
 	struct Row {
