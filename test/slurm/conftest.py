@@ -154,8 +154,12 @@ class Cluster:
 	def scheduled(self):
 		"""Both schedulers have looked at every job since now. From 24.11 on they have no turn while none is pending."""
 		before = self._cycles()
-		wait_for("both schedulers", lambda: all(new > old for new, old in zip(self._cycles(), before)) or
-			not self.run("squeue", "-h", "-t", "PD"), 30)
+
+		def passed():
+			# else nothing may have changed for the backfill scheduler since its last turn, and it has none
+			self.run("scontrol", "update", f"NodeName={self.nodes[0]}", "Comment=changed")
+			return all(new > old for new, old in zip(self._cycles(), before)) or not self.run("squeue", "-h", "-t", "PD")
+		wait_for("both schedulers", passed, 30)
 
 	def _cycles(self):
 		diag = self.run("sdiag")

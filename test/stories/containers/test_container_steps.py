@@ -51,7 +51,7 @@ def test_ctrl_c_ends_the_tasks_and_the_job(containers):
 def test_time_limit_ends_the_tasks(containers):
 	with containers.start("srun", *OPTIONS, "-t", "10", "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
 		job = ready(run)
-		containers.scontrol("update", f"JobId={job}", "EndTime=now")
+		containers.scontrol("update", f"JobId={job}", "EndTime=now+3")  # "now" may be over when slurmctld reads it
 		run.communicate(timeout=90)  # slurmctld looks each half minute
 	assert run.returncode
 	wait_for("the job to be over", lambda: containers.job(job)["JobState"] == "TIMEOUT", 30, lambda: containers.job(job)["JobState"])
