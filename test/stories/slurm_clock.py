@@ -23,11 +23,22 @@ class SlurmClock:
 			"FAKETIME_CACHE_DURATION": "1"}  # seconds until it looks at the file again
 		# words of test/cluster up
 		self.options = [word for pair in env.items() for word in ("--slurmctld-env", "=".join(pair))]
+		# a job that has ended is not forgotten because it is an hour later
+		self.options += ["--slurm-conf", "MinJobAge=100000"]
 
 	def write(self, seconds):
+		self.seconds = seconds
 		with open(self.file + ".new", "w", encoding="ascii") as file:
 			file.write(f"{seconds:+d}\n")
 		os.rename(self.file + ".new", self.file)
+
+	def begin(self, stand, seconds):
+		"""Where a story begins. If the one before has left it ahead of that, slurmctld is started again: its schedulers would stand
+		still until then."""
+		ahead = self.seconds > seconds
+		self.set(stand, seconds)
+		if ahead:
+			stand.restart_slurmctld(kill=False)
 
 	def set(self, stand, seconds):
 		"""From now on it is so many seconds ahead of the host's. Returns when slurmctld has it."""

@@ -181,7 +181,7 @@ def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, who
 def test_preemptor_takes_one_of_eight_pods_though_that_leaves_for_many_times_what_slurm_waits(preempting_by_clock, slurm_clock):
 	"""Of the 90 s most pass on slurmctld's clock alone, in steps; the victim's kubelet has the host's."""
 	stand, grace, end = preempting_by_clock, 90, os.path.join(preempting_by_clock.spare, "end-")
-	slurm_clock.set(stand, 0)
+	slurm_clock.begin(stand, 0)
 	with partition(stand, "low", GraceTime=grace), kill_grace(stand, grace):
 		pods = [stand.pod(f"candidate-{i}", f"trap '' TERM; until [ -e {end}candidate-{i} ]; do sleep 0.2; done",
 			cpu="1", node="n1", grace=grace, annotations=LOW) for i in range(8)]

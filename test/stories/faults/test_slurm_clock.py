@@ -33,7 +33,7 @@ def quiet(stand):
 
 
 def test_clock_that_is_set_forward_by_an_hour_ends_no_pod_and_no_wait_for_a_binding(clocked, slurm_clock):
-	slurm_clock.set(clocked, 0)
+	slurm_clock.begin(clocked, 0)
 	made = in_every_state(clocked, "forward")
 	before = clocked.batch(8, node="n2")
 	binds = clocked.pod("binds", "exit 6", cpu="8", node="n2")
@@ -50,7 +50,7 @@ def test_clock_that_is_set_forward_by_an_hour_ends_no_pod_and_no_wait_for_a_bind
 
 
 def test_clock_that_is_set_back_by_an_hour_ends_no_pod_and_hides_nothing(clocked, slurm_clock):
-	slurm_clock.set(clocked, HOUR)
+	slurm_clock.begin(clocked, HOUR)
 	made = in_every_state(clocked, "back")
 	cancelled, deleted, held = [clocked.pod(name, "exit 0", cpu="8", node="n1") for name in ("cancelled", "deleted", "held")]
 	ids = {pod.name: pod.job_id for pod in (cancelled, deleted, held, *(pod for pod, _ in made.values()))}
