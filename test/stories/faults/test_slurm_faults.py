@@ -57,7 +57,9 @@ def test_pods_wait_with_a_reason_while_slurm_takes_no_more_jobs_and_go_on_by_the
 	with slurm_conf(stand, "MinJobAge=2", f"MaxJobCount={known + 3}"):
 		size, began = stand.log_size(), time.monotonic()
 		pods = [stand.pod(f"many{i}", "sleep 1", cpu="1") for i in range(12)]
-		pods[-1].wait_condition("as many jobs as MaxJobCount allows")
+		# whichever is not taken: one that was refused first is not asked for first
+		wait_for("a pod that waits", lambda: any("as many jobs as MaxJobCount allows" in pod.condition().get("message", "") for pod in pods),
+			60, lambda: str([pod.condition() for pod in pods]))
 		for pod in pods:
 			pod.wait_phase("Succeeded", seconds=180)
 		# nothing is asked hot: Slurm writes a line for each job that it does not take
