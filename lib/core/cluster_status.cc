@@ -24,6 +24,14 @@ static Json watch(const std::string &what, const kube::ReflectorHealth &h, std::
 	return out;
 }
 
+static Json list_of(const auto &texts)
+{
+	Json out = Json::array();
+	for (const std::string &text : texts)
+		out.append(Json::string(text));
+	return out;
+}
+
 // What every answer of an engine begins with.
 Json ClusterEngine::outline() const
 {
@@ -38,11 +46,8 @@ Json ClusterEngine::node_status(const std::string &node) const
 {
 	Json out = nodes_->status(node);
 	const auto add = [&](const char *name, const std::vector<std::string> &texts) {
-		Json list = Json::array();
-		for (const std::string &text : texts)
-			list.append(Json::string(text));
-		if (list.size())
-			out.set(name, list);
+		if (!texts.empty())
+			out.set(name, list_of(texts));
 	};
 	if (reservations_)
 		add("other_devices", reservations_->other_devices(node));
@@ -78,10 +83,7 @@ Json ClusterEngine::status(const StatusQuery &query) const
 
 	if (!query.node.empty())
 		out.set("node", node_status(query.node));
-	Json rights = Json::array();
-	for (const auto &right : link_.missing_rights())
-		rights.append(Json::string(right));
-	out.set("missing_rights", rights);
+	out.set("missing_rights", list_of(link_.missing_rights()));
 
 	out.set("summary", to_json(pods_->numbers()));
 	std::size_t more = 0;

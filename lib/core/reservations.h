@@ -164,7 +164,7 @@ private:
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void keep_to_the_end(Entry &e);
-	void refuse_again(Entry &former);
+	void send_back(const NativeJob &job, const std::string &why, Millis delay);
 	void end(Entry &e, const std::string &why);
 	static bool has_container(const Entry &e, const Pod &p) { return e.job->wants_container() && !p.devices_only; }
 	bool may_start(const Entry &e, const Pod &p);

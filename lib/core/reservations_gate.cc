@@ -175,6 +175,12 @@ void Reservations::open(Entry &e)
 	ports_.slurm.answer(e.job->ref, {});
 }
 
+void Reservations::send_back(const NativeJob &job, const std::string &why, Millis delay)
+{
+	log_job(info, job.ref, "%s: %s", job.requeues ? "back into the queue" : "not started", why.c_str());
+	ports_.slurm.answer(job.ref, not_started(why, delay));
+}
+
 // It goes back into the queue, or ends: job_fini comes, and its pods go.
 void Reservations::refuse(Entry &e, const std::string &why)
 {
@@ -188,8 +194,7 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	e.ending = true;
 	if (!e.perhaps_launched)
 		not_wanted(e);
-	log_job(info, e.job->ref, "%s: %s", e.job->requeues ? "back into the queue" : "not started", why.c_str());
-	ports_.slurm.answer(e.job->ref, not_started(why, delay));
+	send_back(*e.job, why, delay);
 	if (e.perhaps_launched)
 		keep_to_the_end(e);
 	for (auto &[node, p] : e.pods)
@@ -206,16 +211,6 @@ void Reservations::arrived_again(Entry &former, const NativeJobPtr &job)
 		ports_.timer.after(settings_.nodes.gate_timeout, [this, id = Id{job->ref.id, job->ref.submit_time}] { timeout(id); });
 }
 
-void Reservations::refuse_again(Entry &former)
-{
-	const NativeJobPtr job = std::exchange(former.again, nullptr);
-	const std::string why = "the reservation pod of its former start has not gone";
-	if (ports_.exclusive)
-		ports_.exclusive->answered(job->ref, false);
-	log_job(info, job->ref, "%s: %s", job->requeues ? "back into the queue" : "not started", why.c_str());
-	ports_.slurm.answer(job->ref, not_started(why, Millis(0)));
-}
-
 void Reservations::not_wanted(Entry &e)
 {
 	for (auto &[node, p] : e.pods) {
@@ -227,11 +222,16 @@ void Reservations::not_wanted(Entry &e)
 void Reservations::timeout(Id id)
 {
 	auto it = entries_.find(id);
-	if (it != entries_.end() && it->second.again)
-		return refuse_again(it->second);
-	if (it == entries_.end() || !it->second.in_gate)
+	if (it == entries_.end())
 		return;
 	Entry &e = it->second;
+	if (const NativeJobPtr again = std::exchange(e.again, nullptr)) {
+		if (ports_.exclusive)
+			ports_.exclusive->answered(again->ref, false);
+		return send_back(*again, "the reservation pod of its former start has not gone", Millis(0));
+	}
+	if (!e.in_gate)
+		return;
 	if (ready() && std::exchange(e.waited_for_nodes, word(e).is == ExclusiveWord::Is::waits)) {
 		ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); }); // of its kubelets, from now on
 		return;

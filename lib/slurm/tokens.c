@@ -120,27 +120,35 @@ static bool is_named(const char *word, size_t len, const char *gres, uint64_t *c
 	return true;
 }
 
-static size_t skip_prefix(const char *word)
+/* The next one of a list, without "gres:"; false: there is none. *rest: what is left of it, first the list. */
+static bool next_word(const char **rest, const char **word, size_t *len)
 {
-	return (!strncmp(word, "gres:", 5) || !strncmp(word, "gres/", 5)) ? 5 : 0;
+	size_t whole, skip;
+
+	if (!*rest || !**rest)
+		return false;
+	whole = strcspn(*rest, ",;");
+	skip = (!strncmp(*rest, "gres:", 5) || !strncmp(*rest, "gres/", 5)) ? 5 : 0;
+	*word = *rest + skip;
+	*len = whole - skip;
+	*rest += whole + ((*rest)[whole] != '\0');
+	return true;
 }
 
 extern bool sk8_names_gres(const char *tres, const char *gres, uint64_t *count)
 {
 	bool found = false;
+	const char *word;
+	size_t len;
+	uint64_t n;
 
 	*count = 0;
-	while (tres && *tres) {
-		const size_t len = strcspn(tres, ",;");
-		const size_t skip = skip_prefix(tres);
-		uint64_t n;
-
-		if (is_named(tres + skip, len - skip, gres, &n)) {
-			found = true;
-			if (__builtin_add_overflow(*count, n, count))
-				*count = UINT64_MAX;
-		}
-		tres += len + (tres[len] != '\0');
+	while (next_word(&tres, &word, &len)) {
+		if (!is_named(word, len, gres, &n))
+			continue;
+		found = true;
+		if (__builtin_add_overflow(*count, n, count))
+			*count = UINT64_MAX;
 	}
 	return found;
 }
@@ -156,15 +164,13 @@ static bool is_untyped(const char *word, size_t len, const char *gres)
 
 extern bool sk8_names_untyped(const char *tres, const char *gres)
 {
-	while (tres && *tres) {
-		const size_t len = strcspn(tres, ",;");
-		const size_t skip = skip_prefix(tres);
-		uint64_t n;
+	const char *word;
+	size_t len;
+	uint64_t n;
 
-		if (is_named(tres + skip, len - skip, gres, &n) && n && is_untyped(tres + skip, len - skip, gres))
+	while (next_word(&tres, &word, &len))
+		if (is_named(word, len, gres, &n) && n && is_untyped(word, len, gres))
 			return true;
-		tres += len + (tres[len] != '\0');
-	}
 	return false;
 }
 

@@ -18,7 +18,7 @@ extern "C" {
 
 #define SK8_TOKEN_CPU "k8scpu"
 #define SK8_TOKEN_MEMORY "k8smemory"
-#define SK8_DEVICES "k8s"	/* not one of them: devices that only Kubernetes knows, each kind a type of it */
+#define SK8_DEVICES "k8s"	/* not one of them: devices that only Kubernetes knows; k8s_gres of lib/core/settings.h */
 
 /* Is this GRES one of them? The engine never hears of those: it knows CPUs and memory. */
 extern bool sk8_is_token(const char *gres);

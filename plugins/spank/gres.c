@@ -19,7 +19,6 @@
 
 enum { LONGEST_WAIT_MS = 10000 };
 
-static const char devices_gres[] = "k8s";	/* k8s_gres of lib/core/settings.h */
 
 struct holds {
 	uint64_t cpus, memory, devices;
@@ -34,7 +33,7 @@ static void add(void *arg, const char *name, const char *type, uint64_t count)
 		holds->cpus += count;
 	else if (!strcmp(name, SK8_TOKEN_MEMORY))
 		holds->memory += count;
-	else if (!strcmp(name, devices_gres))
+	else if (!strcmp(name, SK8_DEVICES))
 		holds->devices += count;
 }
 
