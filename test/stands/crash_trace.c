@@ -15,30 +15,31 @@
 
 static const int fatal_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 
-static void tell(int number, siginfo_t *info, void *context)
+static void tell_place(const char *text, int length)
 {
 	void *frames[MOST_FRAMES];
-	char text[80];
-	int length;
 
-	(void) context;
-	length = snprintf(text, sizeof(text), "crash of process %d: signal %d at address %p\n", (int) getpid(), number,
-			  number == SIGABRT ? NULL : info->si_addr);
 	if (write(STDERR_FILENO, text, (size_t) length) == length)
 		backtrace_symbols_fd(frames, backtrace(frames, MOST_FRAMES), STDERR_FILENO);
+}
+
+static void tell(int number, siginfo_t *info, void *context)
+{
+	char text[80];
+
+	(void) context;
+	tell_place(text, snprintf(text, sizeof(text), "crash of process %d: signal %d at address %p\n", (int) getpid(), number,
+				  number == SIGABRT ? NULL : info->si_addr));
 	(void) raise(number);	/* SA_RESETHAND: the end, with a core file where there would be one */
 }
 
 static void tell_thread(int number)
 {
-	void *frames[MOST_FRAMES];
 	char text[80];
-	int saved_errno = errno, length;
+	int saved_errno = errno;
 
 	(void) number;
-	length = snprintf(text, sizeof(text), "stack of thread %d\n", (int) gettid());
-	if (write(STDERR_FILENO, text, (size_t) length) == length)
-		backtrace_symbols_fd(frames, backtrace(frames, MOST_FRAMES), STDERR_FILENO);
+	tell_place(text, snprintf(text, sizeof(text), "stack of thread %d\n", (int) gettid()));
 	errno = saved_errno;
 }
 

@@ -15,7 +15,6 @@ from .waiting import StandError, wait_for
 LIBC = ctypes.CDLL(None, use_errno=True)
 # In the environment of each daemon, and so of all that it starts: the stand's folder.
 MEMBER = "SK8_STAND_MEMBER"
-SYS_TGKILL = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 
 
@@ -230,7 +229,7 @@ class Daemon:
 			if blocked >> (signal.SIGRTMAX - 1) & 1:
 				continue
 			asked += 1
-			LIBC.syscall(SYS_TGKILL, self.pid, int(thread), int(signal.SIGRTMAX))
+			LIBC.tgkill(self.pid, int(thread), int(signal.SIGRTMAX))
 			wait_for(f"thread {thread} of {self.name}", lambda: said().count("stack of thread") >= asked, 10)
 		return said()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""Stories, and tests of our plugins in a slurmctld, that script/test plays a second time (pytest --reruns 1): they failed, beside five other suites on two cores.
+"""Stories, and tests of our plugins in a slurmctld, that script/test plays a second time (pytest --reruns 1): they failed,
+beside five other suites on two cores.
 
 A story that fails twice has failed. One that passes then is a fault all the same, of the story or of the product, and its
 report is printed as that of a failure is: find the cause. More than MOST of them in one suite are no chance any more, and

@@ -16,10 +16,10 @@ TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TEST)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mixed import mixing, sharing_pods  # noqa: E402
-from stands.replays import Replays  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
 from stands.process import Daemon, daemons, tail  # noqa: E402
+from stands.replays import Replays  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
 from world import Stand  # noqa: E402

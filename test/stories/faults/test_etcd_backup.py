@@ -8,8 +8,8 @@ import os
 import shutil
 
 import pytest
-from stands.replays import once_only
 from stands.process import Daemon
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 pytestmark = pytest.mark.apis("real")

@@ -6,8 +6,8 @@ import time
 
 import pytest
 from outage import converge, in_every_state, saved, stand_job
-from stands.replays import once_only
 from stands.api import Api
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 ADOPTED = "SlurmAdopted"

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 from outage import restart_without, saved, stand_job
-from stands.replays import once_only
 from stands.process import run
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 pytestmark = pytest.mark.apis("sim")

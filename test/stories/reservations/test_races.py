@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from conftest import lent, with_conf
 from mixed import mixing
-from stands.replays import once_only
 from stands.api import Api
+from stands.replays import once_only
 from stands.waiting import wait_for
 from world import Pod, pod_object
 

@@ -12,8 +12,8 @@ from command import status, tool
 from conftest import lent, with_conf
 from mixed import NAMESPACE, PODS, mixing, reservations, restore, wait_no_reservation, wait_reservation
 from outage import saved
-from stands.replays import once_only
 from stands.gres import devices
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
