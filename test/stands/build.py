@@ -29,13 +29,29 @@ def slurm_headers():
 
 
 @contextlib.contextmanager
-def made(build, stage, *targets):
+def made(build, stage, *targets, once=False):
 	"""make TARGET... in the folder `build`, with DESTDIR=stage. Until the block ends no other process installs from
-	there: libtool links again to install, into the build folder."""
+	there: libtool links again to install, into the build folder.
+
+	once: whoever builds nothing any more sets SK8_RUN to a word of its own (script/test does); then the first one makes it for
+	all, for that takes two seconds of a processor."""
+	run, mark = os.environ.get("SK8_RUN") if once else None, stage + ".run"
 	with open(os.path.join(build, ".stage.lock"), "w", encoding="utf-8") as lock:
 		fcntl.flock(lock, fcntl.LOCK_EX)
-		done = subprocess.run(["make", "-C", build, "-s", *targets, f"DESTDIR={stage}"], stdin=subprocess.DEVNULL,
-			stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-		if done.returncode:
-			raise StandError(f"make {' '.join(targets)} in {build} failed:\n{done.stdout[-2000:]}")
+		if not run or _read(mark) != run:
+			done = subprocess.run(["make", "-C", build, "-s", *targets, f"DESTDIR={stage}"], stdin=subprocess.DEVNULL,
+				stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+			if done.returncode:
+				raise StandError(f"make {' '.join(targets)} in {build} failed:\n{done.stdout[-2000:]}")
+			if run:
+				with open(mark, "w", encoding="utf-8") as file:
+					file.write(run)
 		yield
+
+
+def _read(path):
+	try:
+		with open(path, encoding="utf-8") as file:
+			return file.read()
+	except FileNotFoundError:
+		return None
