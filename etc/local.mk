@@ -4,6 +4,7 @@ dist_pkgdata_DATA = \
 	etc/kubernetes-rbac.yaml \
 	etc/kubernetes-reservations.yaml \
 	etc/kubernetes-containers.yaml \
+	etc/kubernetes-devices.yaml \
 	etc/kubernetes-resubmit.yaml \
 	etc/kubernetes-token.yaml \
 	etc/slurm-k8s.alerts.yaml \

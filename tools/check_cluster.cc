@@ -9,6 +9,7 @@
 #include <span>
 
 #include "lib/base/text.h"
+#include "lib/core/dra_inventory.h"
 #include "lib/core/foreign_pod.h"
 #include "lib/core/job_request.h"
 #include "lib/core/mask_index.h"
@@ -58,6 +59,26 @@ public:
 			});
 		wait([&] { return missing == 0; });
 		return out;
+	}
+
+	struct Devices {
+		std::vector<kube::DeviceClassPtr> classes;
+		std::vector<kube::ResourceSlicePtr> slices;
+	};
+	Result<Devices> devices()
+	{
+		Devices out;
+		auto classes = list(kube::device_classes_resource, [&](const Json &object) {
+			if (auto c = kube::decode_device_class(object))
+				out.classes.push_back(std::move(*c));
+		});
+		if (!classes)
+			return classes.error();
+		auto slices = list(kube::resource_slices_resource, [&](const Json &object) {
+			if (auto s = kube::decode_resource_slice(object))
+				out.slices.push_back(std::move(*s));
+		});
+		return slices ? Result<Devices>(std::move(out)) : slices.error();
 	}
 
 	Result<std::vector<kube::NodePtr>> nodes()
@@ -240,6 +261,26 @@ static void check_exclusive(Asker &kube, const core::ClusterSettings &settings, 
 			out.problem("rights of " + settings.name, missing(core::exclusive_rights[i], "", "kubernetes-rbac.yaml"));
 }
 
+// resources[].deviceClass
+static void check_devices(Asker &kube, const core::ClusterSettings &settings, core::DraInventory &inventory, Findings &out)
+{
+	if (!inventory.wanted())
+		return;
+	const auto answers = ask(kube, core::device_rights);
+	for (std::size_t i = 0; i < answers.size(); i++)
+		if (!is_given(answers[i]))
+			out.problem("rights of " + settings.name, missing(core::device_rights[i], "", "kubernetes-devices.yaml"));
+	auto known = kube.devices();
+	const std::string about = "devices of " + settings.name;
+	if (!known)
+		return out.problem(about, known.error().message + "; nothing starts without it: a deviceClass under resources needs Kubernetes 1.34");
+	inventory.classes_replaced(known->classes);
+	inventory.slices_replaced(known->slices);
+	for (const auto &r : settings.resources)
+		if (std::string why = r.device_class.empty() ? "" : inventory.class_problem(r.device_class); !why.empty())
+			out.warning(about, why + ": no pod gets such devices, which resources names; install its driver, or take the entry out");
+}
+
 // ns: empty: in all.
 static bool may_create_pods(Asker &kube, const std::string &ns)
 {
@@ -314,7 +355,8 @@ static void check_groups(const std::vector<kube::NodePtr> &nodes, const core::No
 	}
 }
 
-static void check_nodes(Asker &kube, const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
+static void check_nodes(Asker &kube, const core::ClusterSettings &settings, const SlurmSide &side, const core::DraInventory &inventory,
+			Findings &out)
 {
 	const std::string about = "nodes of " + settings.name;
 	auto nodes = kube.nodes();
@@ -343,6 +385,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		rooms.push_back(room_of(*node, it->second, *own));
 		devices.push_back({one_line(node->meta.name, 64),
 				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres});
+		core::add_driver_gres(devices.back().kubernetes, node->meta.name, inventory, settings.resources);
 	}
 	const std::string selected = settings.nodes.selector.empty() ? "" : " with " + settings.nodes.selector;
 	if (chosen == 0)
@@ -382,8 +425,10 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 		check_reservations(kube, settings, out);
 	if (settings.nodes.exclusive.on())
 		check_exclusive(kube, settings, out);
+	core::DraInventory inventory(settings.resources);
+	check_devices(kube, settings, inventory, out);
 	check_resubmits(kube, settings, out);
-	check_nodes(kube, settings, side, out);
+	check_nodes(kube, settings, side, inventory, out);
 }
 
 } // namespace sk8::tools

@@ -12,7 +12,7 @@ _slurm_k8s() {
 		words=$(sinfo -h -N -o %N 2> /dev/null | sort -u)
 		;;
 	--format:*)
-		words="table slurm"
+		words="table slurm devices"
 		;;
 	debug:[!-]* | debug:)
 		words="on off verbose debug"

@@ -72,6 +72,25 @@ std::string show_gres(const Json &answer)
 	return (rows.size() == 1 ? "no shared node is known\n" : table(rows)) + problems + silent_clusters(answer, "");
 }
 
+std::string show_devices(const Json &answer)
+{
+	std::vector<std::vector<std::string>> rows{{"NODE", "GRES", "INDEX", "DEVICE", "UUID", "PCI", "NUMA", "STATE"}};
+	each_node(answer, [&](const Json &node) {
+		node["gres"].each_item([&](const Json &g) {
+			const std::string type = text_of(g, "type", "");
+			g["devices"].each_item([&](const Json &d) {
+				std::vector<std::string> row{text_of(node, "node", ""), text_of(g, "name", "") + (type.empty() ? "" : ":" + type),
+							     std::to_string(d["index"].integer_or(0))};
+				for (const char *key : {"device", "uuid", "pci", "numa"})
+					row.push_back(text_of(d, key, "").empty() ? "-" : text_of(d, key, ""));
+				row.push_back(d["well"].boolean_or(false) ? "ok" : "tainted");
+				rows.push_back(std::move(row));
+			});
+		});
+	});
+	return (rows.size() == 1 ? "no driver tells of devices; see deviceClass in slurm-k8s.yaml(5)\n" : table(rows)) + silent_clusters(answer, "");
+}
+
 // ---- for Slurm ----
 
 static bool is_node_name(const std::string &name)

@@ -14,6 +14,8 @@ namespace sk8::tools {
 
 // A table of nodes, and what is odd about them.
 std::string show_gres(const Json &answer);
+// A table of the devices that DRA drivers tell of.
+std::string show_devices(const Json &answer);
 // For slurm.conf and gres.conf. What Slurm could not read there is left out.
 std::string gres_lines(const Json &answer);
 // How many nodes the answer has.

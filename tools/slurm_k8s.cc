@@ -98,11 +98,21 @@ static int write_gres(const std::string &path, const Json &answer)
 	return exit_ok;
 }
 
+static std::string (*find_gres_format(const std::string &name))(const Json &)
+{
+	static constexpr std::pair<std::string_view, std::string (*)(const Json &)> formats[] = {
+		{"table", show_gres}, {"slurm", gres_lines}, {"devices", show_devices}};
+	for (const auto &[known, show] : formats)
+		if (known == name)
+			return show;
+	return nullptr;
+}
+
 static int run_gres(const Arguments &args)
 {
-	const std::string format = args.get("--format", "table");
-	if (format != "table" && format != "slurm") {
-		std::fprintf(stderr, "slurm-k8s: --format is table or slurm; see slurm-k8s gres --help\n");
+	const auto show = find_gres_format(args.get("--format", "table"));
+	if (!show) {
+		std::fprintf(stderr, "slurm-k8s: --format is table, devices or slurm; see slurm-k8s gres --help\n");
 		return exit_usage;
 	}
 	if (args.has("--write") && args.has("--node")) {
@@ -119,7 +129,7 @@ static int run_gres(const Arguments &args)
 		return complain("no shared node " + one_line(args.get("--node"), 64) + " is known; slurm-k8s check says which are");
 	if (args.has("--write"))
 		return write_gres(args.get("--write"), *answer);
-	const std::string text = args.has("--json") ? answer->dump() + "\n" : format == "slurm" ? gres_lines(*answer) : show_gres(*answer);
+	const std::string text = args.has("--json") ? answer->dump() + "\n" : show(*answer);
 	std::fputs(text.c_str(), stdout);
 	return exit_ok;
 }
@@ -212,7 +222,7 @@ static const std::vector<Command> &commands()
 		 "GRES of Slurm that makes, what Slurm has, and what is masked because it is gone or not\n"
 		 "well. Changes nothing but the file of --write. root and SlurmUser only.",
 		 {{"--node", "NODE", "only this one"},
-		  {"--format", "FORMAT", "table, or slurm: the lines for slurm.conf and gres.conf"},
+		  {"--format", "FORMAT", "table; devices: those that DRA drivers tell of; slurm: the lines for slurm.conf and gres.conf"},
 		  {"--write", "FILE", "writes a file that gres.conf includes"},
 		  json_option,
 		  slurm_conf_option},

@@ -19,7 +19,7 @@ ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &ho
 			     Gate &gate, std::shared_ptr<SlurmWorker> worker)
 	: settings_(settings), host_(host), holds_(holds), gate_(gate), worker_(std::move(worker)),
 	  seat_(worker_->seat(settings.name)), loop_(clock_),
-	  random_(std::random_device{}()), link_(settings.name, *this)
+	  random_(std::random_device{}()), link_(settings.name, *this), dra_(settings.resources)
 {
 	loop_.set_limits({.in_flight = static_cast<int>(settings.api.in_flight),
 			  .per_second = static_cast<double>(settings.api.requests_per_second)});
@@ -106,6 +106,12 @@ ClusterNumbers ClusterEngine::numbers() const
 	out.watches = {{"pods", oldest},
 		       {"foreign pods", last_event(*foreign_reflector_)},
 		       {"nodes", last_event(*node_reflector_)}};
+	if (claim_reflector_) {
+		out.connected &= slice_reflector_->healthy() && class_reflector_->healthy() && claim_reflector_->healthy();
+		out.watches.push_back({"resource slices", last_event(*slice_reflector_)});
+		out.watches.push_back({"device classes", last_event(*class_reflector_)});
+		out.watches.push_back({"resource claims", last_event(*claim_reflector_)});
+	}
 	return out;
 }
 
@@ -192,6 +198,9 @@ void ClusterEngine::run()
 	pod_reflectors_.clear();
 	foreign_reflector_.reset();
 	node_reflector_.reset();
+	slice_reflector_.reset();
+	class_reflector_.reset();
+	claim_reflector_.reset();
 	reservations_.reset();
 	exclusive_.reset();
 	foreign_.reset();
@@ -202,6 +211,12 @@ void ClusterEngine::run()
 
 void ClusterEngine::end_of_turn()
 {
+	if (std::exchange(dra_stale_, false)) {
+		foreign_->claims_changed();
+		foreign_known();
+		nodes_->drivers_changed();
+		pods_->dra_changed();
+	}
 	if (foreign_->use_changed())
 		pods_->use_changed();
 	pods_->end_of_turn(); // saves what foreign pods hold as well
@@ -264,13 +279,13 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	ledger_ = std::make_unique<LedgerFile>(ledger_path(host_.state_dir, settings_.name),
 					       holds_.ledger(settings_.name));
 	pods_ = std::make_unique<PodsController>(
-		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user});
+		settings_, PodsPorts{*slurm_, *kube_, *this, holds_, *ledger_, lookup_user, &dra_});
 	foreign_ = std::make_unique<ForeignPods>(
 		settings_.name,
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
 			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; },
 			     settings_.reservations.ns, settings_.nodes.exclusive.bare_pods,
-			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }, &pods_->lost()},
+			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }, &pods_->lost(), &dra_},
 		pods_->nodes(), pods_->use(), settings_.resources);
 	reserve();
 	pods_->expect_foreign(false);
@@ -285,12 +300,14 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 				       [this](const std::string &node) { return exclusive_->wants_taint(node); },
 				       [this](const std::string &node) {
 					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
-				       }});
+				       },
+				       dra_.wanted() ? &dra_.inventory : nullptr});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
 	watch_foreign_pods();
 	watch_nodes();
+	watch_dra();
 }
 
 // The API server answers again: whatever else failed meanwhile has pauses of its own,
@@ -305,6 +322,12 @@ void ClusterEngine::back(const std::string &what)
 		foreign_reflector_->hurry();
 	if (node_reflector_)
 		node_reflector_->hurry();
+	if (slice_reflector_)
+		slice_reflector_->hurry();
+	if (class_reflector_)
+		class_reflector_->hurry();
+	if (claim_reflector_)
+		claim_reflector_->hurry();
 	pods_->hurry();
 }
 
@@ -359,7 +382,8 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 		if (reservations_)
 			reservations_->replaced(pods);
 		foreign_->replaced(pods);
-		pods_->expect_foreign(true);
+		foreign_listed_ = true;
+		foreign_known();
 		exclusive_->all_pods_changed();
 	};
 	call.on_upsert = [this](ForeignPodPtr pod) {

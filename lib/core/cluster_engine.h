@@ -13,6 +13,7 @@
 
 #include "lib/base/thread.h"
 #include "lib/core/cluster_numbers.h"
+#include "lib/core/dra.h"
 #include "lib/core/exclusive_nodes.h"
 #include "lib/core/foreign_pods.h"
 #include "lib/core/gate.h"
@@ -100,6 +101,11 @@ private:
 	void reserve();
 	void empty_nodes();
 	void watch_nodes();
+	void watch_dra();
+	void watch_slices();
+	void watch_device_classes();
+	void watch_claims();
+	void foreign_known();
 	void end_of_turn();
 	void tell_full_nodes();
 	bool knows_lost() const;
@@ -134,6 +140,9 @@ private:
 	std::unique_ptr<SlurmPort> slurm_;
 	std::unique_ptr<LedgerFile> ledger_;
 	bool full_nodes_stale_ = false;
+	bool foreign_listed_ = false;
+	Dra dra_;
+	bool dra_stale_ = false; // told at the end of the turn: drivers of many nodes come at once
 	std::unique_ptr<PodsController> pods_;
 	std::unique_ptr<NodeKubePort> node_kube_;
 	std::unique_ptr<SlurmNodePort> node_slurm_;
@@ -146,6 +155,9 @@ private:
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
+	std::unique_ptr<kube::Reflector<kube::ResourceSlice>> slice_reflector_; // these three null: no deviceClass
+	std::unique_ptr<kube::Reflector<kube::DeviceClass>> class_reflector_;
+	std::unique_ptr<kube::Reflector<kube::ResourceClaim>> claim_reflector_;
 };
 
 } // namespace sk8::core

@@ -42,6 +42,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	for (const auto &[name, count] : p.request.extended)
 		if (count > 0 && name.find('/') != name.npos)
 			out->extended.emplace(name, count);
+	out->resource_claims = p.resource_claims;
 	out->host_ports = p.host_ports;
 	out->mirror = is_mirror(p);
 	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,

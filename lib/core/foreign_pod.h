@@ -39,6 +39,7 @@ struct ForeignPod {
 	std::int64_t milli_cpu = 0;
 	std::int64_t memory_bytes = 0;
 	std::map<std::string, std::int64_t> extended; // those with a domain, as nvidia.com/gpu
+	std::vector<kube::PodResourceClaim> resource_claims;
 	std::vector<kube::HostPort> host_ports;
 	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL, 0 to kube::max_grace_seconds
 	std::string phase;

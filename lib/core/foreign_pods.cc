@@ -2,6 +2,7 @@
 #include "lib/core/foreign_pods.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/core/job_request.h"
@@ -28,6 +29,7 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		e.milli_cpu = h.milli_cpu;
 		e.memory_mb = h.memory_mb;
 		e.gres = h.gres;
+		std::ranges::copy_if(h.gres, std::back_inserter(e.claimed), [](const Gres &g) { return !g.devices.empty(); });
 		e.overhead = h.overhead;
 		e.grace_seconds = h.grace_seconds;
 		e.held = true;
@@ -126,6 +128,9 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.memory_mb = whole_mib(pod->memory_bytes);
 	e.gres = gres_of(pod->extended, resources_);
 	e.extended = pod->extended;
+	e.claims = pod->resource_claims;
+	if (!e.claims.empty())
+		with_claims_.insert(it->first);
 	e.grace_seconds = pod->grace_seconds;
 	e.phase = pod->phase;
 	e.mirror = pod->mirror;
@@ -167,6 +172,10 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	}
 	hold.gres = e.extended.empty() ? devices_.with_devices(e.node, e.key.uid, std::move(hold.gres)) // of the saved ledger
 				       : devices_.gres_of(e.node, e.key.uid, e.extended);
+	if (!e.claims.empty()) {
+		hold.gres.insert(hold.gres.end(), e.claimed.begin(), e.claimed.end());
+		hold.gres = merged(std::move(hold.gres));
+	}
 	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says
 		hold.milli_cpu = std::max<std::int64_t>(hold.milli_cpu - covered.milli_cpu, 0);
 		hold.memory_mb -= std::min(hold.memory_mb, covered.memory_mb);
@@ -179,6 +188,30 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	return true;
 }
 
+// A driver that is not there for a while takes its devices from nobody.
+void ForeignPods::learn_claimed(Entry &e) const
+{
+	if (!ports_.dra || e.claims.empty() || !e.seen || e.gone != Entry::Gone::no)
+		return;
+	if (auto held = ports_.dra->held(e.key.ns, e.claims, e.key.uid, e.node))
+		e.claimed = std::move(*held);
+}
+
+void ForeignPods::claim_changed(const std::string &ns, const std::string &claim)
+{
+	for (const auto &uid : with_claims_) {
+		Entry &e = entries_.at(uid);
+		if (e.key.ns == ns && std::ranges::find(e.claims, claim, &kube::PodResourceClaim::claim) != e.claims.end())
+			update(e);
+	}
+}
+
+void ForeignPods::claims_changed()
+{
+	for (const auto &uid : with_claims_)
+		update(entries_.at(uid));
+}
+
 // Holds what it uses, or nothing: on a node that is not shared, or released by hand.
 void ForeignPods::update(Entry &e)
 {
@@ -189,6 +222,7 @@ void ForeignPods::update(Entry &e)
 		return; // of a time when its scheduler was one of ours: that is the pods controller's
 	if (!held && e.held && e.gone != Entry::Gone::no)
 		return; // who took it over has seen its end
+	learn_claimed(e);
 	Hold hold = hold_of(e);
 	if (!uncovered(e, hold) || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
 		drop_hold(e);
@@ -311,6 +345,7 @@ void ForeignPods::forget(const std::string &uid)
 			by_node_.erase(of);
 	}
 	gone_.erase(uid);
+	with_claims_.erase(uid);
 	entries_.erase(it);
 }
 

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "lib/core/cluster_numbers.h"
+#include "lib/core/dra.h"
 #include "lib/core/foreign_pod.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/hold_table.h"
@@ -53,6 +54,7 @@ struct ForeignPorts {
 	bool bare_pods = false;
 	std::function<bool(const std::string &node)> keeps_pods = {};
 	LostPods *lost = nullptr; // nobody asks nodes' agents
+	const Dra *dra = nullptr; // what claims have got; null: none has anything of Slurm's
 };
 
 // What is in the way of a job that wants a node without others' pods.
@@ -81,6 +83,9 @@ public:
 	void node_changed(const std::string &node, bool placing);
 	void nodes_changed(); // of any
 	void cover_changed(const std::string &uid);
+	// After Dra has heard of it: this claim, or any.
+	void claim_changed(const std::string &ns, const std::string &claim);
+	void claims_changed();
 	void keeps_changed(const std::string &node); // keeps_pods() of it is another now
 
 	Crowd crowd(const std::string &node) const;
@@ -101,6 +106,8 @@ private:
 		std::uint64_t memory_mb = 0;
 		GresList gres;
 		std::map<std::string, std::int64_t> extended; // of which gres is
+		std::vector<kube::PodResourceClaim> claims;
+		GresList claimed; // what they had when that was last known
 		std::int64_t grace_seconds = 30;
 		std::string phase;
 		bool mirror = false, overhead = false, controlled = false, leaves = false;
@@ -120,6 +127,7 @@ private:
 	Hold hold_of(const Entry &e) const;
 	Hold::InWay in_way(const Entry &e) const;
 	bool uncovered(const Entry &e, Hold &hold) const;
+	void learn_claimed(Entry &e) const;
 	void apply(const ForeignPodPtr &pod);
 	void update(Entry &e);
 	void update_all_on(const std::string &node);
@@ -144,6 +152,7 @@ private:
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
 	std::unordered_set<std::string> gone_; // uids of entries that are gone
+	std::unordered_set<std::string> with_claims_; // uids
 	bool synced_ = false, use_changed_ = false;
 };
 

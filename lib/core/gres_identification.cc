@@ -2,6 +2,7 @@
 #include "lib/core/gres_identification.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -137,6 +138,53 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 	return out;
 }
 
+// ---- of drivers ----
+
+static std::string text_of(const kube::AttributeValue &value)
+{
+	if (const auto *n = std::get_if<std::int64_t>(&value))
+		return std::to_string(*n);
+	const auto *text = std::get_if<std::string>(&value);
+	return text ? one_line(*text, 64) : "";
+}
+
+// The first of these that the driver says; names without a domain are its own, and those of Kubernetes.
+static std::string find_attribute(const DraDevice &d, std::initializer_list<std::string_view> names)
+{
+	for (const auto name : names)
+		for (const std::string &domain : {d.driver, std::string("resource.kubernetes.io")})
+			if (const auto at = d.device.attributes.find(domain + "/" + std::string(name)); at != d.device.attributes.end())
+				return text_of(at->second);
+	return {};
+}
+
+static IdentifiedDevice identify_device(const DraDevice &d)
+{
+	return {d.index, one_line(d.device.name, 128), find_attribute(d, {"uuid", "UUID"}),
+		find_attribute(d, {"pciBusID", "pciAddress", "pciBusId"}), find_attribute(d, {"numaNode", "numaNodeID", "numa"}), !d.device.tainted};
+}
+
+void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings)
+{
+	for (const ResourceSettings &r : settings) {
+		if (r.device_class.empty())
+			continue;
+		const DraDevices &found = inventory.find(node, r.device_class);
+		for (const auto &p : found.problems)
+			complain(out, "deviceClass " + r.device_class + ":", p);
+		if (found.devices.empty())
+			continue;
+		IdentifiedGres g{"deviceClass " + one_line(r.device_class, 128), r.gres, r.type, 0, r.missing == ResourceSettings::Missing::ignore, true};
+		for (const DraDevice &d : found.devices) {
+			g.devices.push_back(identify_device(d));
+			g.count += g.devices.back().well;
+		}
+		if (out.gres.size() < max_identified)
+			out.gres.push_back(std::move(g));
+	}
+	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
+}
+
 // ---- both sides ----
 
 static std::uint64_t of_type(const GresList &slurm, const std::string &name, const std::string &type)
@@ -184,11 +232,34 @@ std::vector<GresDifference> gres_differences(const NodeGres &node, const GresLis
 	return out;
 }
 
+// Those of this name that Slurm has, and no driver, or none that is well.
+static std::vector<std::uint16_t> absent_devices(const NodeGres &node, const GresList &slurm, const std::string &name)
+{
+	std::uint64_t has = 0;
+	for (const Gres &g : slurm)
+		has += g.name == name ? g.count : 0;
+	std::set<std::uint16_t> well;
+	for (const auto &g : node.gres)
+		for (const IdentifiedDevice &d : g.devices)
+			if (g.name == name && d.well)
+				well.insert(d.index);
+	std::vector<std::uint16_t> out;
+	for (std::uint64_t i = 0; i < std::min<std::uint64_t>(has, max_gres_devices); i++)
+		if (const auto index = static_cast<std::uint16_t>(i); !well.contains(index))
+			out.push_back(index);
+	return out;
+}
+
 GresList missing_gres(const NodeGres &node, const GresList &slurm)
 {
 	GresList out;
+	std::set<std::string> by_index;
+	for (const auto &g : node.gres)
+		if (g.by_driver && !g.may_lack && by_index.insert(g.name).second)
+			if (auto absent = absent_devices(node, slurm, g.name); !absent.empty())
+				out.push_back({g.name, "", absent.size(), std::move(absent)});
 	for (const auto &d : gres_differences(node, slurm))
-		if (d.has > d.wanted && !d.may_lack)
+		if (d.has > d.wanted && !d.may_lack && !by_index.contains(d.name))
 			out.push_back({d.name, d.type, d.has - d.wanted, {}});
 	return merged(std::move(out));
 }

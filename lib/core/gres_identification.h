@@ -18,17 +18,30 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/dra_inventory.h"
 #include "lib/core/gres.h"
 #include "lib/core/settings.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
 
+// One that a DRA driver tells of. What it does not say is empty.
+struct IdentifiedDevice {
+	std::uint16_t index = 0; // Slurm's
+	std::string name;        // its driver's
+	std::string uuid, pci, numa;
+	bool well = true;        // not tainted
+
+	bool operator==(const IdentifiedDevice &) const = default;
+};
+
 struct IdentifiedGres {
 	std::string kubernetes; // the resources, several with ", " between them: nvidia.com/gpu
 	std::string name, type; // type: empty: none
 	std::uint64_t count = 0; // 0: the kubelet knows such devices, and none is well
 	bool may_lack = false;   // missing: ignore
+	bool by_driver = false;  // a DRA driver tells which they are, in devices; count is of those that are well
+	std::vector<IdentifiedDevice> devices{}; // by index
 
 	bool operator==(const IdentifiedGres &) const = default;
 };
@@ -43,6 +56,9 @@ std::map<std::string, std::int64_t> node_devices(const kube::Node &node);
 
 NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, const std::map<std::string, std::string> &labels,
 		       const std::vector<ResourceSettings> &settings);
+
+// Adds what DRA drivers tell of this node, as the settings' entries with a deviceClass say.
+void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings);
 
 // How the two sides differ: by type where Slurm has a type of this name, else all that is left of this GRES together.
 struct GresDifference {

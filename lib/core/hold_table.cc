@@ -222,6 +222,26 @@ void HoldTable::adopt(Hold hold)
 	changed(k);
 }
 
+std::optional<Hold> HoldTable::add_devices(const PodKey &key, const GresList &gres)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end())
+		return std::nullopt;
+	bool more = false;
+	for (const Gres &g : gres) {
+		const auto known = devices_named(at->second.gres, g.name);
+		if (std::ranges::includes(known, g.devices))
+			continue;
+		at->second.gres.push_back(g);
+		more = true;
+	}
+	if (!more)
+		return std::nullopt;
+	changed(key.id());
+	return at->second;
+}
+
 bool HoldTable::hold_foreign(Hold hold)
 {
 	std::lock_guard lock(mutex_);

@@ -69,6 +69,8 @@ public:
 	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
+	// It holds these devices as well, which its claims have got. nullopt: it holds nothing, or these already.
+	std::optional<Hold> add_devices(const PodKey &key, const GresList &gres);
 	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.
 	bool hold_foreign(Hold hold);
 	// What Kubernetes says that pods may have there. True if that changes a mask.

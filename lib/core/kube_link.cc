@@ -167,6 +167,22 @@ void KubeLink::create_event(const PodKey &key, const PodEvent &event, Done done)
 		      kube::Priority::low);
 }
 
+void KubeLink::patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done)
+{
+	const auto path = resource_path(kube::resource_claims_resource, claim.meta.ns, claim.meta.name, status ? "status" : "");
+	client_.patch(path, kube::PatchType::merge, patch, [done = std::move(done)](Reply r) {
+		KubeReply out = kube_reply(r);
+		if (r.ok()) {
+			auto decoded = kube::decode_resource_claim(r.body);
+			if (decoded)
+				out.claim = std::move(*decoded);
+			else
+				out = {.error = decoded.error().message};
+		}
+		done(out);
+	}, kube::Priority::urgent);
+}
+
 // ---- volumes ----
 
 // One claim after the other: claim -> its volume -> the volume's nodes.

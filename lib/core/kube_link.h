@@ -29,6 +29,7 @@ public:
 	void get_manifest(const PodKey &key, Manifest done) override;
 	void create_pod(const std::string &ns, const Json &object, Done done) override;
 	void create_event(const PodKey &key, const PodEvent &event, Done done) override;
+	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done) override;
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
 

@@ -15,6 +15,7 @@
 #include "lib/base/json.h"
 #include "lib/core/annotations.h"
 #include "lib/core/pod_key.h"
+#include "lib/kube/dra_objects.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
@@ -34,6 +35,7 @@ struct KubeReply {
 	std::string error; // one sentence, empty if status is 2xx
 	std::optional<Millis> retry_after;
 	kube::PodPtr pod; // of get_pod and create_pod
+	kube::ResourceClaimPtr claim; // of patch_claim
 
 	bool ok() const { return status >= 200 && status < 300; }
 	// Nobody knows whether the request had its effect, or will have it yet.
@@ -80,6 +82,10 @@ public:
 	// The reply has the new pod.
 	virtual void create_pod(const std::string &ns, const Json &object, Done done) = 0;
 	virtual void create_event(const PodKey &key, const PodEvent &event, Done done) = 0;
+
+	// A merge patch of a ResourceClaim, or of its status, which names uid and version (dra_claims.h): 409 if it is another by
+	// now. The reply has the claim as it is then.
+	virtual void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done) = 0;
 
 	// What volumes say about nodes. ok: terms; else the sentence for the pod's owner.
 	struct Volumes {

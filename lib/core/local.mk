@@ -7,6 +7,7 @@ lib_core_libcore_la_LIBADD = lib/kube/libkube.la
 lib_core_libcore_la_SOURCES = \
 	lib/core/annotations.cc \
 	lib/core/annotations.h \
+	lib/core/cluster_dra.cc \
 	lib/core/cluster_engine.cc \
 	lib/core/cluster_engine.h \
 	lib/core/cluster_natives.cc \
@@ -20,6 +21,16 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/control_socket.h \
 	lib/core/device_exchange.cc \
 	lib/core/device_exchange.h \
+	lib/core/dra.cc \
+	lib/core/dra.h \
+	lib/core/dra_claims.cc \
+	lib/core/dra_claims.h \
+	lib/core/dra_inventory.cc \
+	lib/core/dra_inventory.h \
+	lib/core/dra_selector.cc \
+	lib/core/dra_selector.h \
+	lib/core/dra_selector_node.h \
+	lib/core/dra_selector_parser.cc \
 	lib/core/eviction.cc \
 	lib/core/eviction.h \
 	lib/core/eviction_link.h \
@@ -112,6 +123,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pod_template.h \
 	lib/core/pods_adoption.cc \
 	lib/core/pods_binding.cc \
+	lib/core/pods_claims.cc \
 	lib/core/pods_devices.cc \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \

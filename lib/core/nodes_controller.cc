@@ -70,6 +70,12 @@ void NodesController::node_removed(const kube::NodePtr &last)
 	sync(last->meta.name);
 }
 
+void NodesController::drivers_changed()
+{
+	for (auto &[name, e] : entries_)
+		devices(name, e);
+}
+
 void NodesController::lost()
 {
 	connected_ = false;
@@ -279,7 +285,10 @@ void NodesController::set_taint(const std::string &name, Entry &e, OurTaint whic
 
 NodeGres NodesController::identified(const Entry &e) const
 {
-	return identify_gres(node_devices(*e.kube), e.kube->meta.labels, settings_.resources);
+	NodeGres out = identify_gres(node_devices(*e.kube), e.kube->meta.labels, settings_.resources);
+	if (ports_.dra)
+		add_driver_gres(out, e.kube->meta.name, *ports_.dra, settings_.resources);
+	return out;
 }
 
 // A node that one side does not know (any more) proves nothing: its devices stay as they were.

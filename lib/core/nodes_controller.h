@@ -41,6 +41,7 @@ struct NodesPorts {
 	std::function<bool(const std::string &node)> exclusive{};
 	// What its agent is to be asked (lost_pods.h); nullopt: that is not known yet. Nobody may ask.
 	std::function<std::optional<std::string>(const std::string &node)> lost{};
+	const DraInventory *dra = nullptr; // what drivers tell of devices; null: nobody does
 };
 
 class NodesController {
@@ -51,6 +52,8 @@ public:
 	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
 	void node_changed(const kube::NodePtr &node);
 	void node_removed(const kube::NodePtr &last);
+	// After the inventory has heard of other devices, of any node.
+	void drivers_changed();
 	// There is no news of nodes, or there is again: time without news is no node's fault.
 	void lost();
 	void back();

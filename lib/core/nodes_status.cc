@@ -59,12 +59,25 @@ static std::string features_text(const LabelFeatures &labels)
 	return out;
 }
 
+static Json to_json(const std::vector<IdentifiedDevice> &devices)
+{
+	Json out = Json::array();
+	for (const auto &d : devices) {
+		Json row = Json::object();
+		row.set("index", Json::integer(d.index)).set("device", d.name).set("uuid", d.uuid).set("pci", d.pci).set("numa", d.numa);
+		out.append(row.set("well", Json::boolean(d.well)));
+	}
+	return out;
+}
+
 static Json to_json(const NodeGres &node)
 {
 	Json out = Json::array();
 	for (const auto &g : node.gres) {
 		Json row = Json::object();
 		row.set("kubernetes", g.kubernetes).set("name", g.name).set("type", g.type);
+		if (g.by_driver)
+			row.set("devices", to_json(g.devices));
 		out.append(row.set("count", Json::integer(static_cast<std::int64_t>(g.count))));
 	}
 	return out;

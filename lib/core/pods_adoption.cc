@@ -6,6 +6,7 @@
 #include "lib/core/pods_controller.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/core/annotations.h"
 #include "lib/core/names.h"
@@ -32,6 +33,7 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 	h.memory_mb = request ? request->memory_mb
 			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
 	h.gres = gres_of(e.pod->request.extended, settings_.resources);
+	std::ranges::move(claimed_there(e), std::back_inserter(h.gres));
 	return h;
 }
 
@@ -40,8 +42,10 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 void PodsController::hold_what_runs(Entry &e)
 {
 	const std::string held = ports_.holds.node_of(e.key);
-	if (held == e.bound_node)
+	if (held == e.bound_node) {
+		hold_what_it_claims(e);
 		return save_what_its_job_got(e);
+	}
 	std::optional<Hold> hold;
 	if (e.job && e.job->running() && e.job->node == e.bound_node)
 		hold = ports_.holds.place(e.key, e.job->ref);
@@ -54,6 +58,15 @@ void PodsController::hold_what_runs(Entry &e)
 	ports_.journal.hold(*hold);
 	if (!held.empty())
 		ports_.slurm.wake_scheduler(); // what it held elsewhere is free, and may have been a mask
+}
+
+// Its claims may be heard of after the pod. What its job has correct_devices() sees to.
+void PodsController::hold_what_it_claims(Entry &e)
+{
+	if (e.pod->resource_claims.empty() || has_its_job_there(e))
+		return;
+	if (const auto hold = ports_.holds.add_devices(e.key, claimed_there(e)))
+		ports_.journal.hold(*hold);
 }
 
 // An adopted pod's job may start when nobody waits for the answer any more, on other cores than the
@@ -74,6 +87,12 @@ void PodsController::adopt(Entry &e)
 
 	if (!request) {
 		back_off(e, request.error().message, Millis(30'000));
+		return plan_retry(e);
+	}
+	if (auto gres = adopted_gres(e, request->gres); gres) {
+		request->gres = std::move(*gres);
+	} else {
+		back_off(e, gres.error().message, Millis(30'000)); // a change of a claim leads here at once
 		return plan_retry(e);
 	}
 	request->required_node = node_of(e);

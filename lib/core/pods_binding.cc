@@ -173,7 +173,10 @@ void PodsController::place_and_bind()
 	for (const auto &[uid, hold] : placed) {
 		Entry &e = entries_.at(uid);
 		if (saved) {
-			send_binding(e, hold);
+			if (e.pod->resource_claims.empty())
+				send_binding(e, hold);
+			else
+				allocate_claims(e, hold);
 			continue;
 		}
 		e.op = Op::none;

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "lib/core/cluster_numbers.h"
+#include "lib/core/dra.h"
+#include "lib/core/dra_claims.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/kube_port.h"
@@ -43,6 +45,7 @@ struct PodsPorts {
 	HoldTable &holds;
 	HoldJournal &journal;
 	UserLookup lookup;
+	Dra *dra = nullptr; // outlives it; null: no pod may claim devices
 };
 
 class PodsController {
@@ -57,6 +60,10 @@ public:
 	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
 	bool node_changed(const kube::NodePtr &node); // true: placing depends on what changed
 	void node_removed(const kube::NodePtr &last);
+
+	// After Dra has heard of it: of a claim; of anything else.
+	void claim_changed(const std::string &ns, const std::string &claim);
+	void dra_changed();
 
 	// ---- Slurm ----
 	bool slurm_nodes(const std::vector<SlurmNode> &nodes); // true: any is another than before
@@ -100,12 +107,18 @@ public:
 	Result<void> save_journal();
 
 	bool started() const { return started_; } // pods, nodes and jobs have each been listed once
-	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_; }
+	bool synced() const { return pods_synced() && nodes_.synced() && jobs_synced_ && (!ports_.dra || ports_.dra->synced()); }
 	std::size_t size() const { return entries_.size(); }
 	PodNumbers numbers() const; // looks at every pod
 
 private:
-	enum class Op { none, looking, volumes, submitting, binding, ending, deleting, reading, releasing };
+	enum class Op { none, looking, volumes, claims, submitting, binding, ending, deleting, reading, releasing };
+
+	struct ClaimNodes {
+		std::set<std::string> excluded;
+		std::string none; // all are: why, one sentence
+	};
+	struct Allocation;
 
 	struct Entry {
 		PodKey key;
@@ -142,6 +155,7 @@ private:
 
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
+		std::set<std::string> excluded_by_claims; // as last known
 		std::string excluded;     // what the job was made or updated with
 		Age age;                  // of a job that ended before it had a node
 		std::string made_from;    // see resubmitted_from()
@@ -191,7 +205,7 @@ private:
 	void count_use();
 	void sync_all();
 	void sync_unbound();
-	std::string excluded_nodes(const Entry &e);
+	std::string excluded_nodes(Entry &e);
 	void maybe_start();
 	void unblock_nodes();
 
@@ -215,6 +229,7 @@ private:
 	void warn_of_waiting_for_ever(Entry &e);
 	void adopt(Entry &e);
 	void hold_what_runs(Entry &e);
+	void hold_what_it_claims(Entry &e);
 	void save_what_its_job_got(const Entry &e);
 	std::string node_of(const Entry &e) const;
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;
@@ -263,6 +278,22 @@ private:
 	void end_if_overdue(Entry &e);
 	void end_unbound(Entry &e);
 
+	// pods_claims.cc
+	Result<Claims> claims_of(const Entry &e) const;
+	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
+	bool add_claims(Entry &e, JobRequest &request);
+	void free_claim(Entry &e, const kube::ResourceClaim &claim);
+	void claim_freed(Entry &e, const KubeReply &r);
+	const ClaimNodes &claim_nodes(const Claims &claims);
+	ClaimNodes compute_claim_nodes(const Claims &claims) const;
+	void allocate_claims(Entry &e, const Hold &hold);
+	void next_claim(const std::shared_ptr<Allocation> &a);
+	void write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch);
+	void claims_failed(Entry &e, const std::string &why, const KubeReply &r);
+	GresList claimed_there(const Entry &e) const;
+	bool knows_what_it_claims(const Entry &e) const;
+	Result<GresList> adopted_gres(const Entry &e, const GresList &requested) const;
+
 	// Wraps an answer: finds the entry again, ends its op, calls f, then sync().
 	template <class Reply>
 	std::function<void(const Reply &)> then(Entry &e, Op op, void (PodsController::*f)(Entry &, const Reply &));
@@ -304,6 +335,8 @@ private:
 	NodeUse use_;
 	LostPods lost_;
 	PodDevices devices_;
+	std::unordered_map<std::string, ClaimNodes> claim_nodes_; // by what is claimed; until nodes or devices change
+	std::uint64_t claim_nodes_of_ = 0; // DraInventory::version()
 	std::set<std::string> devices_asked_; // nodes for which Slurm is to answer: one change at a time
 	std::unordered_map<std::string, Entry> entries_; // by uid
 	std::set<std::string> lists_;                    // scheduler names listed once

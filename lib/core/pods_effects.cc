@@ -118,15 +118,22 @@ void PodsController::submit(Entry &e)
 		refuse_because(e, choice.none, true);
 		return refuse(e);
 	}
+	if (!e.pod->resource_claims.empty() && !add_claims(e, *request))
+		return;
 	request->excluded_nodes = excluded_nodes(e);
 	request->age = age_of(e);
 	send_submit(e, std::move(*request));
 }
 
-// What Kubernetes forbids, and where ports are taken; sorted.
-std::string PodsController::excluded_nodes(const Entry &e)
+// What Kubernetes forbids, where ports are taken, and where other devices are than it claims; sorted.
+std::string PodsController::excluded_nodes(Entry &e)
 {
 	std::set<std::string> all = use_.excluded(e.key.uid, *e.pod);
+	if (!e.pod->resource_claims.empty()) {
+		if (const auto claims = claims_of(e); claims)
+			e.excluded_by_claims = claim_nodes(*claims).excluded;
+		all.insert(e.excluded_by_claims.begin(), e.excluded_by_claims.end());
+	}
 	for (auto name : split(nodes_.choose(*e.pod, e.volumes).excluded, ','))
 		all.emplace(name);
 	return our_excluded_nodes(all);

@@ -151,6 +151,7 @@ void PodsController::node_removed(const kube::NodePtr &last)
 
 void PodsController::nodes_changed()
 {
+	claim_nodes_.clear();
 	for (auto &[uid, e] : entries_) {
 		if (e.refusal_by_nodes) {
 			e.refusal.clear();

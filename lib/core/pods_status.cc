@@ -33,7 +33,7 @@ static std::string why_masked(PodState state, NodeView::Kubelet kubelet, const s
 
 PodReport PodsController::report(const Entry &e) const
 {
-	static constexpr std::array doing = {"",       "looking",  "reading volumes",      "submitting", "binding",
+	static constexpr std::array doing = {"",       "looking",  "reading volumes", "freeing a claim", "submitting", "binding",
 					     "ending", "deleting", "reading its manifest", "releasing"};
 	static_assert(doing.size() == static_cast<std::size_t>(Op::releasing) + 1, "each Op has its word");
 	PodReport r;

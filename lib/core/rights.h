@@ -40,6 +40,18 @@ inline constexpr Right exclusive_rights[] = {
 	{"", "pods/eviction", "create", "jobs with --constraint=k8s.exclusive wait for nodes.exclusive.timeout, and do not start where pods are"},
 };
 
+// Only with resources[].deviceClass, from etc/kubernetes-devices.yaml.
+inline constexpr Right device_rights[] = {
+	{"resource.k8s.io", "resourceslices", "list", "nothing starts"},
+	{"resource.k8s.io", "resourceslices", "watch", "nothing starts"},
+	{"resource.k8s.io", "deviceclasses", "list", "nothing starts"},
+	{"resource.k8s.io", "deviceclasses", "watch", "nothing starts"},
+	{"resource.k8s.io", "resourceclaims", "list", "nothing starts"},
+	{"resource.k8s.io", "resourceclaims", "watch", "nothing starts"},
+	{"resource.k8s.io", "resourceclaims", "patch", "no pod that claims devices is bound"},
+	{"resource.k8s.io", "resourceclaims/status", "patch", "no pod that claims devices is bound"},
+};
+
 // In the namespace of the reservation pods, from etc/kubernetes-reservations.yaml; of this the last one
 // only with reservations.shared.
 inline constexpr Right reservation_rights[] = {

@@ -10,6 +10,7 @@
 #include "lib/core/placement.h"
 #include "lib/core/pod_devices.h"
 #include "lib/core/pod_template.h"
+#include "lib/kube/objects.h"
 
 namespace sk8::core {
 
@@ -267,8 +268,25 @@ static void name_type_by_resource(ResourceSettings &r)
 	std::ranges::replace(r.type, '/', '_');
 }
 
+static std::string bad_class(const std::string &name)
+{
+	return name.empty() || name.size() > kube::max_name ? "is no name of a DeviceClass, use for example gpu.nvidia.com" : "";
+}
+
+static void names_one_thing(const ResourceSettings &r, const Place &place)
+{
+	if (r.kubernetes.empty() == r.device_class.empty())
+		place.error("kubernetes", r.kubernetes.empty() ? "has neither kubernetes nor deviceClass; name one of them"
+							       : "and deviceClass are two things; make two entries");
+	else if (r.kubernetes.empty() && r.gres == k8s_gres)
+		place.error("deviceClass", "cannot be GRES k8s, which is for extended resources");
+	else if (!r.kubernetes.empty() && !r.index.empty())
+		place.error("index", "is for a deviceClass; use devices for an extended resource");
+}
+
 static void type_is_a_word(const ResourceSettings &r, const Place &place)
 {
+	names_one_thing(r, place);
 	if (const std::string bad = bad_gres_word(r.type); !bad.empty())
 		place.error("kubernetes", "needs a type beside it: \"" + one_line(r.type, 80) + "\" " + bad);
 }
@@ -277,7 +295,12 @@ static const Schema<ResourceSettings> &resource_schema()
 {
 	using R = ResourceSettings;
 	static const auto *schema = &(new Schema<R>{
-		field("kubernetes", &R::kubernetes, "Name of the extended resource.").required().check(bad_resource),
+		field("kubernetes", &R::kubernetes, "Name of the extended resource; or there is a deviceClass.")
+			.default_text("none").check(bad_resource),
+		field("deviceClass", &R::device_class, "Name of the DeviceClass (Dynamic Resource Allocation, resource.k8s.io/v1): pods that claim devices of it get those that Slurm has chosen. Not with sharing: mixed.")
+			.default_text("none").check(bad_class),
+		field("index", &R::index, "Attribute of the class's devices that is their index in Slurm, for example gpu.example.com/index; without a domain it is the driver's.")
+			.default_text("index, else minor, else the number that the device's name ends with"),
 		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf. k8s is for devices that only Kubernetes knows, each resource with a type of its own; doc/gres.md.").required().check(bad_gres),
 		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any; of k8s the name of the resource with _ for /, for example rdma_hca").check(bad_gres_word),
 		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),
@@ -344,10 +367,17 @@ static std::string bad_cluster_name(const std::string &name)
 	return name.empty() || name.size() > 63 ? "is no cluster name, use 1 to 63 characters" : "";
 }
 
+// A job's own devices are reserved there by a pod's extended resources, and no claim stands for them yet.
+static void classes_are_not_mixed(const ClusterSettings &c, const Place &place)
+{
+	if (c.nodes.any(Sharing::mixed) && std::ranges::any_of(c.resources, [](const auto &r) { return !r.device_class.empty(); }))
+		place.error("resources", "has a deviceClass, which cannot be had together with sharing: mixed yet; use dedicated");
+}
+
 static const Schema<ClusterSettings> &cluster_schema()
 {
 	using C = ClusterSettings;
-	static const auto *schema = new Schema<C>{
+	static const auto *schema = &(new Schema<C>{
 		field("name", &C::name, "Name of the Kubernetes cluster; part of every job's admin_comment, so do not change it while pods run.")
 			.required().check(bad_cluster_name),
 		field("kubeconfig", &C::kubeconfig, "Path of the kubeconfig; must be readable by SlurmUser only.")
@@ -362,7 +392,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),
-	};
+	})->check(classes_are_not_mixed);
 	return *schema;
 }
 

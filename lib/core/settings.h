@@ -162,15 +162,17 @@ struct DeviceSettings {
 // The GRES for devices that only Kubernetes knows, by type: numbers in Slurm, without a plugin of type gres.
 inline constexpr auto k8s_gres = "k8s";
 
-// An extended resource of Kubernetes is this GRES of Slurm, one for one.
+// An extended resource of Kubernetes, or a class of devices, is this GRES of Slurm, one for one.
 struct ResourceSettings {
 	enum class Missing { mask, ignore };
-	std::string kubernetes; // nvidia.com/gpu
+	std::string kubernetes; // nvidia.com/gpu; empty: it is device_class
 	std::string gres;       // gpu
 	std::string type;       // a100; empty: any
 	std::vector<DeviceSettings> devices{}; // the first that takes a node counts; else all begins at 0
 	std::string type_label{}; // of a node: its value is the type of what the node has
 	Missing missing = Missing::mask; // what Slurm has more than the kubelet
+	std::string device_class{}; // gpu.nvidia.com, of Dynamic Resource Allocation; empty: it is kubernetes
+	std::string index{};        // of device_class: the attribute that is Slurm's index; empty: see dra_inventory.h
 
 	bool operator==(const ResourceSettings &) const = default;
 };

@@ -8,6 +8,10 @@ lib_kube_libkube_la_SOURCES = \
 	lib/kube/client.h \
 	lib/kube/credentials.cc \
 	lib/kube/credentials.h \
+	lib/kube/decode.cc \
+	lib/kube/decode.h \
+	lib/kube/dra_objects.cc \
+	lib/kube/dra_objects.h \
 	lib/kube/http_loop.cc \
 	lib/kube/http_loop.h \
 	lib/kube/http_transfer.cc \

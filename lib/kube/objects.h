@@ -88,6 +88,14 @@ struct ContainerStatus {
 	bool started_ever = false; // has a containerID: the kubelet created it once
 };
 
+// A claim for devices (Dynamic Resource Allocation) of a pod.
+struct PodResourceClaim {
+	std::string name;  // in the pod
+	std::string claim; // the ResourceClaim; empty: it is to be made from a template, and is not there yet
+
+	bool operator==(const PodResourceClaim &) const = default;
+};
+
 // The reason of a pod's condition DisruptionTarget (Kubernetes 1.26 and later, "Pod disruption
 // conditions"): who ends it, and not its own containers.
 enum class Disruption : std::uint8_t { none, eviction, preemption, taint, garbage, kubelet, other };
@@ -117,7 +125,7 @@ struct Pod {
 	std::vector<Toleration> tolerations;
 	std::vector<HostPort> host_ports;
 	std::vector<std::string> claims; // names of PersistentVolumeClaims, ephemeral ones included
-	bool has_resource_claims = false;
+	std::vector<PodResourceClaim> resource_claims;
 	bool in_pod_group = false; // any gang marker that we know
 	std::string service_account;
 
@@ -175,6 +183,7 @@ inline constexpr std::size_t max_label_value = 63;
 inline constexpr std::size_t max_terms = 256;
 inline constexpr std::size_t max_containers = 512;
 inline constexpr std::size_t max_conditions = 256;
+inline constexpr std::size_t max_pod_claims = 32;
 inline constexpr std::size_t max_annotation_bytes = 256 * 1024;
 inline constexpr std::int64_t max_milli_cpu = 1'000'000'000; // a million CPUs
 inline constexpr std::int64_t max_grace_seconds = 1'000'000'000; // 30 years: it sums without overflow

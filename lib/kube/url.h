@@ -25,6 +25,9 @@ struct ResourceType {
 inline constexpr ResourceType pods_resource{"", "v1", "pods"};
 inline constexpr ResourceType nodes_resource{"", "v1", "nodes"};
 inline constexpr ResourceType events_resource{"", "v1", "events"};
+inline constexpr ResourceType resource_slices_resource{"resource.k8s.io", "v1", "resourceslices"};
+inline constexpr ResourceType resource_claims_resource{"resource.k8s.io", "v1", "resourceclaims"};
+inline constexpr ResourceType device_classes_resource{"resource.k8s.io", "v1", "deviceclasses"};
 inline constexpr ResourceType leases_resource{"coordination.k8s.io", "v1", "leases"};
 
 // All but letters, digits and -._~ becomes %XX.

@@ -6,6 +6,7 @@
 FUZZERS = \
 	test/fuzz/annotations_fuzz \
 	test/fuzz/checkpoint_fuzz \
+	test/fuzz/devices_fuzz \
 	test/fuzz/json_fuzz \
 	test/fuzz/kubeconfig_fuzz \
 	test/fuzz/ledger_fuzz \
@@ -40,6 +41,8 @@ test_fuzz_annotations_fuzz_SOURCES = test/fuzz/annotations_fuzz.cc $(FUZZ_COMMON
 test_fuzz_annotations_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_checkpoint_fuzz_SOURCES = test/fuzz/checkpoint_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_checkpoint_fuzz_LDADD = lib/agent/libagent.la $(FUZZ_LIBS)
+test_fuzz_devices_fuzz_SOURCES = test/fuzz/devices_fuzz.cc $(FUZZ_COMMON)
+test_fuzz_devices_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_json_fuzz_SOURCES = test/fuzz/json_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_json_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_kubeconfig_fuzz_SOURCES = test/fuzz/kubeconfig_fuzz.cc test/fuzz/yaml_text.h $(FUZZ_COMMON)

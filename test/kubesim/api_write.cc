@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "test/kubesim/api.h"
+#include "test/kubesim/claim.h"
 #include "test/kubesim/meta.h"
 #include "test/kubesim/patch.h"
 #include "test/kubesim/pod.h"
@@ -26,6 +27,8 @@ Failure unreadable_quantity(const Kind &kind)
 
 bool apply_defaults(const Kind &kind, const J &object)
 {
+	if (is(kind, "resourceclaims"))
+		default_claim(object);
 	return is(kind, "pods") ? default_pod(object) : default_object(kind, object);
 }
 
@@ -203,7 +206,7 @@ Reply Api::create_object(Request &r, J object)
 	} else if (is(kind, "pods")) {
 		if (auto f = set_priority(store_, object))
 			return Reply::refuse(*f);
-	} else if (is(kind, "persistentvolumeclaims") || is(kind, "persistentvolumes")) {
+	} else if (is(kind, "persistentvolumeclaims") || is(kind, "persistentvolumes") || is(kind, "resourceclaims")) {
 		object.del("status");
 	}
 	if (!apply_defaults(kind, object))
@@ -366,7 +369,8 @@ Outcome<ObjectPtr> Api::replace(Request &r, const ObjectPtr &old, J now, bool un
 	errors = validate_finalizers(now, before);
 	const auto change = through_resize(r)  ? validate_pod_resize(now, before)
 			    : is(kind, "pods") ? validate_pod_update(now, before)
-					       : std::vector<FieldError>{};
+			    : is(kind, "resourceclaims") ? validate_claim_update(now, before)
+							 : std::vector<FieldError>{};
 	for (auto &more : {validate(kind, now), change})
 		errors.insert(errors.end(), more.begin(), more.end());
 	if (!errors.empty())

@@ -14,7 +14,7 @@ const std::vector<Kind> &kinds()
 {
 	using enum NameRule;
 	static const char coordination[] = "coordination.k8s.io", storage[] = "storage.k8s.io",
-			  rbac[] = "rbac.authorization.k8s.io", v1[] = "v1";
+			  rbac[] = "rbac.authorization.k8s.io", resource[] = "resource.k8s.io", v1[] = "v1";
 	// group, version, resource, singular, kind, namespaced, status, returns deleted, generation
 	static const auto &table = *new std::vector<Kind>{
 		{"", v1, "configmaps", "configmap", "ConfigMap", true, false, false, false, subdomain, {"cm"}, {}, 0},
@@ -40,6 +40,9 @@ const std::vector<Kind> &kinds()
 		{rbac, v1, "rolebindings", "rolebinding", "RoleBinding", true, false, false, false,
 		 path_segment, {}, {}, 12},
 		{rbac, v1, "roles", "role", "Role", true, false, false, false, path_segment, {}, {}, 13},
+		{resource, v1, "deviceclasses", "deviceclass", "DeviceClass", false, false, true, true, subdomain, {}, {}, 17},
+		{resource, v1, "resourceclaims", "resourceclaim", "ResourceClaim", true, true, true, false, subdomain, {}, {}, 18},
+		{resource, v1, "resourceslices", "resourceslice", "ResourceSlice", false, false, true, true, subdomain, {}, {}, 19},
 		{"scheduling.k8s.io", v1, "priorityclasses", "priorityclass", "PriorityClass", false, false,
 		 false, true, subdomain, {"pc"}, {}, 14},
 		{storage, v1, "storageclasses", "storageclass", "StorageClass", false, false, true, false,
@@ -50,7 +53,7 @@ const std::vector<Kind> &kinds()
 
 std::size_t storage_count()
 {
-	return 17;
+	return 20;
 }
 
 const Kind *find_kind(std::string_view group, std::string_view version, std::string_view resource)

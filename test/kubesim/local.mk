@@ -10,6 +10,8 @@ test_kubesim_kubesim_SOURCES = \
 	test/kubesim/audit.cc test/kubesim/audit.h \
 	test/kubesim/auth.cc test/kubesim/auth.h \
 	test/kubesim/base64.cc test/kubesim/base64.h \
+	test/kubesim/claim.cc \
+	test/kubesim/claim.h \
 	test/kubesim/container.cc test/kubesim/container.h \
 	test/kubesim/discovery.cc \
 	test/kubesim/failure.cc test/kubesim/failure.h \

@@ -75,6 +75,7 @@ public:
 	void set_condition(const core::PodKey &key, const std::string &resource_version,
 			   const core::PodCondition &condition, KubePort::Done done) override;
 	void create_event(const core::PodKey &key, const core::PodEvent &event, KubePort::Done done) override;
+	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, KubePort::Done done) override;
 	void get_volumes(const core::PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
 

@@ -65,6 +65,11 @@ public:
 		if (p_.effect("event"))
 			inner_.create_event(key, event, std::move(done));
 	}
+	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done) override
+	{
+		if (p_.effect("claim"))
+			inner_.patch_claim(claim, status, patch, std::move(done));
+	}
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override
 	{

@@ -40,6 +40,13 @@ NodeSettings shared_by(const std::string &selector)
 	return out;
 }
 
+std::vector<ResourceSettings> class_settings()
+{
+	ResourceSettings gpus{"", "gpu", ""};
+	gpus.device_class = "gpu.example.com";
+	return {gpus};
+}
+
 // Two shared nodes, n1 and n2, another one, and Slurm's side of them.
 struct Site {
 	Site() { start(); }
@@ -48,7 +55,7 @@ struct Site {
 	{
 		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{.slurm = slurm, .timer = timer, .holds = holds, .journal = journal,
-								     .covered = [this](const std::string &) { return cover; }, .lost = &lost},
+								     .covered = [this](const std::string &) { return cover; }, .lost = &lost, .dra = &dra},
 							*nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
@@ -118,6 +125,7 @@ struct Site {
 	std::int64_t heartbeat = 1000;
 	std::string agent_says;
 	LostPods lost;
+	Dra dra{class_settings()};
 	Cover cover; // of each pod
 	VirtualTimer timer;
 	HoldTable holds;
@@ -988,4 +996,93 @@ TEST_CASE("what a node says of pinned cores may be anything")
 	CHECK(*parse_pinned(pinned_text(pods)) == pods);
 	CHECK(pinned_text({}).empty());
 	CHECK(parse_pinned("")->empty());
+}
+
+// ---- what pods claim ----
+
+namespace {
+
+struct Claiming : Site {
+	Claiming()
+	{
+		auto c = std::make_shared<kube::DeviceClass>();
+		c->meta.name = "gpu.example.com";
+		dra.inventory.classes_replaced({c});
+		dra.inventory.slices_replaced({slice()});
+		dra.claims_replaced({});
+		auto p = std::make_shared<ForeignPod>(*pod("a", 1000, 100));
+		p->resource_claims = {{"gpus", "c"}};
+		claims = p;
+	}
+	static kube::ResourceSlicePtr slice()
+	{
+		auto s = std::make_shared<kube::ResourceSlice>();
+		s->meta.name = s->meta.uid = "s";
+		s->driver = "gpu.example.com";
+		s->pool = s->node = "n1";
+		s->slices = 1;
+		for (int i = 0; i < 4; i++)
+			s->devices.push_back({"gpu-" + std::to_string(i), {}, {}, false, ""});
+		return s;
+	}
+	// For pod a.
+	void allocate(const std::vector<std::string> &devices)
+	{
+		auto c = std::make_shared<kube::ResourceClaim>();
+		c->meta.ns = "ns";
+		c->meta.name = c->meta.uid = "c";
+		c->allocated = true;
+		for (const auto &d : devices)
+			c->devices.push_back({"r", "gpu.example.com", "n1", d});
+		c->reserved_for = {"a"};
+		dra.claim_changed(c);
+		foreign->claim_changed("ns", "c");
+	}
+	ForeignPodPtr claims;
+};
+
+} // namespace
+
+TEST_CASE("what claims of foreign pods have is masked device by device, whichever is heard of first")
+{
+	Claiming s;
+	const bool pod_first = GENERATE(false, true);
+	if (pod_first) {
+		s.foreign->replaced({s.claims});
+		CHECK(s.mask()->gres.empty());
+	}
+	s.allocate({"gpu-1", "gpu-3"});
+	if (!pod_first)
+		s.foreign->replaced({s.claims});
+	const GresList both{{"gpu", "", 1, {1}}, {"gpu", "", 1, {3}}};
+	CHECK(s.mask()->gres == both);
+	SECTION("also while its driver is away")
+	{
+		s.dra.inventory.slice_removed(Claiming::slice());
+		s.foreign->claims_changed();
+		CHECK(s.mask()->gres == both);
+		s.foreign->changed(s.claims);
+		CHECK(s.mask()->gres == both);
+	}
+	SECTION("after a restart, whose driver comes later")
+	{
+		s.dra.inventory.slices_replaced({});
+		s.restart();
+		s.foreign->replaced({s.claims});
+		CHECK(s.mask()->gres == both);
+	}
+	SECTION("until it has ended")
+	{
+		s.foreign->changed(s.ended("a"));
+		CHECK(s.mask() == nullptr);
+		s.foreign->removed(s.ended("a"));
+		s.foreign->claims_changed();
+	}
+	SECTION("not what another pod's claim has")
+	{
+		auto other = std::make_shared<ForeignPod>(*s.pod("b", 1000, 100));
+		other->resource_claims = {{"gpus", "c"}};
+		s.foreign->changed(other); // the claim is not reserved for it
+		CHECK(s.mask()->gres == both);
+	}
 }

@@ -136,3 +136,58 @@ TEST_CASE("identification: what an administrator lets be missing differs, and is
 	CHECK(missing_gres(node, slurm).empty());
 	CHECK(gres_differences(node, slurm).size() == 1);
 }
+
+namespace {
+
+DraInventory drivers(std::vector<kube::Device> devices)
+{
+	ResourceSettings gpus{"", "gpu", "a100"};
+	gpus.device_class = "gpu.example.com";
+	DraInventory out({gpus});
+	auto c = std::make_shared<kube::DeviceClass>();
+	c->meta.name = "gpu.example.com";
+	out.classes_replaced({c});
+	auto s = std::make_shared<kube::ResourceSlice>();
+	s->meta.name = s->meta.uid = "s";
+	s->driver = "gpu.example.com";
+	s->pool = s->node = "n1";
+	s->slices = 1;
+	s->devices = std::move(devices);
+	out.slices_replaced({s});
+	return out;
+}
+
+NodeGres of_drivers(std::vector<kube::Device> devices, ResourceSettings::Missing missing = ResourceSettings::Missing::mask)
+{
+	ResourceSettings gpus{"", "gpu", "a100"};
+	gpus.device_class = "gpu.example.com";
+	gpus.missing = missing;
+	NodeGres out;
+	add_driver_gres(out, "n1", drivers(std::move(devices)), {gpus});
+	return out;
+}
+
+} // namespace
+
+TEST_CASE("devices of drivers are identified with what is said of them")
+{
+	const auto n = of_drivers({{"gpu-0", {{"gpu.example.com/uuid", std::string("GPU-1")}, {"resource.kubernetes.io/pciBusID", std::string("0000:01:00.0")},
+					    {"gpu.example.com/numaNode", std::int64_t{1}}}, {}, false, ""},
+				 {"gpu-1", {}, {}, true, ""}, {"odd", {}, {}, false, ""}});
+	REQUIRE(n.gres.size() == 1);
+	CHECK(n.gres[0] == IdentifiedGres{"deviceClass gpu.example.com", "gpu", "a100", 1, false, true,
+					  {{0, "gpu-0", "GPU-1", "0000:01:00.0", "1", true}, {1, "gpu-1", "", "", "", false}}});
+	REQUIRE(n.problems.size() == 1);
+	CHECK(n.problems[0].starts_with("deviceClass gpu.example.com: device odd of gpu.example.com is left out"));
+	CHECK(of_drivers({}).gres.empty());
+}
+
+TEST_CASE("of devices with a driver just those are kept from jobs that are absent or are to be left alone")
+{
+	const kube::Device zero{"gpu-0", {}, {}, false, ""}, one{"gpu-1", {}, {}, true, ""}, three{"gpu-3", {}, {}, false, ""};
+	CHECK(missing_gres(of_drivers({zero, one, three}), {{"gpu", "a100", 4, {}}}) == GresList{{"gpu", "", 2, {1, 2}}});
+	CHECK(missing_gres(of_drivers({zero, three}), {{"gpu", "a100", 2, {}}, {"gpu", "t4", 2, {}}}) == GresList{{"gpu", "", 2, {1, 2}}});
+	CHECK(missing_gres(of_drivers({zero, one, three}, ResourceSettings::Missing::ignore), {{"gpu", "a100", 4, {}}}).empty());
+	CHECK(missing_gres(of_drivers({zero}), {{"gpu", "a100", 1, {}}}).empty());
+	CHECK(missing_gres(of_drivers({}), {{"gpu", "a100", 1, {}}}).empty()); // its driver is not there: it says nothing
+}

@@ -14,6 +14,9 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/control_test.cc \
 	test/unit/core/device_exchange_test.cc \
 	test/unit/core/device_reservations_test.cc \
+	test/unit/core/dra_claims_test.cc \
+	test/unit/core/dra_inventory_test.cc \
+	test/unit/core/dra_selector_test.cc \
 	test/unit/core/eviction_test.cc \
 	test/unit/core/exclusive_nodes_test.cc \
 	test/unit/core/foreign_pods_test.cc \
@@ -37,6 +40,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/pod_devices_test.cc \
 	test/unit/core/pod_reports_test.cc \
 	test/unit/core/pod_template_test.cc \
+	test/unit/core/pods_claims_test.cc \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/pods_devices_test.cc \
 	test/unit/core/recovery_test.cc \

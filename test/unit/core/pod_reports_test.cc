@@ -66,6 +66,7 @@ struct Reports final : KubePort {
 	void delete_pod(const PodKey &, const Deletion &, Done) override {}
 	void get_manifest(const PodKey &, Manifest) override {}
 	void create_pod(const std::string &, const Json &, Done) override {}
+	void patch_claim(const kube::ResourceClaim &, bool, const Json &, Done) override {}
 	void get_volumes(const PodKey &, const std::vector<std::string> &,
 			 std::function<void(const Volumes &)>) override
 	{

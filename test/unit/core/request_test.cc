@@ -155,7 +155,7 @@ TEST_CASE("what cannot be honoured is refused with a sentence, not ignored")
 	};
 	static const Row rows[] = {
 		{[](kube::Pod &p) { p.meta.ns = "other"; }, "not mapped"},
-		{[](kube::Pod &p) { p.has_resource_claims = true; }, "resourceClaims"},
+		{[](kube::Pod &p) { p.resource_claims = {{"gpus", "c"}}; }, "deviceClass"},
 		{[](kube::Pod &p) { p.in_pod_group = true; }, "pod groups"},
 		{[](kube::Pod &p) { p.has_required_pod_affinity = true; }, "pod affinity"},
 		{[](kube::Pod &p) { p.has_topology_spread = true; }, "topologySpreadConstraints"},

@@ -66,6 +66,11 @@ TEST_CASE("the manifest of rights gives what the engine needs and nothing else")
 	compare(all, granted("kubernetes-rbac.yaml", "ClusterRole"));
 }
 
+TEST_CASE("the manifest of claimed devices gives what they need and nothing else")
+{
+	compare(core::device_rights, granted("kubernetes-devices.yaml", "ClusterRole"));
+}
+
 TEST_CASE("the manifest of reservation pods gives what they need in their namespace and nothing else")
 {
 	compare(core::reservation_rights, granted("kubernetes-reservations.yaml", "Role"));

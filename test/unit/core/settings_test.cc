@@ -67,6 +67,26 @@ TEST_CASE("a device that only Kubernetes knows has its resource's name as type, 
 	CHECK(resources("{kubernetes: " + longest + "x, gres: k8s, type: card}"));
 }
 
+TEST_CASE("a GRES is an extended resource or a class of devices, and no class where nodes are mixed")
+{
+	const auto why = [](const std::string &list, const std::string &nodes = "{}") {
+		const auto s = parse_settings("clusters: [{name: a, nodes: " + nodes + ", resources: [" + list + "]}]", "f");
+		return s ? "" : s.error().message;
+	};
+	const auto s = parse_settings("clusters: [{name: a, resources: [{deviceClass: gpu.example.com, gres: gpu, type: a100, index: slot}]}]", "f");
+	REQUIRE(s);
+	CHECK(s->clusters[0].resources[0].device_class == "gpu.example.com");
+	CHECK(s->clusters[0].resources[0].index == "slot");
+	CHECK(why("{gres: gpu}").find("resources[0]: has neither kubernetes nor deviceClass") != std::string::npos);
+	CHECK(why("{kubernetes: x.io/y, deviceClass: z, gres: gpu}").find("kubernetes: and deviceClass are two things") != std::string::npos);
+	CHECK(why("{kubernetes: x.io/y, gres: gpu, index: a}").find("index: is for a deviceClass") != std::string::npos);
+	CHECK(why("{deviceClass: x, gres: k8s}").find("deviceClass: cannot be GRES k8s") != std::string::npos);
+	CHECK(why("{deviceClass: '', gres: gpu}").find("deviceClass: ") != std::string::npos);
+	CHECK(why("{deviceClass: x, gres: gpu}", "{sharing: dedicated}").empty());
+	CHECK(why("{deviceClass: x, gres: gpu}", "{sharing: mixed}").find("resources: has a deviceClass, which cannot be had together") != std::string::npos);
+	CHECK(why("{deviceClass: x, gres: gpu}", "{groups: [{selector: a=b, sharing: mixed}]}").find("sharing: mixed") != std::string::npos);
+}
+
 TEST_CASE("two clusters of one name are refused")
 {
 	CHECK_FALSE(parse_settings("clusters: [{name: a}, {name: a}]", "f").ok());

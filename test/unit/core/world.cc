@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "lib/base/text.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_end.h"
 
@@ -34,9 +35,12 @@ void World::start_controller()
 			return Account{1000, 1000};
 		return std::nullopt;
 	};
+	dra = std::make_unique<Dra>(settings.resources);
 	controller = std::make_unique<PodsController>(
-		settings, PodsPorts{*this, *this, timer, *holds, journal, lookup});
+		settings, PodsPorts{*this, *this, timer, *holds, journal, lookup, dra.get()});
 	post([this] {
+		if (dra->wanted())
+			list_devices();
 		list_pods();
 		if (!nodes_last)
 			list_nodes();
@@ -55,6 +59,36 @@ void World::list_pods()
 	for (const auto &[name, p] : pods)
 		list.push_back(std::make_shared<kube::Pod>(p));
 	controller->pods_replaced("slurm", list);
+}
+
+void World::list_devices()
+{
+	dra->inventory.slices_replaced(slices);
+	dra->inventory.classes_replaced(device_classes);
+	std::vector<kube::ResourceClaimPtr> all;
+	for (const auto &[name, object] : claims)
+		all.push_back(*kube::decode_resource_claim(object));
+	dra->claims_replaced(all);
+	controller->dra_changed();
+}
+
+void World::start_with_drivers()
+{
+	ResourceSettings gpus{"", "gpu", ""};
+	gpus.device_class = "gpu.example.com";
+	settings.resources = {gpus};
+	device_classes = {*kube::decode_device_class(*Json::parse(R"({"metadata":{"name":"gpu.example.com","uid":"class"},
+		"spec":{"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}]}})"))};
+	slices.clear();
+	for (const std::string node : {"n1", "n2"}) {
+		std::string devices;
+		for (int i = 0; i < 4; i++)
+			devices += (i ? "," : "") + strprintf(R"({"name":"gpu-%d","attributes":{"index":{"int":%d},"model":{"string":"a100"}}})", i, i);
+		slices.push_back(*kube::decode_resource_slice(*Json::parse(
+			R"({"metadata":{"name":"slice-)" + node + R"(","uid":"slice-)" + node + R"("},"spec":{"driver":"gpu.example.com","nodeName":")" +
+			node + R"(","pool":{"name":")" + node + R"(","generation":1,"resourceSliceCount":1},"devices":[)" + devices + "]}}")));
+	}
+	start_controller();
 }
 
 void World::list_nodes()
@@ -104,6 +138,78 @@ void World::run(Millis time)
 }
 
 // ---- API server ----
+
+static bool has_member(const Json &object, std::string_view key)
+{
+	bool found = false;
+	object.each_member([&](std::string_view k, const Json &) { found |= k == key; });
+	return found;
+}
+
+// RFC 7386
+static Json merge(const Json &old, const Json &patch)
+{
+	if (!patch.is_object())
+		return patch;
+	Json out = Json::object();
+	old.each_member([&](std::string_view key, const Json &value) {
+		if (patch[key].is_null() && !has_member(patch, key))
+			out.set(key, value);
+	});
+	patch.each_member([&](std::string_view key, const Json &value) {
+		if (!value.is_null())
+			out.set(key, merge(old[key], value));
+	});
+	return out;
+}
+
+void World::create_claim(const std::string &name, std::int64_t count, const Json &more)
+{
+	Json exactly = Json::object(), request = Json::object(), requests = Json::array();
+	exactly.set("deviceClassName", "gpu.example.com").set("count", Json::integer(count));
+	more.each_member([&](std::string_view key, const Json &value) { exactly.set(key, value); });
+	requests.append(request.set("name", "gpus").set("exactly", exactly));
+	const std::string uid = "claim" + std::to_string(next_uid_++);
+	claims[name] = Json::object()
+			       .set("metadata", Json::object().set("namespace", "team-a").set("name", name).set("uid", uid))
+			       .set("spec", Json::object().set("devices", Json::object().set("requests", requests)));
+	claim_changes(name, Json::object());
+}
+
+const kube::ResourceClaim &World::claim(const std::string &name)
+{
+	seen_claim_ = *kube::decode_resource_claim(claims.at(name));
+	return *seen_claim_;
+}
+
+void World::claim_changes(const std::string &name, const Json &patch)
+{
+	claims[name] = merge(merge(claims.at(name), patch),
+			     Json::object().set("metadata", Json::object().set("resourceVersion", std::to_string(++rv_))));
+	post([this, claim = *kube::decode_resource_claim(claims.at(name))] {
+		if (dra->claim_changed(claim))
+			controller->claim_changed(claim->meta.ns, claim->meta.name);
+	});
+}
+
+void World::patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, KubePort::Done done)
+{
+	if (fault("claim", done))
+		return;
+	const auto at = claims.find(claim.meta.name);
+	if (at == claims.end())
+		return answer(done, 404);
+	const Json meta = at->second["metadata"];
+	if (meta["uid"].str() != patch["metadata"]["uid"].str() || meta["resourceVersion"].str() != patch["metadata"]["resourceVersion"].str())
+		return answer(done, 409);
+	if (patch["status"].is_object() != status)
+		throw std::logic_error("a patch of a claim and of its status are two");
+	// Kubernetes: an allocation is made or freed, never changed.
+	if (at->second["status"]["allocation"].is_object() && patch["status"]["allocation"].is_object())
+		return answer(done, 422);
+	claim_changes(claim.meta.name, patch);
+	answer(done, 200, nullptr, *kube::decode_resource_claim(claims.at(claim.meta.name)));
+}
 
 void World::changed(const std::string &name)
 {
@@ -183,9 +289,9 @@ kube::Pod *World::find(const PodKey &key)
 	return it == pods.end() ? nullptr : &it->second;
 }
 
-void World::answer(const KubePort::Done &done, int status, kube::PodPtr p)
+void World::answer(const KubePort::Done &done, int status, kube::PodPtr p, kube::ResourceClaimPtr claim)
 {
-	post([this, done, status, p, generation = generation_] {
+	post([this, done, status, p, claim, generation = generation_] {
 		if (generation != generation_)
 			return;
 		KubeReply r;
@@ -193,6 +299,7 @@ void World::answer(const KubePort::Done &done, int status, kube::PodPtr p)
 		r.not_sent = status == not_sent;
 		r.error = status >= 200 && status < 300 ? "" : "HTTP status " + std::to_string(status);
 		r.pod = p;
+		r.claim = claim;
 		done(r);
 	});
 }
@@ -406,6 +513,12 @@ void World::start_there(SlurmJob &j, const std::string &node)
 	j.job.state = SK8_JOB_RUNNING;
 	j.job.node = node;
 	j.job.cores = {5};
+	if (j.job.gres.empty()) // the first ones
+		for (Gres g : j.request.gres) {
+			for (std::uint16_t i = 0; i < g.count; i++)
+				g.devices.push_back(i);
+			j.job.gres.push_back(std::move(g));
+		}
 	holds->job_started(j.key, j.job);
 }
 

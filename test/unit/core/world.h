@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/dra.h"
 #include "lib/core/pods_controller.h"
 
 namespace sk8::core::test {
@@ -81,6 +82,11 @@ public:
 	std::string create_pod(const std::string &name, std::function<void(kube::Pod &)> edit = {});
 	// ... that runs on n1, core 0.
 	std::string create_running(const std::string &name);
+	// Of n1 and n2 each, gpu-0 to gpu-3 of driver gpu.example.com, pool: the node; and class gpu.example.com is GRES gpu.
+	void start_with_drivers();
+	// In team-a, as kubectl would make it: exactly this many of the class. more: of its one request.
+	void create_claim(const std::string &name, std::int64_t count, const Json &more = Json::object());
+	const kube::ResourceClaim &claim(const std::string &name);
 	void user_deletes(const std::string &name, std::int64_t grace = 30, bool force = false);
 	void kubelet_starts(const std::string &name);
 	void kubelet_ends(const std::string &name, int exit_code, const std::string &reason = "Completed");
@@ -114,6 +120,7 @@ public:
 	std::string events_text() const;
 
 	std::map<std::string, kube::Pod> pods; // by name
+	std::map<std::string, Json> claims; // by name
 	struct SlurmJob {
 		PodKey key;
 		Job job;
@@ -149,6 +156,11 @@ public:
 	int woken = 0;
 	bool masked_at_first_wake = false; // n1
 
+	std::unique_ptr<Dra> dra;
+	std::vector<kube::ResourceSlicePtr> slices;
+	std::vector<kube::DeviceClassPtr> device_classes;
+	void claim_changes(const std::string &name, const Json &patch); // by whoever, without a version
+
 	// f is the next that happens after what is under way.
 	void post(std::function<void()> f) { queue_.push_back(std::move(f)); }
 
@@ -166,6 +178,7 @@ private:
 	void get_manifest(const PodKey &key, Manifest done) override;
 	void create_pod(const std::string &ns, const Json &object, KubePort::Done done) override;
 	void create_event(const PodKey &key, const PodEvent &event, KubePort::Done done) override;
+	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, KubePort::Done done) override;
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;
 	// SlurmPort
@@ -183,14 +196,16 @@ private:
 	void start_there(SlurmJob &j, const std::string &node);
 	void start_controller();
 	void list_nodes();
+	void list_devices();
 	void changed(const std::string &name);
 	void removed(const kube::Pod &last);
 	void drop_if_free(const std::string &name);
 	bool fault(const char *verb, const KubePort::Done &done);
-	void answer(const KubePort::Done &done, int status, kube::PodPtr pod = nullptr);
+	void answer(const KubePort::Done &done, int status, kube::PodPtr pod = nullptr, kube::ResourceClaimPtr claim = nullptr);
 	kube::Pod *find(const PodKey &key);
 
 	std::deque<std::function<void()>> queue_;
+	kube::ResourceClaimPtr seen_claim_;
 	int next_uid_ = 1;
 	std::uint32_t next_job_ = 100;
 	std::int64_t rv_ = 1;

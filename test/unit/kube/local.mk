@@ -11,6 +11,7 @@ test_unit_kube_test_SOURCES = \
 	test/unit/kube/http_loop_test.cc \
 	test/unit/kube/https_server.cc \
 	test/unit/kube/https_server.h \
+	test/unit/kube/dra_objects_test.cc \
 	test/unit/kube/fake_dns.cc \
 	test/unit/kube/fake_dns.h \
 	test/unit/kube/kubeconfig_test.cc \

@@ -94,7 +94,7 @@ TEST_CASE("every field of a pod that we use is decoded")
 	CHECK(p.grace_seconds == 5);
 	CHECK(p.active_deadline_seconds == 60);
 	CHECK(p.service_account == "sa");
-	CHECK(p.has_resource_claims);
+	CHECK(p.resource_claims.size() == 1);
 	CHECK(p.node_selector.at("disk") == "ssd");
 	CHECK(p.has_topology_spread);
 	CHECK(p.has_required_pod_affinity);

@@ -53,6 +53,17 @@ TEST_CASE("gres: the table has both sides of each node, and what is odd")
 	CHECK(gres_nodes(answer(a100)) == 1);
 }
 
+TEST_CASE("gres: the devices that drivers tell of are a table")
+{
+	CHECK(show_devices(answer(R"({"node": "n1", "in_slurm": true, "gres": [{"kubernetes": "deviceClass gpu.example.com", "name": "gpu", "type": "a100",
+		"count": 1, "devices": [{"index": 0, "device": "gpu-0", "uuid": "GPU-1", "pci": "0000:01:00.0", "numa": "1", "well": true},
+		{"index": 1, "device": "gpu-1", "uuid": "", "pci": "", "numa": "", "well": false}]}], "slurm": [], "masked": [], "problems": []})")) ==
+	      "NODE  GRES      INDEX  DEVICE  UUID   PCI           NUMA  STATE\n"
+	      "n1    gpu:a100  0      gpu-0   GPU-1  0000:01:00.0  1     ok\n"
+	      "n1    gpu:a100  1      gpu-1   -      -             -     tainted\n");
+	CHECK(show_devices(answer(a100)) == "no driver tells of devices; see deviceClass in slurm-k8s.yaml(5)\n");
+}
+
 TEST_CASE("gres: the lines for Slurm are those that its configuration takes")
 {
 	CHECK(gres_lines(answer(a100)) ==

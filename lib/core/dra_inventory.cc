@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/dra_inventory.h"
+
+#include <algorithm>
+
+#include "lib/base/text.h"
+#include "lib/core/gres.h"
+
+namespace sk8::core {
+
+static constexpr std::size_t max_problems = 16; // of one class on one node
+
+const ResourceSettings *find_device_class(const std::vector<ResourceSettings> &settings, std::string_view device_class)
+{
+	const auto of = std::ranges::find(settings, device_class, &ResourceSettings::device_class);
+	return of == settings.end() || device_class.empty() ? nullptr : &*of;
+}
+
+DraInventory::DraInventory(std::vector<ResourceSettings> settings) : settings_(std::move(settings))
+{
+	wanted_ = std::ranges::any_of(settings_, [](const ResourceSettings &r) { return !r.device_class.empty(); });
+}
+
+// ---- what the watches tell ----
+
+void DraInventory::Pool::complete_again()
+{
+	std::int64_t newest = INT64_MIN, wanted = 0;
+	for (const auto &[uid, slice] : slices)
+		newest = std::max(newest, slice->generation);
+	std::vector<kube::ResourceSlicePtr> found;
+	for (const auto &[uid, slice] : slices)
+		if (slice->generation == newest) {
+			found.push_back(slice);
+			wanted = std::max(wanted, slice->slices);
+		}
+	if (std::cmp_equal(found.size(), wanted))
+		complete = std::move(found);
+}
+
+void DraInventory::changed()
+{
+	version_++;
+	known_.clear();
+}
+
+void DraInventory::keep(const kube::ResourceSlicePtr &slice)
+{
+	drop(slice); // it may have been of another pool
+	const PoolKey key{slice->driver, slice->pool};
+	Pool &pool = pools_[key];
+	pool.slices[slice->meta.uid] = slice;
+	pool.complete_again();
+	pool_of_[slice->meta.uid] = key;
+	if (!slice->node.empty())
+		pools_on_[slice->node].insert(key);
+}
+
+void DraInventory::drop(const kube::ResourceSlicePtr &slice)
+{
+	const auto at = pool_of_.find(slice->meta.uid);
+	if (at == pool_of_.end())
+		return;
+	const PoolKey key = at->second;
+	pool_of_.erase(at);
+	Pool &pool = pools_.at(key);
+	auto &slices = pool.slices;
+	const std::string node = slices.at(slice->meta.uid)->node;
+	slices.erase(slice->meta.uid);
+	pool.complete_again();
+	const bool elsewhere = std::ranges::none_of(slices, [&](const auto &of) { return of.second->node == node; });
+	if (slices.empty())
+		pools_.erase(key);
+	if (auto on = pools_on_.find(node); elsewhere && on != pools_on_.end()) {
+		on->second.erase(key);
+		if (on->second.empty())
+			pools_on_.erase(on);
+	}
+}
+
+void DraInventory::slices_replaced(const std::vector<kube::ResourceSlicePtr> &slices)
+{
+	pools_.clear();
+	pool_of_.clear();
+	pools_on_.clear();
+	for (const auto &slice : slices)
+		keep(slice);
+	slices_synced_ = true;
+	changed();
+}
+
+void DraInventory::slice_changed(const kube::ResourceSlicePtr &slice)
+{
+	keep(slice);
+	changed();
+}
+
+void DraInventory::slice_removed(const kube::ResourceSlicePtr &last)
+{
+	drop(last);
+	changed();
+}
+
+void DraInventory::keep(const kube::DeviceClassPtr &device_class)
+{
+	if (!find_device_class(settings_, device_class->meta.name))
+		return;
+	Class &c = classes_[device_class->meta.name] = {device_class, {}, device_class->problem};
+	for (const auto &text : device_class->selectors) {
+		auto selector = DeviceSelector::parse(text);
+		if (selector)
+			c.selectors.push_back(std::move(*selector));
+		else if (c.problem.empty())
+			c.problem = "its selector is not understood: " + selector.error().message;
+	}
+}
+
+void DraInventory::classes_replaced(const std::vector<kube::DeviceClassPtr> &classes)
+{
+	classes_.clear();
+	for (const auto &c : classes)
+		keep(c);
+	classes_synced_ = true;
+	changed();
+}
+
+void DraInventory::class_changed(const kube::DeviceClassPtr &device_class)
+{
+	keep(device_class);
+	changed();
+}
+
+void DraInventory::class_removed(const kube::DeviceClassPtr &last)
+{
+	classes_.erase(last->meta.name);
+	changed();
+}
+
+// ---- what follows from it ----
+
+kube::DeviceClassPtr DraInventory::device_class(const std::string &name) const
+{
+	const auto c = classes_.find(name);
+	return c == classes_.end() ? nullptr : c->second.object;
+}
+
+std::string DraInventory::gres_of(const std::string &device_class) const
+{
+	const ResourceSettings *of = find_device_class(settings_, device_class);
+	return of ? of->gres : "";
+}
+
+std::string DraInventory::class_problem(const std::string &name) const
+{
+	const auto c = classes_.find(name);
+	if (c == classes_.end())
+		return "Kubernetes has no device class " + one_line(name, 128);
+	return c->second.problem.empty() ? "" : "device class " + one_line(name, 128) + ": " + c->second.problem;
+}
+
+// An expression that fails for a device says of it what it says of others': it is no such device.
+bool DraInventory::is_of(const Class &c, const std::string &driver, const kube::Device &device) const
+{
+	return c.problem.empty() && std::ranges::all_of(c.selectors, [&](const DeviceSelector &s) { return s.matches(driver, device).value_or(false); });
+}
+
+static std::optional<std::uint16_t> as_index(std::int64_t n)
+{
+	return n >= 0 && std::cmp_less(n, max_gres_devices) ? std::optional(static_cast<std::uint16_t>(n)) : std::nullopt;
+}
+
+static std::optional<std::uint16_t> index_by_attribute(const std::string &driver, const kube::Device &device, const std::string &name)
+{
+	const auto at = device.attributes.find(name.find('/') == name.npos ? driver + "/" + name : name);
+	const auto *n = at == device.attributes.end() ? nullptr : std::get_if<std::int64_t>(&at->second);
+	return n ? as_index(*n) : std::nullopt;
+}
+
+static std::optional<std::uint16_t> index_by_name(const std::string &name)
+{
+	const auto last = name.find_last_not_of("0123456789");
+	const auto n = parse_integer(std::string_view(name).substr(last == name.npos ? 0 : last + 1), 0);
+	return n ? as_index(*n) : std::nullopt;
+}
+
+static std::optional<std::uint16_t> index_of(const std::string &driver, const kube::Device &device, const std::string &attribute)
+{
+	if (!attribute.empty())
+		return index_by_attribute(driver, device, attribute);
+	for (const char *known : {"index", "minor"})
+		if (const auto n = index_by_attribute(driver, device, known))
+			return n;
+	return index_by_name(device.name);
+}
+
+static void complain(DraDevices &out, std::string what)
+{
+	if (out.problems.size() < max_problems)
+		out.problems.push_back(std::move(what));
+}
+
+static void leave_out_twins(DraDevices &out)
+{
+	std::map<std::uint16_t, int> times;
+	for (const DraDevice &d : out.devices)
+		times[d.index]++;
+	for (const auto &[index, n] : times)
+		if (n > 1)
+			complain(out, std::to_string(n) + " devices have index " + std::to_string(index) +
+					      " and are left out; name the attribute that is Slurm's index under resources in slurm-k8s.yaml");
+	std::erase_if(out.devices, [&](const DraDevice &d) { return times.at(d.index) > 1; });
+}
+
+DraDevices DraInventory::compute(const std::string &node, const std::string &device_class) const
+{
+	DraDevices out;
+	const auto on = pools_on_.find(node);
+	const auto c = classes_.find(device_class);
+	const ResourceSettings *settings = find_device_class(settings_, device_class);
+	if (on == pools_on_.end() || c == classes_.end() || !settings)
+		return out;
+	for (const PoolKey &key : on->second)
+		for (const auto &slice : pools_.at(key).complete) {
+			if (slice->node != node)
+				continue;
+			if (!slice->problem.empty()) {
+				complain(out, "resource slice " + slice->meta.name + ": " + slice->problem);
+				continue;
+			}
+			for (const kube::Device &d : slice->devices) {
+				if (!is_of(c->second, slice->driver, d))
+					continue;
+				const auto index = index_of(slice->driver, d, settings->index);
+				const std::string name = "device " + one_line(d.name, 128) + " of " + slice->driver;
+				if (!d.odd.empty())
+					complain(out, name + " is left out: " + d.odd);
+				else if (!index)
+					complain(out, name + " is left out: it has no index in Slurm; name the attribute under resources in slurm-k8s.yaml");
+				else
+					out.devices.push_back({slice->driver, slice->pool, d, *index});
+			}
+		}
+	leave_out_twins(out);
+	std::ranges::sort(out.devices, {}, &DraDevice::index);
+	return out;
+}
+
+const DraDevices &DraInventory::find(const std::string &node, const std::string &device_class) const
+{
+	const auto [it, fresh] = known_.try_emplace({node, device_class});
+	if (fresh)
+		it->second = compute(node, device_class);
+	return it->second;
+}
+
+DraInventory::Place DraInventory::place_of(const std::string &node, const std::string &driver, const std::string &pool,
+					   const std::string &device) const
+{
+	for (const ResourceSettings &r : settings_)
+		if (!r.device_class.empty())
+			for (const DraDevice &d : find(node, r.device_class).devices)
+				if (d.driver == driver && d.pool == pool && d.device.name == device)
+					return {node, r.gres, r.type, d.index};
+	return {node, "", "", 0};
+}
+
+std::optional<DraInventory::Place> DraInventory::place(const std::string &driver, const std::string &pool, const std::string &device) const
+{
+	const auto of = pools_.find({driver, pool});
+	if (of == pools_.end())
+		return std::nullopt;
+	for (const auto &slice : of->second.complete)
+		if (std::ranges::find(slice->devices, device, &kube::Device::name) != slice->devices.end())
+			return place_of(slice->node, driver, pool, device);
+	return std::nullopt;
+}
+
+} // namespace sk8::core

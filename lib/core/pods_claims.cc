@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods that claim devices (Dynamic Resource Allocation). Their job asks Slurm for as many, and when it has got some, just
+// these are written into the claims, before the Binding: its kubelet prepares what the claims have. A claim that has devices
+// and stands for a pod without a node is of a Binding that failed: it is freed first.
+//
+// Each write names the claim's version: whoever else changes a claim meanwhile makes it fail, and it is tried again.
+#include "lib/core/pods_controller.h"
+#include "lib/core/pods_then.h"
+
+#include <algorithm>
+
+#include "lib/base/text.h"
+#include "lib/core/names.h"
+#include "lib/core/pod_log.h"
+
+namespace sk8::core {
+
+// Set by an answer: who claims and who gave are known a moment later by the watch as well.
+struct PodsController::Allocation {
+	std::string uid; // of the pod
+	Hold hold;
+	std::vector<ClaimDevices> claims;
+	std::size_t at = 0; // the next one
+	int tries = 0;      // of that one
+};
+
+static bool is_only_for(const kube::ResourceClaim &claim, const std::string &uid)
+{
+	return !claim.reserved_for_other && std::ranges::all_of(claim.reserved_for, [&](const std::string &u) { return u == uid; });
+}
+
+// Error: they are to be waited for, whatever the pod does.
+Result<Claims> PodsController::claims_of(const Entry &e) const
+{
+	Claims out;
+	if (!ports_.dra || !ports_.dra->synced())
+		return Error{"the cluster's resource claims and devices have not been listed yet"};
+	for (const auto &c : e.pod->resource_claims) {
+		if (c.claim.empty())
+			return Error{"its claim " + one_line(c.name, 128) + " has not been made from its template yet, by kube-controller-manager"};
+		auto claim = ports_.dra->find(e.key.ns, c.claim);
+		if (!claim || claim->meta.deleting)
+			return Error{"resource claim " + one_line(c.claim, 128) + (claim ? " is being deleted" : " does not exist")};
+		if (claim->allocated && !is_only_for(*claim, e.key.uid))
+			return Error{"resource claim " + one_line(c.claim, 128) +
+				     " is in use; pods that share what a claim has are not supported yet"};
+		out.push_back(std::move(claim));
+	}
+	return out;
+}
+
+// What they are in Slurm, beside what the pod requests otherwise. Error: why it cannot be.
+Result<GresList> PodsController::gres_with_claims(const Claims &claims, const GresList &requested) const
+{
+	for (const auto &claim : claims)
+		for (const kube::DeviceRequest &r : claim->requests)
+			if (find_device_class(settings_.resources, r.device_class))
+				if (std::string why = ports_.dra->inventory.class_problem(r.device_class); !why.empty())
+					return Error{why};
+	auto gres = gres_of_claims(claims, settings_.resources);
+	if (!gres)
+		return gres;
+	for (const Gres &g : *gres)
+		if (std::ranges::find(requested, g.name, &Gres::name) != requested.end())
+			return Error{"it asks for " + g.name + " by a claim and by an extended resource: use one of them"};
+	gres->insert(gres->end(), requested.begin(), requested.end());
+	return merged(std::move(*gres));
+}
+
+// The job's request, with its claims. False: not now, which has been said.
+bool PodsController::add_claims(Entry &e, JobRequest &request)
+{
+	auto claims = claims_of(e);
+	if (!claims) {
+		reports_.condition(e.pod, {std::string(names::pending_reason), claims.error().message});
+		return false; // a change of a claim, or of the pod, leads here again
+	}
+	for (const auto &claim : *claims)
+		if (claim->allocated) {
+			free_claim(e, *claim);
+			return false;
+		}
+	auto gres = gres_with_claims(*claims, request.gres);
+	if (!gres) {
+		refuse_because(e, gres.error().message, false);
+		refuse(e);
+		return false;
+	}
+	request.gres = std::move(*gres);
+	const ClaimNodes &nodes = claim_nodes(*claims);
+	if (nodes.none.empty())
+		return true;
+	refuse_because(e, nodes.none, true);
+	refuse(e);
+	return false;
+}
+
+void PodsController::free_claim(Entry &e, const kube::ResourceClaim &claim)
+{
+	log_pod(verbose, e.key, job_id(e), "resource claim %s is freed: it has devices of a node where the pod is not", claim.meta.name.c_str());
+	e.op = Op::claims;
+	ports_.kube.patch_claim(claim, true, freeing_patch(claim), then<KubeReply>(e, Op::claims, &PodsController::claim_freed));
+}
+
+void PodsController::claim_freed(Entry &e, const KubeReply &r)
+{
+	if (r.ok() && r.claim) {
+		ports_.dra->claim_changed(r.claim);
+		return succeeded(e);
+	}
+	refused(e, "its resource claim cannot be freed: ", r);
+}
+
+// Many pods have claims of one template.
+static constexpr std::size_t max_claim_nodes = 1024;
+
+// Nodes where not whatever Slurm chooses would do. Until the next call.
+const PodsController::ClaimNodes &PodsController::claim_nodes(const Claims &claims)
+{
+	if (claim_nodes_of_ != ports_.dra->inventory.version() || claim_nodes_.size() > max_claim_nodes)
+		claim_nodes_.clear();
+	claim_nodes_of_ = ports_.dra->inventory.version();
+	const auto [it, fresh] = claim_nodes_.try_emplace(wishes_text(claims));
+	if (fresh)
+		it->second = compute_claim_nodes(claims);
+	return it->second;
+}
+
+PodsController::ClaimNodes PodsController::compute_claim_nodes(const Claims &claims) const
+{
+	ClaimNodes out;
+	std::map<std::string, int> reasons;
+	bool some = false;
+	for (const auto &node : nodes_.names()) {
+		if (nodes_.shared(node) != NodeView::Shared::yes)
+			continue;
+		const std::string why = claims_objection(claims, node, ports_.dra->inventory);
+		some |= why.empty();
+		if (why.empty())
+			continue;
+		out.excluded.insert(node);
+		reasons[why]++;
+	}
+	if (some)
+		return out;
+	out.none = "no node has devices for its resource claims:";
+	for (const auto &[why, count] : reasons)
+		out.none += (out.none.back() == ':' ? " " : ", ") + std::to_string(count) + " " + why;
+	return out;
+}
+
+// ---- its job has devices ----
+
+void PodsController::allocate_claims(Entry &e, const Hold &hold)
+{
+	auto claims = claims_of(e);
+	if (!claims)
+		return claims_failed(e, claims.error().message, {});
+	auto shares = share_out(*claims, e.job->gres, hold.node, ports_.dra->inventory);
+	if (!shares)
+		return claims_failed(e, shares.error().message, {});
+	for (const ClaimDevices &c : *shares)
+		for (const auto &d : c.devices)
+			if (const std::string other = ports_.dra->holder(d, *c.claim); !other.empty())
+				return claims_failed(e, "device " + one_line(d.device, 128) + " of node " + hold.node + " is allocated to resource claim " +
+							other, {});
+	next_claim(std::make_shared<Allocation>(Allocation{e.key.uid, hold, std::move(*shares)}));
+}
+
+static constexpr int most_writes = 4; // for a claim: it is freed, protected, given its devices
+
+// The next write that is needed, or the Binding.
+void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
+{
+	auto it = entries_.find(a->uid);
+	if (it == entries_.end() || it->second.op != Op::binding)
+		return;
+	Entry &e = it->second;
+	for (; a->at < a->claims.size(); a->at++, a->tries = 0) {
+		const ClaimDevices &wanted = a->claims[a->at];
+		const kube::ResourceClaim &claim = *wanted.claim;
+		const bool given = claim.allocated && claim.devices == wanted.devices;
+		if (given && is_only_for(claim, a->uid) && !claim.reserved_for.empty())
+			continue;
+		if (a->tries++ == most_writes)
+			return claims_failed(e, "somebody else changes resource claim " + one_line(claim.meta.name, 128), {});
+		if (claim.allocated)
+			return write_claim(a, true, freeing_patch(claim));
+		if (!is_protected(claim))
+			return write_claim(a, false, protecting_patch(claim));
+		return write_claim(a, true, allocating_patch(wanted, a->hold.node, e.key.name, a->uid, ports_.dra->inventory));
+	}
+	send_binding(e, a->hold);
+}
+
+void PodsController::write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch)
+{
+	ports_.kube.patch_claim(*a->claims[a->at].claim, status, patch, [this, a](const KubeReply &r) {
+		if (r.ok() && r.claim) {
+			ports_.dra->claim_changed(r.claim);
+			a->claims[a->at].claim = r.claim;
+			return next_claim(a);
+		}
+		if (auto it = entries_.find(a->uid); it != entries_.end() && it->second.op == Op::binding)
+			claims_failed(it->second, r.error, r);
+	});
+}
+
+// The pod is not bound, and its job ends after bindTimeout. What its claims have got is freed then.
+void PodsController::claims_failed(Entry &e, const std::string &why, const KubeReply &r)
+{
+	e.op = Op::none;
+	keep_only_if_unsure(e);
+	tell_denied(e, r);
+	back_off_from_server(e, "cannot be bound: its resource claims cannot be allocated: " + why, r.retry_after);
+	if (e.pod)
+		reports_.condition(e.pod, {std::string(names::pending_reason), e.trouble});
+	end_if_overdue(e);
+	sync(e.key.uid);
+}
+
+// ---- where it runs ----
+
+// With devices. Empty: none, or it is not known which.
+GresList PodsController::claimed_there(const Entry &e) const
+{
+	if (!ports_.dra || !e.pod || e.pod->resource_claims.empty())
+		return {};
+	return ports_.dra->held(e.key.ns, e.pod->resource_claims, e.key.uid, node_of(e)).value_or(GresList{});
+}
+
+bool PodsController::knows_what_it_claims(const Entry &e) const
+{
+	return std::ranges::all_of(e.pod->resource_claims, [&](const kube::PodResourceClaim &c) {
+		const auto claim = ports_.dra ? ports_.dra->find(e.key.ns, c.claim) : nullptr;
+		return claim && std::ranges::find(claim->reserved_for, e.key.uid) != claim->reserved_for.end();
+	});
+}
+
+// For the job of a pod that is there without one, or may be. A bound one has what its claims have (which ones: see
+// correct_devices()): its kubelet starts nothing before that, and the watch may be behind. Of another it is still to be chosen.
+Result<GresList> PodsController::adopted_gres(const Entry &e, const GresList &requested) const
+{
+	if (e.pod->resource_claims.empty())
+		return requested;
+	if (e.bound_node.empty()) {
+		const auto claims = claims_of(e);
+		return claims ? gres_with_claims(*claims, requested) : claims.error();
+	}
+	if (!knows_what_it_claims(e))
+		return Error{"what its resource claims have is not known"};
+	GresList out = requested;
+	for (const Gres &g : claimed_there(e))
+		out.push_back({g.name, g.type, g.count, {}});
+	return merged(std::move(out));
+}
+
+// ---- news ----
+
+static bool has_claim(const kube::Pod &pod, const std::string &claim)
+{
+	return std::ranges::find(pod.resource_claims, claim, &kube::PodResourceClaim::claim) != pod.resource_claims.end();
+}
+
+void PodsController::claim_changed(const std::string &ns, const std::string &claim)
+{
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		if (e.pod && !e.pod->resource_claims.empty() && e.key.ns == ns && has_claim(*e.pod, claim))
+			uids.push_back(uid);
+	for (const auto &uid : uids) {
+		if (auto it = entries_.find(uid); it != entries_.end()) {
+			it->second.refusal.clear(); // it may be another claim of that name
+			it->second.retry_at = Millis(0);
+		}
+		sync(uid);
+	}
+}
+
+void PodsController::dra_changed()
+{
+	maybe_start();
+	nodes_changed();
+}
+
+} // namespace sk8::core

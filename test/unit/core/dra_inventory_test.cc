@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+#include "lib/core/dra_inventory.h"
+
+#include "lib/base/text.h"
+#include "lib/core/dra.h"
+#include "test/unit/catch.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using Indices = std::vector<std::uint16_t>;
+
+namespace {
+
+kube::Device device(const std::string &name, std::optional<std::int64_t> index = {}, const std::string &model = "a100")
+{
+	kube::Device d;
+	d.name = name;
+	d.attributes["gpu.example.com/model"] = model;
+	if (index)
+		d.attributes["gpu.example.com/index"] = *index;
+	return d;
+}
+
+kube::ResourceSlicePtr slice(const std::string &name, std::vector<kube::Device> devices, std::int64_t generation = 1, std::int64_t of = 1,
+			     const std::string &node = "n1")
+{
+	auto s = std::make_shared<kube::ResourceSlice>();
+	s->meta.name = s->meta.uid = name;
+	s->driver = "gpu.example.com";
+	s->pool = node;
+	s->node = node;
+	s->generation = generation;
+	s->slices = of;
+	s->devices = std::move(devices);
+	return s;
+}
+
+kube::DeviceClassPtr device_class(const std::string &name, std::vector<std::string> selectors)
+{
+	auto c = std::make_shared<kube::DeviceClass>();
+	c->meta.name = c->meta.uid = name;
+	c->selectors = std::move(selectors);
+	return c;
+}
+
+ResourceSettings resource(const std::string &name, const std::string &type = "", const std::string &index = "")
+{
+	ResourceSettings r{"", "gpu", type};
+	r.device_class = name;
+	r.index = index;
+	return r;
+}
+
+DraInventory inventory(std::vector<kube::Device> devices, const std::string &index = "")
+{
+	DraInventory out({resource("gpu.example.com", "", index)});
+	out.classes_replaced({device_class("gpu.example.com", {"device.driver == 'gpu.example.com'"})});
+	out.slices_replaced({slice("s", std::move(devices))});
+	return out;
+}
+
+Indices indices(const DraInventory &of, const std::string &node = "n1", const std::string &name = "gpu.example.com")
+{
+	Indices out;
+	for (const auto &d : of.find(node, name).devices)
+		out.push_back(d.index);
+	return out;
+}
+
+} // namespace
+
+TEST_CASE("a device has the index that its driver says, or that its name ends with")
+{
+	CHECK(indices(inventory({device("a", 2), device("b", 0)})) == Indices{0, 2});
+	CHECK(indices(inventory({device("gpu-10"), device("gpu-2")})) == Indices{2, 10});
+	CHECK(indices(inventory({device("7")})) == Indices{7});
+	CHECK(indices(inventory({device("gpu-0", 5)})) == Indices{5});
+	auto minor = device("x");
+	minor.attributes["gpu.example.com/minor"] = std::int64_t{4};
+	CHECK(indices(inventory({minor})) == Indices{4});
+	// by the settings, and nothing else then
+	auto other = device("gpu-0", 5);
+	other.attributes["slurm.org/slot"] = std::int64_t{1};
+	CHECK(indices(inventory({other}, "slurm.org/slot")) == Indices{1});
+	CHECK(indices(inventory({device("gpu-0")}, "slurm.org/slot")).empty());
+}
+
+TEST_CASE("devices without an index, two with one, and those that Slurm cannot count are left out and said")
+{
+	auto odd = device("gpu-4", 4);
+	odd.odd = "it is a part of a device";
+	const auto i = inventory({device("a", 0), device("b", 0), device("c", 1), device("no-number"), device("d", -1), device("e", 4096), odd});
+	CHECK(indices(i) == Indices{1});
+	const auto problems = join(i.find("n1", "gpu.example.com").problems, "\n");
+	CHECK(problems.find("2 devices have index 0") != problems.npos);
+	CHECK(problems.find("device no-number of gpu.example.com is left out: it has no index") != problems.npos);
+	CHECK(problems.find("it is a part of a device") != problems.npos);
+	std::vector<kube::Device> many;
+	for (int n = 0; n < 100; n++)
+		many.push_back(device("x" + std::string(1, static_cast<char>('a' + n % 26)), {}));
+	CHECK(inventory(many).find("n1", "gpu.example.com").problems.size() == 16);
+}
+
+TEST_CASE("classes tell devices apart, one that is not understood has none, and one whose selector fails has not that one")
+{
+	DraInventory i({resource("a100", "a100"), resource("t4", "t4"), resource("odd"), resource("absent")});
+	i.classes_replaced({device_class("a100", {"device.attributes['gpu.example.com'].model == 'a100'"}),
+			    device_class("t4", {"device.attributes['gpu.example.com'].model == 't4'", "device.attributes['gpu.example.com'].index > 1"}),
+			    device_class("odd", {"1 + 1 == 2"}), device_class("nobody's", {})});
+	i.slices_replaced({slice("s", {device("a", 0), device("b", 1, "t4"), device("c", 2, "t4"), device("gpu-3", {}, "t4")})});
+	CHECK(indices(i, "n1", "a100") == Indices{0});
+	CHECK(indices(i, "n1", "t4") == Indices{2});
+	CHECK(indices(i, "n1", "odd").empty());
+	CHECK(i.class_problem("a100").empty());
+	CHECK(i.class_problem("odd").starts_with("device class odd: its selector is not understood: "));
+	CHECK(i.class_problem("absent") == "Kubernetes has no device class absent");
+	CHECK(i.device_class("nobody's") == nullptr);
+	CHECK(i.gres_of("t4") == "gpu");
+	CHECK(i.gres_of("nobody's").empty());
+	const auto place = i.place("gpu.example.com", "n1", "c");
+	REQUIRE(place);
+	CHECK(place->node == "n1");
+	CHECK(place->gres == "gpu");
+	CHECK(place->type == "t4");
+	CHECK(place->index == 2);
+	CHECK(i.place("gpu.example.com", "n1", "gpu-3")->gres.empty());
+	CHECK_FALSE(i.place("gpu.example.com", "n1", "z"));
+	CHECK_FALSE(i.place("other.io", "n1", "a"));
+	i.class_changed(device_class("a100", {"false"}));
+	CHECK(indices(i, "n1", "a100").empty());
+	i.class_removed(device_class("t4", {}));
+	CHECK(indices(i, "n1", "t4").empty());
+}
+
+TEST_CASE("a pool counts when all of its newest generation is there, and until then as it was")
+{
+	auto i = inventory({device("a", 0)});
+	i.slice_changed(slice("s2", {device("a", 1)}, 2, 2));
+	CHECK(indices(i) == Indices{0});
+	i.slice_changed(slice("s3", {device("b", 2)}, 2, 2));
+	CHECK(indices(i) == Indices{1, 2});
+	i.slice_removed(slice("s", {}));
+	CHECK(indices(i) == Indices{1, 2});
+	i.slice_removed(slice("s2", {}));
+	CHECK(indices(i) == Indices{1, 2});
+	i.slice_removed(slice("s3", {}));
+	CHECK(indices(i).empty());
+	CHECK_FALSE(i.place("gpu.example.com", "n1", "a"));
+	i.slice_removed(slice("s3", {}));
+}
+
+TEST_CASE("a slice that moves to another node or pool leaves nothing where it was")
+{
+	auto i = inventory({device("a", 0)});
+	i.slice_changed(slice("s", {device("a", 0)}, 1, 1, "n2"));
+	CHECK(indices(i).empty());
+	CHECK(indices(i, "n2") == Indices{0});
+	auto nobodys = std::make_shared<kube::ResourceSlice>(*slice("t", {device("x", 1)}));
+	nobodys->node = "";
+	nobodys->pool = "net";
+	i.slice_changed(nobodys);
+	CHECK(indices(i, "").empty());
+	CHECK(i.place("gpu.example.com", "net", "x")->gres.empty());
+}
+
+TEST_CASE("what pods' claims have is known with its devices, and other claims of them")
+{
+	Dra dra({resource("gpu.example.com")});
+	CHECK(dra.wanted());
+	CHECK_FALSE(dra.synced());
+	dra.inventory.classes_replaced({device_class("gpu.example.com", {})});
+	dra.inventory.slices_replaced({slice("s", {device("a", 0), device("b", 1)})});
+	const auto claim = [](const std::string &name, const std::string &device, const std::string &pod, const std::string &rv = "1") {
+		auto c = std::make_shared<kube::ResourceClaim>();
+		c->meta.ns = "ns";
+		c->meta.name = name;
+		c->meta.uid = "uid-" + name;
+		c->meta.resource_version = rv;
+		c->allocated = true;
+		c->devices = {{"r", "gpu.example.com", "n1", device}};
+		c->reserved_for = {pod};
+		return c;
+	};
+	dra.claims_replaced({claim("c", "a", "p")});
+	CHECK(dra.synced());
+	const std::vector<kube::PodResourceClaim> claims{{"x", "c"}, {"y", "absent"}, {"z", ""}};
+	CHECK(*dra.held("ns", claims, "p", "n1") == GresList{{"gpu", "", 1, {0}}});
+	CHECK(dra.held("ns", claims, "q", "n1")->empty());
+	CHECK(dra.held("ns", claims, "p", "n2")->empty());
+	CHECK(dra.held("other", claims, "p", "n1")->empty());
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "a"}, *claim("d", "a", "q")) == "ns/c");
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "a"}, *claim("c", "a", "p")).empty());
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "b"}, *claim("d", "b", "q")).empty());
+	auto watcher = claim("w", "b", "m");
+	watcher->devices[0].shared = true;
+	CHECK(dra.claim_changed(watcher));
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "b"}, *claim("d", "b", "q")).empty());
+	CHECK(dra.held("ns", {{"x", "w"}}, "m", "n1")->empty());
+	CHECK(dra.claim_changed(claim("c", "b", "p", "5")));
+	CHECK_FALSE(dra.claim_changed(claim("c", "a", "p", "4")));
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "a"}, *claim("d", "a", "q")).empty());
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "b"}, *claim("d", "b", "q")) == "ns/c");
+	dra.inventory.slice_removed(slice("s", {}));
+	CHECK_FALSE(dra.held("ns", claims, "p", "n1"));
+	dra.claim_removed(claim("c", "b", "p"));
+	CHECK(dra.find("ns", "c") == nullptr);
+	CHECK(dra.holder({"r", "gpu.example.com", "n1", "b"}, *claim("d", "b", "q")).empty());
+	CHECK_FALSE(Dra({}).wanted());
+	CHECK(Dra({}).synced());
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Pods that claim devices: their claims get what Slurm has chosen, before the Binding.
+#include "lib/core/names.h"
+#include "test/unit/catch.h"
+#include "test/unit/core/world.h"
+
+using namespace sk8;
+using namespace sk8::core;
+using namespace sk8::core::test;
+
+namespace {
+
+using Indices = std::vector<std::uint16_t>;
+
+struct Drivers : World {
+	Drivers() { start_with_drivers(); }
+
+	std::string create_claiming(const std::string &name, std::vector<kube::PodResourceClaim> claims)
+	{
+		const std::string uid = create_pod(name, [&](kube::Pod &p) { p.resource_claims = std::move(claims); });
+		run(Millis(1000));
+		return uid;
+	}
+	void starts(const std::string &name, const Indices &devices, const std::string &node = "n1")
+	{
+		job_of(name)->gres = {{"gpu", "", devices.size(), devices}};
+		slurm_starts(name, node, {static_cast<std::uint16_t>(jobs.size())});
+		run();
+	}
+	std::string devices_of(const std::string &name)
+	{
+		std::string out;
+		for (const auto &d : claim(name).devices)
+			out += (out.empty() ? "" : ",") + d.pool + "/" + d.device;
+		return out;
+	}
+	std::string said(const std::string &name) { return conditions.contains(name) ? conditions.at(name).message : ""; }
+	JobRequest request_of(const std::string &name) { return std::ranges::find(jobs, name, [](const SlurmJob &j) { return j.key.name; })->request; }
+};
+
+Json selector(const std::string &expression)
+{
+	Json list = Json::array();
+	list.append(Json::object().set("cel", Json::object().set("expression", expression)));
+	return Json::object().set("selectors", list);
+}
+
+} // namespace
+
+TEST_CASE("a pod's claim gets just the devices that Slurm gave its job, and then the pod is bound")
+{
+	Drivers w;
+	w.create_claim("c", 2);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	REQUIRE(w.job_of("p"));
+	CHECK(gres_request(w.request_of("p").gres) == "gpu:2");
+	CHECK(w.devices_of("c").empty());
+	w.starts("p", {1, 3});
+	CHECK(w.devices_of("c") == "n1/gpu-1,n1/gpu-3");
+	CHECK(w.claim("c").reserved_for == std::vector{uid});
+	CHECK(is_protected(w.claim("c")));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.count("claim") == 2);
+	const auto last_claim = std::ranges::find(w.calls.rbegin(), w.calls.rend(), "claim"), bind = std::ranges::find(w.calls.rbegin(), w.calls.rend(), "bind");
+	CHECK(bind < last_claim);
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres.at(0).devices == Indices{1, 3});
+}
+
+TEST_CASE("a pod with several claims asks for all of them together")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claim("d", 2);
+	w.create_claiming("p", {{"a", "c"}, {"b", "d"}});
+	CHECK(gres_request(w.request_of("p").gres) == "gpu:3");
+	w.starts("p", {0, 2, 3}, "n2");
+	CHECK(w.devices_of("c") == "n2/gpu-0");
+	CHECK(w.devices_of("d") == "n2/gpu-2,n2/gpu-3");
+	CHECK(w.pod("p").node_name == "n2");
+}
+
+TEST_CASE("a pod waits for its claim, and goes on when it is there")
+{
+	Drivers w;
+	w.create_claiming("p", {{"gpus", "c"}});
+	CHECK(w.said("p") == "resource claim c does not exist");
+	CHECK(w.jobs.empty());
+	w.create_claim("c", 1);
+	w.run();
+	CHECK(w.jobs.size() == 1);
+	// of a template: its name is not known before somebody has made it
+	w.create_claiming("q", {{"gpus", ""}});
+	CHECK(w.said("q") == "its claim gpus has not been made from its template yet, by kube-controller-manager");
+}
+
+TEST_CASE("what a claim cannot have from Slurm is refused and said, and what mends it is noticed")
+{
+	Drivers w;
+	w.create_claim("all", 1, Json::object().set("allocationMode", "All"));
+	w.create_claiming("p", {{"gpus", "all"}});
+	CHECK(w.said("p") == "resource claim all, request gpus: it wants no exact number of devices (allocationMode), which is not supported");
+	w.create_claim("many", 5);
+	w.create_claiming("q", {{"gpus", "many"}});
+	CHECK(w.said("q") == "no node has devices for its resource claims: 2 too few devices of class gpu.example.com");
+	w.create_claim("h100", 1, selector("device.attributes['gpu.example.com'].model == 'h100'"));
+	w.create_claiming("r", {{"gpus", "h100"}});
+	CHECK(w.said("r") == "no node has devices for its resource claims: 2 not all devices of class gpu.example.com there are as its selector wants");
+	CHECK(w.jobs.empty());
+	auto n2 = std::make_shared<kube::ResourceSlice>(*w.slices.at(1));
+	for (auto &d : n2->devices)
+		d.attributes["gpu.example.com/model"] = std::string("h100");
+	w.dra->inventory.slice_changed(n2);
+	w.controller->dra_changed();
+	w.run();
+	REQUIRE(w.job_of("r"));
+	CHECK(w.excluded("r") == "n1,slurm-only,n1");
+	w.dra->inventory.class_removed(w.device_classes.at(0));
+	w.controller->dra_changed();
+	w.create_claim("c", 1);
+	w.create_claiming("s", {{"gpus", "c"}});
+	CHECK(w.said("s") == "Kubernetes has no device class gpu.example.com");
+}
+
+TEST_CASE("nodes whose devices change are excluded for a job that waits")
+{
+	Drivers w;
+	w.create_claim("c", 1, selector("device.attributes['gpu.example.com'].model == 'a100'"));
+	w.create_claiming("p", {{"gpus", "c"}});
+	CHECK(w.excluded("p") == "slurm-only,slurm-only");
+	auto n1 = std::make_shared<kube::ResourceSlice>(*w.slices.at(0));
+	n1->devices.at(2).tainted = true;
+	w.dra->inventory.slice_changed(n1);
+	w.controller->dra_changed();
+	w.run();
+	CHECK(w.excluded("p") == "n1,slurm-only,n1");
+}
+
+TEST_CASE("devices that another claim has are given to nobody")
+{
+	Drivers w;
+	w.create_claim("others", 1);
+	w.claim_changes("others", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+		{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-1"}]}},"reservedFor":[{"resource":"pods","name":"x","uid":"x"}]}})"));
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.starts("p", {1});
+	CHECK(w.count("bind") == 0);
+	CHECK(w.devices_of("c").empty());
+	w.run(w.settings.pods.bind_timeout + Millis(120'000));
+	CHECK(w.count("bind") == 0);
+	CHECK(w.events_text().find("device gpu-1 of node n1 is allocated to resource claim team-a/others") != std::string::npos);
+	CHECK_FALSE(w.masked("n1"));
+	// and a pod that wants that very claim waits
+	w.create_claiming("q", {{"gpus", "others"}});
+	CHECK(w.said("q") == "resource claim others is in use; pods that share what a claim has are not supported yet");
+}
+
+TEST_CASE("a claim that has devices of a Binding that failed is freed before its pod queues again")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.fail["bind"] = {422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422, 422};
+	w.starts("p", {1});
+	CHECK(w.devices_of("c") == "n1/gpu-1");
+	w.run(w.settings.pods.bind_timeout + Millis(60'000));
+	w.fail["bind"].clear();
+	w.run(Millis(60'000));
+	CHECK(w.devices_of("c").empty());
+	CHECK_FALSE(w.claim("c").allocated);
+	REQUIRE(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.starts("p", {0}, "n2");
+	CHECK(w.devices_of("c") == "n2/gpu-0");
+	CHECK(w.pod("p").node_name == "n2");
+}
+
+TEST_CASE("writes of claims that fail are tried again, and no pod is bound without its devices")
+{
+	for (const int status : {0, 403, 409, 500}) {
+		Drivers w;
+		w.create_claim("c", 1);
+		w.create_claiming("p", {{"gpus", "c"}});
+		w.fail["claim"] = {status, status};
+		w.starts("p", {2});
+		CHECK(w.count("bind") == 0);
+		w.run(Millis(10'000));
+		CHECK(w.devices_of("c") == "n1/gpu-2");
+		CHECK(w.pod("p").node_name == "n1");
+	}
+}
+
+TEST_CASE("slurmctld that dies between claim and Binding goes on with the Binding")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.fail["bind"] = {0};
+	w.starts("p", {2});
+	CHECK(w.devices_of("c") == "n1/gpu-2");
+	const int before = w.count("claim");
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.count("claim") == before);
+}
+
+TEST_CASE("a pod that was found running with a claim holds what the claim has, and Slurm's record follows")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_pod("p", [](kube::Pod &p) {
+		p.resource_claims = {{"gpus", "c"}};
+		p.node_name = "n1";
+		p.phase = "Running";
+	});
+	w.run(Millis(1000));
+	CHECK(w.jobs.empty()); // nobody knows which devices its job must have
+	w.claim_changes("c", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+		{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-3"}]}},"reservedFor":[{"resource":"pods","name":"p","uid":")" + uid +
+					  R"("}]}})"));
+	w.run(Millis(1000));
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres == GresList{{"gpu", "", 1, {3}}});
+	REQUIRE(w.job_of("p"));
+	CHECK(w.request_of("p").required_node == "n1");
+	CHECK(gres_request(w.request_of("p").gres) == "gpu:1");
+	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
+}
+
+TEST_CASE("slurmctld that dies after the hold and before the claim, and forgets that the job ran, gives it devices all the same")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	Hold hold;
+	hold.key = {"c", "team-a", "p", uid};
+	hold.node = "n1";
+	hold.cores = {0};
+	w.journal.hold(hold);
+	REQUIRE(w.journal.flush());
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.request_of("p").required_node.empty()); // the pending job is started there
+	CHECK(w.job_of("p")->running());
+	CHECK(w.devices_of("c") == "n1/gpu-0");
+	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("claims are refused where the settings name no device class")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.resource_claims = {{"gpus", "c"}}; });
+	w.run(Millis(1000));
+	CHECK(w.jobs.empty());
+	CHECK(w.conditions.at("p").message == "it has resource claims, and clusters[].resources in slurm-k8s.yaml names no deviceClass");
+}
