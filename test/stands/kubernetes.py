@@ -221,6 +221,16 @@ class Kubernetes:
 			return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
 		wait_for(f"node {name}", is_ready, 60, kubelet.hint)
 
+	def driver(self, machine, devices):
+		"""A DRA driver with so many devices on that node, for as long as that lasts: a kubelet may miss that one comes again at
+		once. Returns the file that says what it prepares."""
+		home, record = self.node_home(machine.name), os.path.join(self.node_home(machine.name), "driver.record")
+		driver = self.daemon(f"driver-{machine.name}")
+		if not driver.pid:
+			driver.start([binaries(["test-driver"]) + "/test-driver", "--node", machine.name, "--kubeconfig", self.admin,
+				"--devices", str(devices), "--record", record, "--cdi", f"{home}/cdi"], inside=machine)
+		return record
+
 	def node_home(self, name):
 		return os.path.join(self.folder, "nodes", name)
 
@@ -295,6 +305,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
   # without CAP_SYS_RESOURCE a sandbox could not lower its score and would not start
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  # known from containerd 1.7 on; before, containers do not see what a driver has prepared
+  enable_cdi = true
+  cdi_spec_dirs = ["{home}/cdi"]
   tolerate_missing_hugetlb_controller = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "{snapshotter}"

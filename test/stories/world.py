@@ -76,10 +76,13 @@ class Command(subprocess.Popen):
 def pod_object(name, command="exit 0", cpu="200m", memory="16Mi", grace=2, annotations=None, labels=None, containers=None,
 		first=None, limits=None, requests=None, node=None, finalizers=None, owners=None, **spec):
 	"""A pod for Slurm. containers: {name: command} instead of one; first: command of an init container;
-	node: the only one it may run on."""
+	node: the only one it may run on. Its containers have what it claims."""
+	claims = [{"name": claim["name"]} for claim in spec.get("resourceClaims", ())]
+
 	def container(title, text):
 		return {"name": title, "image": IMAGE, "imagePullPolicy": "Never", "command": ["sh", "-c", text],
-			"resources": {"requests": {"cpu": cpu, "memory": memory, **(requests or {})}, "limits": limits or {}}}
+			"resources": {"requests": {"cpu": cpu, "memory": memory, **(requests or {})}, "limits": limits or {},
+				**({"claims": claims} if claims else {})}}
 	if first:
 		spec["initContainers"] = [container("first", first)]
 	selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
@@ -138,6 +141,11 @@ class Pod:
 	def delete(self, grace=None, now=False):
 		body = {"gracePeriodSeconds": 0 if now else grace} if now or grace is not None else None
 		return self.stand.api.delete(self.path, body)
+
+	def bind(self, node):
+		"""As kube-scheduler does."""
+		self.stand.api.post(self.path + "/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.name},
+			"target": {"apiVersion": "v1", "kind": "Node", "name": node}})
 
 	def jobs(self):
 		"""All its jobs that Slurm knows, oldest first."""

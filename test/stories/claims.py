@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""A stand whose nodes have devices with a driver (Dynamic Resource Allocation), and pods' claims for them."""
+import os
+
+import yaml
+from mixed import ETC, restore
+from stands.api import ApiError
+from stands.kubernetes import Kubernetes
+from stands.process import Machine
+from stands.waiting import wait_for
+
+API = "/apis/resource.k8s.io/v1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CLASS = "gpu.example.com"
+NODES = ("n1", "n2")
+DEVICES = 4
+# The API server lets a kubelet read a claim when it has noticed the Binding. One that was faster says FailedPrepareDynamicResources
+# and tries again after its syncFrequency, which is a minute and may be half a minute more.
+PREPARED = 150
+
+
+def _post(stand, path, item):
+	try:
+		stand.api.post(path, {"apiVersion": "resource.k8s.io/v1", **item})
+	except ApiError as error:
+		if error.status != 409:
+			raise
+
+
+def allow(stand):
+	"""kubectl apply -f etc/kubernetes-devices.yaml"""
+	with open(os.path.join(ETC, "kubernetes-devices.yaml"), encoding="utf-8") as file:
+		for item in yaml.safe_load_all(file):
+			_post(stand, f"{RBAC}/{item['kind'].lower()}s", item)
+
+
+class Drivers:
+	"""On each node gpu-0 to gpu-3 of gpu.example.com, which are Slurm's gpu."""
+
+	def __init__(self, stand):
+		self.stand = stand
+		self.records = {}
+
+	def begin(self):
+		_post(self.stand, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS}, "spec": {
+			"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
+		for node in NODES:
+			if self.stand.kind == "real":
+				self.records[node] = Kubernetes(self.stand.folder).driver(Machine(self.stand.folder, node), DEVICES)
+			else:
+				self.publish(node)
+		wait_for("the drivers' devices", lambda: {s["spec"]["nodeName"] for s in self.slices()} == set(NODES), 60)
+
+	def publish(self, node, missing=(), tainted=()):
+		"""What a driver would say: only where none is."""
+		devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}, "model": {"string": "a100"}, "uuid": {"string": f"GPU-{node}-{i}"}},
+			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing]
+		spec = {"driver": CLASS, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
+		_post(self.stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})
+		self.stand.api.patch(f"{API}/resourceslices/{node}-gpus", {"spec": {"devices": devices}})
+
+	def slices(self):
+		return [s for s in self.stand.api.get(f"{API}/resourceslices")["items"] if s["spec"]["driver"] == CLASS]
+
+	def record(self, node):
+		"""[(what, device, claim)], in their order; of former stories, too."""
+		try:
+			with open(self.records[node], encoding="utf-8") as file:
+				return [(what, int(device), claim) for what, device, claim in map(str.split, file)]
+		except FileNotFoundError:
+			return []
+
+	def end(self):
+		for found in self.slices() if not self.records else ():
+			self.stand.api.delete(f"{API}/resourceslices/{found['metadata']['name']}")
+
+
+class Claim:
+	"""In namespace default, for count devices. Its name is free again when end() has been called."""
+
+	def __init__(self, stand, name, count=1, **exactly):
+		self.stand, self.name = stand, name
+		self.path = f"{API}/namespaces/default/resourceclaims/{name}"
+		_post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": {"requests": [
+			{"name": "gpus", "exactly": {"deviceClassName": CLASS, "count": count, **exactly}}]}}})
+
+	def get(self):
+		return self.stand.api.get(self.path)
+
+	def results(self):
+		"""[(node, index)] of what it has."""
+		found = self.get().get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+		return [(r["pool"], int(r["device"].rpartition("-")[2])) for r in found]
+
+	def devices(self):
+		return {index for _, index in self.results()}
+
+	def allocate(self, node, devices, pod):
+		"""As kube-scheduler would, for a pod."""
+		results = [{"request": "gpus", "driver": CLASS, "pool": node, "device": f"gpu-{i}"} for i in devices]
+		self.stand.api.patch(self.path + "/status", {"status": {"allocation": {"devices": {"results": results}}, "reservedFor": [
+			{"resource": "pods", "name": pod.name, "uid": pod.uid}]}})
+
+	def free(self):
+		"""As kube-controller-manager does when its pod is over."""
+		self.stand.api.patch(self.path + "/status", {"status": {"allocation": None, "reservedFor": None, "devices": None}})
+		self.stand.api.patch(self.path, {"metadata": {"finalizers": None}})
+
+	def end(self):
+		try:
+			self.free()
+			self.stand.api.delete(self.path)
+		except ApiError as error:
+			if error.status != 404:
+				raise
+
+
+def uses(*claims):
+	"""More of a pod's spec."""
+	return {"resourceClaims": [{"name": f"c{i}", "resourceClaimName": c.name} for i, c in enumerate(claims)]}
+
+
+def with_drivers(stand):
+	"""The stand while its nodes' GPUs have drivers, for a fixture: (stand, Drivers, claim())."""
+	allow(stand)
+	drivers, claims = Drivers(stand), []
+	drivers.begin()
+	path = stand.env["SLURM_K8S_CONF"]
+	with open(path, encoding="utf-8") as file:
+		before = file.read()
+	about = yaml.safe_load(before)
+	about["clusters"][0]["resources"] = [{"deviceClass": CLASS, "gres": "gpu"}]
+	restore(stand, yaml.safe_dump(about))
+
+	def claim(*words, **more):
+		claims.append(Claim(stand, *words, **more))
+		return claims[-1]
+	yield stand, drivers, claim
+	for pod in stand.api.get("/api/v1/namespaces/default/pods")["items"]:
+		stand.api.delete(f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+	wait_for("no pod", lambda: not stand.api.get("/api/v1/namespaces/default/pods")["items"], 60)
+	for made in claims:
+		made.end()
+	drivers.end()
+	restore(stand, before)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""GPUs with a DRA driver: a pod's claim has just those that Slurm chose, and nobody else has them meanwhile."""
+import random
+import re
+import subprocess
+
+import pytest
+from claims import DEVICES, PREPARED, uses, with_drivers
+from command import status, tool
+from conftest import lent
+from stands.gres import devices
+from stands.replays import once_only
+from stands.waiting import wait_for
+
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+
+
+@pytest.fixture(name="drivers")
+def drivers_fixture(request, session_stands, api):
+	for stand in lent(request, session_stands, api, "--gres", f"gpu@0-7:{DEVICES}"):
+		yield from with_drivers(stand)
+
+
+def in_slurm(stand, job_id):
+	return devices(stand.scontrol("-d", "show", "job", str(job_id)))
+
+
+def batch(stand, number, *options):
+	return stand.batch(1, options=(f"--gres=gpu:{number}", *options))
+
+
+def containers_see_devices():
+	"""Does containerd know CDI?"""
+	found = subprocess.run(["containerd", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+	return tuple(int(n) for n in re.search(r"(\d+)\.(\d+)\.\d", found).groups()) >= (1, 7)
+
+
+def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drivers):
+	stand, driver, claim = drivers
+	ours = batch(stand, 1, "-w", "n1")
+	ours.wait_started()
+	taken = in_slurm(stand, ours.id)
+	two = claim("two", 2)
+	pod = stand.pod("claims-two", f"env | grep TEST_DEVICE_; {POLITE}", node="n1", **uses(two))
+	pod.wait_running(PREPARED)
+	has = in_slurm(stand, pod.job_id)
+	assert len(has) == 2 and not has & taken
+	assert two.devices() == has and {node for node, _ in two.results()} == {"n1"}
+	assert two.get()["status"]["reservedFor"] == [{"resource": "pods", "name": pod.name, "uid": pod.uid}]
+	assert two.get()["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+	assert devices(pod.get()["metadata"]["annotations"]["slurm-k8s.io/gres-devices"]) == has
+	if stand.kind == "real":
+		assert {device for what, device, name in driver.record("n1") if (what, name) == ("prepared", "two")} == has
+		if containers_see_devices():
+			seen = stand.api.call("GET", pod.path + "/log", raw=True)
+			assert {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", seen)} == has
+	pod.delete()
+	pod.wait_gone()
+	if stand.kind == "real":
+		assert {device for what, device, name in driver.record("n1") if (what, name) == ("unprepared", "two")} == has
+	ours.cancel()
+	four = batch(stand, DEVICES, "-w", "n1")
+	four.wait("RUNNING")
+	assert in_slurm(stand, four.id) == set(range(DEVICES))
+
+
+def test_claims_that_slurm_cannot_honour_are_refused_and_said(drivers):
+	stand, _, claim = drivers
+	many = stand.pod("many", **uses(claim("many", DEVICES + 1)))
+	many.wait_condition("2 too few devices of class gpu.example.com")
+	other = stand.pod("other", **uses(claim("h100", selectors=[{"cel": {"expression": "device.attributes['gpu.example.com'].model == 'h100'"}}])))
+	other.wait_condition("not all devices of class gpu.example.com there are as its selector wants")
+	odd = stand.pod("odd", **uses(claim("odd", selectors=[{"cel": {"expression": "device.attributes['gpu.example.com'].model.matches('a.*')"}}])))
+	odd.wait_condition("matches() with so many arguments is not supported")
+	missing = stand.pod("missing", resourceClaims=[{"name": "c", "resourceClaimName": "later"}])
+	missing.wait_condition("resource claim later does not exist")
+	assert not [p for p in (many, other, odd, missing) if p.jobs()]
+	claim("later", selectors=[{"cel": {"expression": "device.attributes['gpu.example.com'].model == 'a100'"}}])
+	missing.wait_phase("Succeeded", seconds=PREPARED)
+
+
+def test_devices_of_a_foreign_pods_claim_are_given_to_nobody(drivers):
+	stand, _, claim = drivers
+	theirs = claim("theirs", 2)
+	foreign = stand.pod("theirs", POLITE, schedulerName="default-scheduler", **uses(theirs))
+	theirs.allocate("n1", (0, 2), foreign)
+	foreign.bind("n1")
+	foreign.wait_running(PREPARED)
+	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == ["gpu:1(0),gpu:1(2)"], 60)
+	two = batch(stand, 2, "-w", "n1")
+	two.wait("RUNNING")
+	assert in_slurm(stand, two.id) == {1, 3}
+	ours = stand.pod("ours", node="n1", **uses(claim("ours")))
+	ours.wait_job("PENDING")
+	stand.scheduled()
+	assert ours.job()["JobState"] == "PENDING"
+	foreign.delete()
+	ours.wait_condition("is allocated to resource claim default/theirs")
+	theirs.free()
+	ours.wait_phase("Succeeded", seconds=PREPARED)
+
+
+@pytest.mark.apis("sim")
+def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_jobs(drivers):
+	stand, driver, _ = drivers
+	driver.publish("n1", missing={3}, tainted={1})
+	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"] if m["node"] == "n1"] == ["gpu:2(1,3)"], 60)
+	rows = [line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines()[1:]]
+	assert [(row[2], row[3], row[-1]) for row in rows] == [("0", "gpu-0", "ok"), ("1", "gpu-1", "tainted"), ("2", "gpu-2", "ok")]
+	two = batch(stand, 2, "-w", "n1")
+	two.wait("RUNNING")
+	assert in_slurm(stand, two.id) == {0, 2}
+	assert "DRAIN" not in stand.run("scontrol", "show", "node", "n1")
+	driver.publish("n1")
+	wait_for("no mask", lambda: not status(stand, "--node", "n1")["masks"], 60)
+
+
+@once_only
+def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
+	stand, driver, claim = drivers
+	chance = random.Random(7)
+	pods, jobs = [], []
+	for i in range(12):
+		number = chance.randint(1, 3)
+		if chance.random() < 0.6:
+			made = claim(f"r{i}", number)
+			pods.append((stand.pod(f"r{i}", f"sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
+		else:
+			jobs.append((stand.batch(1, seconds=chance.random() * 3, options=(f"--gres=gpu:{number}",)), number))
+	live = {pod.uid: (pod, made, number) for pod, made, number in pods}
+
+	def over():
+		"""Looks at all that has devices now; the end of pods is kube-controller-manager's to notice."""
+		seen = {}
+		for job, _ in jobs:
+			show = stand.scontrol("-d", "show", "job", str(job.id))
+			if "JobState=RUNNING" in show:
+				for key in [(re.search(r" NodeList=(\S+)", show)[1], index) for index in devices(show)]:
+					assert seen.setdefault(key, job.id) == job.id
+		for pod, made, number in list(live.values()):
+			if pod.phase in ("Succeeded", "Failed"):
+				assert pod.phase == "Succeeded" and len(made.results()) == number, pod.about()
+				made.free()
+				del live[pod.uid]
+		return not live and all(job.state == "COMPLETED" for job, _ in jobs)
+	wait_for("the end of all", over, 180 + PREPARED)
+	for node in driver.records:
+		assert not [row for row in driver.record(node) if row[0] == "refused"]
