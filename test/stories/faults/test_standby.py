@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Two controllers with one StateSaveLocation: whichever is in charge runs the engine, and nothing is lost in between."""
 import os
+import re
 
 import pytest
 from outage import converge, in_every_state, saved, stand_job
@@ -108,6 +109,8 @@ def test_reconfigure_of_whichever_controller_is_in_charge_changes_nothing_for_po
 	backup_takes_over(standby)
 	standby.reconfigure()
 	wait_for("one engine, the backup's", lambda: engines(standby) == [BACKUP], 30)
+	# Who gives way waits for those whom it is telling of the new settings, and a slurmd may be asking the other one then.
+	wait_for("all to be told", lambda: re.search(r"Agent count: *0\b", standby.run("sdiag")), 60)
 	primary_returns(standby)
 	converge(standby, made)
 	assert {name: [int(job["JobId"]) for job in pod.jobs()] for name, (pod, _) in made.items()} == \
