@@ -252,13 +252,13 @@ static bool check_rights(Asker &kube, const std::string &cluster, Findings &out)
 	return true;
 }
 
-// nodes.exclusive
-static void check_exclusive(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+// Those that a setting needs, everywhere.
+static void check_more_rights(Asker &kube, std::span<const core::Right> rights, const std::string &file, const std::string &cluster, Findings &out)
 {
-	const auto answers = ask(kube, core::exclusive_rights);
+	const auto answers = ask(kube, rights);
 	for (std::size_t i = 0; i < answers.size(); i++)
 		if (!is_given(answers[i]))
-			out.problem("rights of " + settings.name, missing(core::exclusive_rights[i], "", "kubernetes-rbac.yaml"));
+			out.problem("rights of " + cluster, missing(rights[i], "", file));
 }
 
 // resources[].deviceClass
@@ -266,10 +266,7 @@ static void check_devices(Asker &kube, const core::ClusterSettings &settings, co
 {
 	if (!inventory.wanted())
 		return;
-	const auto answers = ask(kube, core::device_rights);
-	for (std::size_t i = 0; i < answers.size(); i++)
-		if (!is_given(answers[i]))
-			out.problem("rights of " + settings.name, missing(core::device_rights[i], "", "kubernetes-devices.yaml"));
+	check_more_rights(kube, core::device_rights, "kubernetes-devices.yaml", settings.name, out);
 	auto known = kube.devices();
 	const std::string about = "devices of " + settings.name;
 	if (!known)
@@ -424,7 +421,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	if (settings.reserves())
 		check_reservations(kube, settings, out);
 	if (settings.nodes.exclusive.on())
-		check_exclusive(kube, settings, out);
+		check_more_rights(kube, core::exclusive_rights, "kubernetes-rbac.yaml", settings.name, out);
 	core::DraInventory inventory(settings.resources);
 	check_devices(kube, settings, inventory, out);
 	check_resubmits(kube, settings, out);

@@ -5,15 +5,19 @@
 
 namespace sk8::core {
 
-static constexpr Millis longest_pause{10'000}; // as of the other watches
-
-static kube::ReflectorOptions options_for(const std::string &name, const kube::ResourceType &type)
+// what: for people and logs, "resource claims".
+template <class T>
+void ClusterEngine::start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, const kube::ResourceType &type,
+				Result<std::shared_ptr<const T>> (*decode)(const Json &), typename kube::Reflector<T>::Callbacks call)
 {
-	kube::ReflectorOptions out;
-	out.name = name;
-	out.path = resource_path(type);
-	out.backoff.most = longest_pause;
-	return out;
+	kube::ReflectorOptions options;
+	options.name = what + " of cluster " + settings_.name;
+	options.path = resource_path(type);
+	options.backoff.most = longest_pause;
+	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
+	call.on_regained = [this, what] { back(what); };
+	reflector = std::make_unique<kube::Reflector<T>>(*client_, options, decode, call, [this] { return random(); });
+	reflector->start();
 }
 
 void ClusterEngine::watch_dra()
@@ -49,12 +53,7 @@ void ClusterEngine::watch_slices()
 		dra_.inventory.slice_removed(last);
 		dra_stale_ = true;
 	};
-	call.on_lost = [this](std::string why) { link_.lost("resource slices", why); };
-	call.on_regained = [this] { back("resource slices"); };
-	slice_reflector_ = std::make_unique<kube::Reflector<kube::ResourceSlice>>(
-		*client_, options_for("resource slices of cluster " + settings_.name, kube::resource_slices_resource),
-		kube::decode_resource_slice, call, [this] { return random(); });
-	slice_reflector_->start();
+	start_watch(slice_reflector_, "resource slices", kube::resource_slices_resource, kube::decode_resource_slice, std::move(call));
 }
 
 void ClusterEngine::watch_device_classes()
@@ -74,12 +73,7 @@ void ClusterEngine::watch_device_classes()
 		dra_.inventory.class_removed(last);
 		dra_stale_ = true;
 	};
-	call.on_lost = [this](std::string why) { link_.lost("device classes", why); };
-	call.on_regained = [this] { back("device classes"); };
-	class_reflector_ = std::make_unique<kube::Reflector<kube::DeviceClass>>(
-		*client_, options_for("device classes of cluster " + settings_.name, kube::device_classes_resource),
-		kube::decode_device_class, call, [this] { return random(); });
-	class_reflector_->start();
+	start_watch(class_reflector_, "device classes", kube::device_classes_resource, kube::decode_device_class, std::move(call));
 }
 
 void ClusterEngine::watch_claims()
@@ -102,12 +96,7 @@ void ClusterEngine::watch_claims()
 		foreign_->claim_changed(last->meta.ns, last->meta.name);
 		pods_->claim_changed(last->meta.ns, last->meta.name);
 	};
-	call.on_lost = [this](std::string why) { link_.lost("resource claims", why); };
-	call.on_regained = [this] { back("resource claims"); };
-	claim_reflector_ = std::make_unique<kube::Reflector<kube::ResourceClaim>>(
-		*client_, options_for("resource claims of cluster " + settings_.name, kube::resource_claims_resource),
-		kube::decode_resource_claim, call, [this] { return random(); });
-	claim_reflector_->start();
+	start_watch(claim_reflector_, "resource claims", kube::resource_claims_resource, kube::decode_resource_claim, std::move(call));
 }
 
 } // namespace sk8::core

@@ -11,9 +11,6 @@ namespace sk8::core {
 
 static constexpr Millis longest_wait{1'000};
 static constexpr Millis connect_again{10'000};
-// How long a list or a watch that fails waits at most. A cluster has few of them; what
-// waits longer only comes back later.
-static constexpr Millis longest_pause{10'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     Gate &gate, std::shared_ptr<SlurmWorker> worker)

@@ -102,6 +102,9 @@ private:
 	void empty_nodes();
 	void watch_nodes();
 	void watch_dra();
+	template <class T>
+	void start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, const kube::ResourceType &type,
+			 Result<std::shared_ptr<const T>> (*decode)(const Json &), typename kube::Reflector<T>::Callbacks call);
 	void watch_slices();
 	void watch_device_classes();
 	void watch_claims();
@@ -117,6 +120,10 @@ private:
 	std::int64_t wall_at(Millis monotonic) const { return wall_seconds() - (now() - monotonic).count() / 1000; }
 	void listed(const char *resource, bool first);
 	double random();
+
+	// How long a list or a watch that fails waits at most. A cluster has few of them; what
+	// waits longer only comes back later.
+	static constexpr Millis longest_pause{10'000};
 
 	const ClusterSettings settings_;
 	const sk8_host host_;

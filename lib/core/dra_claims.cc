@@ -33,11 +33,7 @@ Result<GresList> gres_of_claims(const Claims &claims, const std::vector<Resource
 			if (!of)
 				return Error{request + "which GRES of Slurm device class " + one_line(r.device_class, 128) +
 					     " is clusters[].resources in slurm-k8s.yaml does not say"};
-			const auto same = std::ranges::find_if(out, [&](const Gres &g) { return g.name == of->gres && g.type == of->type; });
-			if (same != out.end())
-				same->count += static_cast<std::uint64_t>(r.count);
-			else
-				out.push_back({of->gres, of->type, static_cast<std::uint64_t>(r.count), {}});
+			out.push_back({of->gres, of->type, static_cast<std::uint64_t>(r.count), {}});
 		}
 	}
 	return merged(std::move(out));

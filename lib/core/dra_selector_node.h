@@ -45,7 +45,7 @@ struct SelectorNode {
 		all, any,    // args joined by && or ||
 		compare,     // args[0] name args[1]
 		conditional, // args[0] ? args[1] : args[2]
-		has,         // has(args[0]), which is a member or an index
+		has,         // has(args[0]), which is a member
 		bind,        // cel.bind(name, args[0], args[1])
 		call,        // name(args...), or of args[0] if method
 	} kind = Kind::literal;

@@ -24,7 +24,6 @@ struct NotUnderstood : std::runtime_error {
 struct Token {
 	enum class Kind { end, word, number, text, sign } kind = Kind::end;
 	std::string value; // of a text: what it says
-	std::size_t at = 0;
 };
 
 bool is_letter(char c)
@@ -45,21 +44,20 @@ public:
 	{
 		while (at_ < text_.size() && std::string_view(" \t\r\n\f").find(text_[at_]) != std::string_view::npos)
 			at_++;
-		const std::size_t from = at_;
 		if (at_ == text_.size())
-			return {Token::Kind::end, "", from};
+			return {Token::Kind::end, ""};
 		const char c = text_[at_];
 		if (c == '"' || c == '\'')
-			return {Token::Kind::text, quoted(false), from};
+			return {Token::Kind::text, quoted(false)};
 		if (c == 'r' && at_ + 1 < text_.size() && (text_[at_ + 1] == '"' || text_[at_ + 1] == '\'')) {
 			at_++;
-			return {Token::Kind::text, quoted(true), from};
+			return {Token::Kind::text, quoted(true)};
 		}
 		if (is_letter(c))
-			return {Token::Kind::word, run([](char x) { return is_letter(x) || is_digit(x); }), from};
+			return {Token::Kind::word, run([](char x) { return is_letter(x) || is_digit(x); })};
 		if (is_digit(c))
-			return {Token::Kind::number, run([](char x) { return is_letter(x) || is_digit(x) || x == '.'; }), from};
-		return {Token::Kind::sign, sign(), from};
+			return {Token::Kind::number, run([](char x) { return is_letter(x) || is_digit(x) || x == '.'; })};
+		return {Token::Kind::sign, sign()};
 	}
 
 private:

@@ -99,6 +99,11 @@ static std::string words(const std::string &name, const std::string &type)
 	return name + (type.empty() ? "" : ":" + type);
 }
 
+static void sort_by_name(NodeGres &out)
+{
+	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
+}
+
 static void add(NodeGres &out, const std::string &resource, const Known &known, std::uint64_t count, bool said)
 {
 	const auto same = std::ranges::find_if(out.gres, [&](const auto &g) { return g.name == known.name && g.type == known.type; });
@@ -134,7 +139,7 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 		else
 			add(out, resource, *known, static_cast<std::uint64_t>(quantity / known->unit), said.has_value());
 	}
-	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
+	sort_by_name(out);
 	return out;
 }
 
@@ -182,7 +187,7 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 		if (out.gres.size() < max_identified)
 			out.gres.push_back(std::move(g));
 	}
-	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
+	sort_by_name(out);
 }
 
 // ---- both sides ----

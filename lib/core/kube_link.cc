@@ -44,19 +44,26 @@ static kube::Client::Done answer(KubePort::Done done)
 	return [done = std::move(done)](Reply r) { done(kube_reply(r)); };
 }
 
-static kube::Client::Done answer_with_pod(KubePort::Done done)
+// ... with the object that it has, as this member of the reply.
+template <class Ptr>
+static kube::Client::Done answer_with(Ptr KubeReply::*member, Result<Ptr> (*decode)(const Json &), KubePort::Done done)
 {
-	return [done = std::move(done)](Reply r) {
+	return [member, decode, done = std::move(done)](Reply r) {
 		KubeReply out = kube_reply(r);
 		if (r.ok()) {
-			auto pod = kube::decode_pod(r.body);
-			if (pod)
-				out.pod = std::move(*pod);
+			auto object = decode(r.body);
+			if (object)
+				out.*member = std::move(*object);
 			else
-				out = {.error = pod.error().message};
+				out = {.error = object.error().message};
 		}
 		done(out);
 	};
+}
+
+static kube::Client::Done answer_with_pod(KubePort::Done done)
+{
+	return answer_with(&KubeReply::pod, kube::decode_pod, std::move(done));
 }
 
 void KubeLink::get_pod(const PodKey &key, Done done)
@@ -170,17 +177,8 @@ void KubeLink::create_event(const PodKey &key, const PodEvent &event, Done done)
 void KubeLink::patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done)
 {
 	const auto path = resource_path(kube::resource_claims_resource, claim.meta.ns, claim.meta.name, status ? "status" : "");
-	client_.patch(path, kube::PatchType::merge, patch, [done = std::move(done)](Reply r) {
-		KubeReply out = kube_reply(r);
-		if (r.ok()) {
-			auto decoded = kube::decode_resource_claim(r.body);
-			if (decoded)
-				out.claim = std::move(*decoded);
-			else
-				out = {.error = decoded.error().message};
-		}
-		done(out);
-	}, kube::Priority::urgent);
+	client_.patch(path, kube::PatchType::merge, patch, answer_with(&KubeReply::claim, kube::decode_resource_claim, std::move(done)),
+		      kube::Priority::urgent);
 }
 
 // ---- volumes ----

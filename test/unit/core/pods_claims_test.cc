@@ -16,9 +16,9 @@ using Indices = std::vector<std::uint16_t>;
 struct Drivers : World {
 	Drivers() { start_with_drivers(); }
 
-	std::string create_claiming(const std::string &name, std::vector<kube::PodResourceClaim> claims)
+	std::string create_claiming(const std::string &name, std::vector<kube::PodResourceClaim> wanted)
 	{
-		const std::string uid = create_pod(name, [&](kube::Pod &p) { p.resource_claims = std::move(claims); });
+		const std::string uid = create_pod(name, [&](kube::Pod &p) { p.resource_claims = std::move(wanted); });
 		run(Millis(1000));
 		return uid;
 	}
