@@ -29,9 +29,9 @@ def in_every_state(stand, tag):
 	return made
 
 
-def saved(stand, *options):
+def saved(stand, *options, node="n2"):
 	"""Slurm has saved the state of its jobs, as it does five seconds after a change: what is older survives a crash."""
-	stand.batch(seconds=0, node="n2", options=options)
+	stand.batch(seconds=0, node=node, options=options)
 	now = time.time()
 	file = os.path.join(stand.folder, "slurm", "state", "job_state")
 	wait_for("the saved state", lambda: os.path.getmtime(file) > now, 30)

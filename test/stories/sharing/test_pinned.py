@@ -5,6 +5,7 @@ import os
 
 import pytest
 from conftest import lent
+from outage import saved
 from stands.waiting import wait_for
 from foreign import foreign, masked, wait_masked
 
@@ -86,6 +87,7 @@ def test_slurms_jobs_get_other_cores_than_a_pod_that_its_kubelet_has_pinned(stat
 def test_pinned_core_is_known_at_once_when_slurmctld_comes_back(static):
 	pinned_pod(static, "pinned")
 	wait_told(static, "pinned", [0])
+	saved(static, "--hold", node="n1")  # that jobs of the story before are over
 	static.cluster("restart", "slurmctld", "--kill")
 	job = static.batch(1)
 	job.wait("RUNNING")
