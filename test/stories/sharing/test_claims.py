@@ -126,23 +126,24 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 			made = claim(f"r{i}", number)
 			pods.append((stand.pod(f"r{i}", f"sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
 		else:
-			jobs.append((stand.batch(1, seconds=chance.random() * 3, options=(f"--gres=gpu:{number}",)), number))
+			jobs.append(stand.batch(1, seconds=chance.random() * 3, options=(f"--gres=gpu:{number}",)))
 	live = {pod.uid: (pod, made, number) for pod, made, number in pods}
 
 	def over():
-		"""Looks at all that has devices now; the end of pods is kube-controller-manager's to notice."""
+		"""Looks at all that has devices now, in one answer of Slurm; the end of pods is kube-controller-manager's to notice."""
 		seen = {}
-		for job, _ in jobs:
-			show = stand.scontrol("-d", "show", "job", str(job.id))
+		for show in re.split(r"\n(?=JobId=)", stand.scontrol("-d", "show", "jobs")):
 			if "JobState=RUNNING" in show:
-				for key in [(re.search(r" NodeList=(\S+)", show)[1], index) for index in devices(show)]:
-					assert seen.setdefault(key, job.id) == job.id
+				node = re.search(r" NodeList=(\S+)", show)[1]
+				for index in devices(show):
+					other = seen.setdefault((node, index), show)
+					assert other is show, f"gpu {index} of {node} twice:\n{other}\n{show}"
 		for pod, made, number in list(live.values()):
 			if pod.phase in ("Succeeded", "Failed"):
 				assert pod.phase == "Succeeded" and len(made.results()) == number, pod.about()
 				made.free()
 				del live[pod.uid]
-		return not live and all(job.state == "COMPLETED" for job, _ in jobs)
+		return not live and all(job.state == "COMPLETED" for job in jobs)
 	wait_for("the end of all", over, 180 + PREPARED)
 	for node in driver.records:
 		assert not [row for row in driver.record(node) if row[0] == "refused"]
