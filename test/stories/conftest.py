@@ -26,8 +26,8 @@ from world import Stand  # noqa: E402
 
 
 def pytest_addoption(parser):
-	parser.addoption("--api", choices=["sim", "sim-only", "real"], action="append",
-		help="the API servers to run on (default: both); sim-only: what makes no sense on the real one")
+	parser.addoption("--api", choices=["sim", "sim-only", "real", "real-only"], action="append",
+		help="the API servers to run on (default: both); -only: what makes no sense on the other one")
 
 
 def pytest_configure(config):
@@ -51,11 +51,12 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(config, items):
 	# stories that choose their own API server run with the others of that server
-	only_sim = config.getoption("--api") == ["sim-only"]
+	asked = config.getoption("--api") or []
+	other = {"sim-only": "real", "real-only": "sim"}.get(asked[0]) if len(asked) == 1 else None
 
 	def foreign(item):
 		marker = item.get_closest_marker("apis")
-		if only_sim and (not marker or "real" in marker.args):
+		if other and (not marker or other in marker.args):
 			return True
 		return marker and not set(marker.args) & set(wanted_apis(config))
 	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
