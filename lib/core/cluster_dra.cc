@@ -43,16 +43,9 @@ void ClusterEngine::watch_slices()
 		listed("resourceslices", std::exchange(first, false));
 		back("resource slices");
 		dra_.inventory.slices_replaced(slices);
-		dra_stale_ = true;
 	};
-	call.on_upsert = [this](kube::ResourceSlicePtr slice) {
-		dra_.inventory.slice_changed(slice);
-		dra_stale_ = true;
-	};
-	call.on_delete = [this](kube::ResourceSlicePtr last) {
-		dra_.inventory.slice_removed(last);
-		dra_stale_ = true;
-	};
+	call.on_upsert = [this](kube::ResourceSlicePtr slice) { dra_.inventory.slice_changed(slice); };
+	call.on_delete = [this](kube::ResourceSlicePtr last) { dra_.inventory.slice_removed(last); };
 	start_watch(slice_reflector_, "resource slices", kube::resource_slices_resource, kube::decode_resource_slice, std::move(call));
 }
 
@@ -63,16 +56,9 @@ void ClusterEngine::watch_device_classes()
 		listed("deviceclasses", std::exchange(first, false));
 		back("device classes");
 		dra_.inventory.classes_replaced(classes);
-		dra_stale_ = true;
 	};
-	call.on_upsert = [this](kube::DeviceClassPtr c) {
-		dra_.inventory.class_changed(c);
-		dra_stale_ = true;
-	};
-	call.on_delete = [this](kube::DeviceClassPtr last) {
-		dra_.inventory.class_removed(last);
-		dra_stale_ = true;
-	};
+	call.on_upsert = [this](kube::DeviceClassPtr c) { dra_.inventory.class_changed(c); };
+	call.on_delete = [this](kube::DeviceClassPtr last) { dra_.inventory.class_removed(last); };
 	start_watch(class_reflector_, "device classes", kube::device_classes_resource, kube::decode_device_class, std::move(call));
 }
 
@@ -83,7 +69,7 @@ void ClusterEngine::watch_claims()
 		listed("resourceclaims", std::exchange(first, false));
 		back("resource claims");
 		dra_.claims_replaced(claims);
-		dra_stale_ = true;
+		claims_stale_ = true;
 	};
 	call.on_upsert = [this](kube::ResourceClaimPtr claim) {
 		if (!dra_.claim_changed(claim))

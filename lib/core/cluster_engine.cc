@@ -208,10 +208,10 @@ void ClusterEngine::run()
 
 void ClusterEngine::end_of_turn()
 {
-	if (std::exchange(dra_stale_, false)) {
+	if (const auto changed = dra_.inventory.take_changed(); std::exchange(claims_stale_, false) || changed.any()) {
 		foreign_->claims_changed();
 		foreign_known();
-		nodes_->drivers_changed();
+		nodes_->drivers_changed(changed);
 		pods_->dra_changed();
 	}
 	if (foreign_->use_changed())

@@ -149,7 +149,7 @@ private:
 	bool full_nodes_stale_ = false;
 	bool foreign_listed_ = false;
 	Dra dra_;
-	bool dra_stale_ = false; // told at the end of the turn: drivers of many nodes come at once
+	bool claims_stale_ = false; // all were listed; told at the end of the turn
 	std::unique_ptr<PodsController> pods_;
 	std::unique_ptr<NodeKubePort> node_kube_;
 	std::unique_ptr<SlurmNodePort> node_slurm_;

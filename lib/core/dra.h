@@ -32,7 +32,6 @@ public:
 	bool wanted() const { return inventory.wanted(); }
 	// Everything has been listed once, or there is nothing to list.
 	bool synced() const { return !wanted() || (inventory.synced() && claims_synced_); }
-	bool claims_synced() const { return !wanted() || claims_synced_; }
 
 	// null: there is none of this name.
 	kube::ResourceClaimPtr find(const std::string &ns, const std::string &name) const;

@@ -16,44 +16,60 @@ const ResourceSettings *find_device_class(const std::vector<ResourceSettings> &s
 	return of == settings.end() || device_class.empty() ? nullptr : &*of;
 }
 
-DraInventory::DraInventory(std::vector<ResourceSettings> settings) : settings_(std::move(settings))
+DraInventory::DraInventory(std::vector<ResourceSettings> settings) : settings_(std::move(settings)), wanted_(has_device_class(settings_))
 {
-	wanted_ = std::ranges::any_of(settings_, [](const ResourceSettings &r) { return !r.device_class.empty(); });
 }
 
 // ---- what the watches tell ----
 
-void DraInventory::Pool::complete_again()
+void DraInventory::complete_again(Pool &pool)
 {
 	std::int64_t newest = INT64_MIN, wanted = 0;
-	for (const auto &[uid, slice] : slices)
+	for (const auto &[uid, slice] : pool.slices)
 		newest = std::max(newest, slice->generation);
 	std::vector<kube::ResourceSlicePtr> found;
-	for (const auto &[uid, slice] : slices)
+	for (const auto &[uid, slice] : pool.slices)
 		if (slice->generation == newest) {
 			found.push_back(slice);
 			wanted = std::max(wanted, slice->slices);
 		}
-	if (std::cmp_equal(found.size(), wanted))
-		complete = std::move(found);
+	if (!std::cmp_equal(found.size(), wanted) || found == pool.complete)
+		return;
+	pool.complete.swap(found);
+	for (const auto *slices : {&found, &pool.complete})
+		for (const auto &slice : *slices)
+			node_changed(slice->node);
 }
 
-void DraInventory::changed()
+void DraInventory::node_changed(const std::string &node)
+{
+	version_++;
+	known_.erase(node);
+	if (!changed_.all)
+		changed_.nodes.insert(node);
+}
+
+void DraInventory::all_changed()
 {
 	version_++;
 	known_.clear();
+	changed_ = {.all = true, .nodes = {}};
 }
 
 void DraInventory::keep(const kube::ResourceSlicePtr &slice)
 {
-	drop(slice); // it may have been of another pool
 	const PoolKey key{slice->driver, slice->pool};
+	const auto before = pool_of_.find(slice->meta.uid);
+	if (before != pool_of_.end() &&
+	    (before->second != key || pools_.at(key).slices.at(slice->meta.uid)->node != slice->node))
+		drop(slice);
 	Pool &pool = pools_[key];
 	pool.slices[slice->meta.uid] = slice;
-	pool.complete_again();
 	pool_of_[slice->meta.uid] = key;
 	if (!slice->node.empty())
 		pools_on_[slice->node].insert(key);
+	node_changed(slice->node);
+	complete_again(pool);
 }
 
 void DraInventory::drop(const kube::ResourceSlicePtr &slice)
@@ -67,7 +83,8 @@ void DraInventory::drop(const kube::ResourceSlicePtr &slice)
 	auto &slices = pool.slices;
 	const std::string node = slices.at(slice->meta.uid)->node;
 	slices.erase(slice->meta.uid);
-	pool.complete_again();
+	node_changed(node);
+	complete_again(pool);
 	const bool elsewhere = std::ranges::none_of(slices, [&](const auto &of) { return of.second->node == node; });
 	if (slices.empty())
 		pools_.erase(key);
@@ -86,19 +103,17 @@ void DraInventory::slices_replaced(const std::vector<kube::ResourceSlicePtr> &sl
 	for (const auto &slice : slices)
 		keep(slice);
 	slices_synced_ = true;
-	changed();
+	all_changed();
 }
 
 void DraInventory::slice_changed(const kube::ResourceSlicePtr &slice)
 {
 	keep(slice);
-	changed();
 }
 
 void DraInventory::slice_removed(const kube::ResourceSlicePtr &last)
 {
 	drop(last);
-	changed();
 }
 
 void DraInventory::keep(const kube::DeviceClassPtr &device_class)
@@ -121,19 +136,19 @@ void DraInventory::classes_replaced(const std::vector<kube::DeviceClassPtr> &cla
 	for (const auto &c : classes)
 		keep(c);
 	classes_synced_ = true;
-	changed();
+	all_changed();
 }
 
 void DraInventory::class_changed(const kube::DeviceClassPtr &device_class)
 {
 	keep(device_class);
-	changed();
+	all_changed();
 }
 
 void DraInventory::class_removed(const kube::DeviceClassPtr &last)
 {
 	classes_.erase(last->meta.name);
-	changed();
+	all_changed();
 }
 
 // ---- what follows from it ----
@@ -171,7 +186,7 @@ static std::optional<std::uint16_t> as_index(std::int64_t n)
 
 static std::optional<std::uint16_t> index_by_attribute(const std::string &driver, const kube::Device &device, const std::string &name)
 {
-	const auto at = device.attributes.find(name.find('/') == name.npos ? driver + "/" + name : name);
+	const auto at = device.attributes.find(kube::full_attribute_name(name, driver));
 	const auto *n = at == device.attributes.end() ? nullptr : std::get_if<std::int64_t>(&at->second);
 	return n ? as_index(*n) : std::nullopt;
 }
@@ -247,7 +262,7 @@ DraDevices DraInventory::compute(const std::string &node, const std::string &dev
 
 const DraDevices &DraInventory::find(const std::string &node, const std::string &device_class) const
 {
-	const auto [it, fresh] = known_.try_emplace({node, device_class});
+	const auto [it, fresh] = known_[node].try_emplace(device_class);
 	if (fresh)
 		it->second = compute(node, device_class);
 	return it->second;

@@ -70,6 +70,15 @@ public:
 	// Counts changes.
 	std::uint64_t version() const { return version_; }
 
+	// Nodes whose devices may be others than before.
+	struct Changed {
+		bool all = false; // of a class, or everything was listed
+		std::set<std::string> nodes;
+		bool any() const { return all || !nodes.empty(); }
+	};
+	// Since the last call. A driver tells of its own node: a thousand that start make a thousand nodes be looked at, not a million.
+	Changed take_changed() { return std::exchange(changed_, {}); }
+
 private:
 	struct Class {
 		kube::DeviceClassPtr object;
@@ -80,11 +89,12 @@ private:
 		std::map<std::string, kube::ResourceSlicePtr> slices; // by uid
 		// All of its newest generation. While that is being written what it had before.
 		std::vector<kube::ResourceSlicePtr> complete;
-		void complete_again();
 	};
 	using PoolKey = std::pair<std::string, std::string>; // driver, pool
 
-	void changed();
+	void all_changed();
+	void node_changed(const std::string &node);
+	void complete_again(Pool &pool);
 	void keep(const kube::DeviceClassPtr &device_class);
 	void keep(const kube::ResourceSlicePtr &slice);
 	void drop(const kube::ResourceSlicePtr &slice);
@@ -93,14 +103,15 @@ private:
 	bool is_of(const Class &c, const std::string &driver, const kube::Device &device) const;
 
 	const std::vector<ResourceSettings> settings_;
-	bool wanted_ = false;
+	const bool wanted_;
 	bool slices_synced_ = false, classes_synced_ = false;
 	std::map<PoolKey, Pool> pools_;
 	std::map<std::string, PoolKey> pool_of_;                // by uid of a slice
 	std::map<std::string, std::set<PoolKey>> pools_on_;     // by node
 	std::map<std::string, Class> classes_;                  // those that the settings name
 	std::uint64_t version_ = 0;
-	mutable std::map<std::pair<std::string, std::string>, DraDevices> known_; // by node and class; until the next change
+	Changed changed_;
+	mutable std::map<std::string, std::map<std::string, DraDevices>> known_; // by node and class; until that node changes
 };
 
 } // namespace sk8::core

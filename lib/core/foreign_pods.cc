@@ -201,7 +201,7 @@ void ForeignPods::claim_changed(const std::string &ns, const std::string &claim)
 {
 	for (const auto &uid : with_claims_) {
 		Entry &e = entries_.at(uid);
-		if (e.key.ns == ns && std::ranges::find(e.claims, claim, &kube::PodResourceClaim::claim) != e.claims.end())
+		if (e.key.ns == ns && kube::has_claim(e.claims, claim))
 			update(e);
 	}
 }

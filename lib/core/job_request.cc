@@ -33,10 +33,9 @@ static std::string unsupported(const kube::Pod &pod, const std::vector<ResourceS
 		bool present;
 		const char *text;
 	};
-	const bool classes = std::ranges::any_of(resources, [](const ResourceSettings &r) { return !r.device_class.empty(); });
 	const Row rows[] = {
 		{!pod.problem.empty(), pod.problem.c_str()},
-		{!pod.resource_claims.empty() && !classes, "it has resource claims, and clusters[].resources in slurm-k8s.yaml names no deviceClass"},
+		{!pod.resource_claims.empty() && !has_device_class(resources), "it has resource claims, and clusters[].resources in slurm-k8s.yaml names no deviceClass"},
 		{pod.in_pod_group, "pod groups (gangs) are not supported yet"},
 		{pod.has_required_pod_affinity, "required pod affinity and anti-affinity are not supported yet"},
 		{pod.has_topology_spread, "topologySpreadConstraints with DoNotSchedule are not supported yet"},

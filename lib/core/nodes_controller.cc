@@ -70,10 +70,14 @@ void NodesController::node_removed(const kube::NodePtr &last)
 	sync(last->meta.name);
 }
 
-void NodesController::drivers_changed()
+void NodesController::drivers_changed(const DraInventory::Changed &changed)
 {
-	for (auto &[name, e] : entries_)
-		devices(name, e);
+	if (changed.all)
+		for (auto &[name, e] : entries_)
+			devices(name, e);
+	for (const auto &name : changed.nodes)
+		if (const auto e = entries_.find(name); e != entries_.end())
+			devices(name, e->second);
 }
 
 void NodesController::lost()

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/json.h"
+#include "lib/core/dra_inventory.h"
 #include "lib/core/gres_identification.h"
 #include "lib/core/node_features.h"
 #include "lib/core/node_kube_port.h"
@@ -52,8 +53,7 @@ public:
 	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
 	void node_changed(const kube::NodePtr &node);
 	void node_removed(const kube::NodePtr &last);
-	// After the inventory has heard of other devices, of any node.
-	void drivers_changed();
+	void drivers_changed(const DraInventory::Changed &changed);
 	// There is no news of nodes, or there is again: time without news is no node's fault.
 	void lost();
 	void back();

@@ -258,16 +258,11 @@ Result<GresList> PodsController::adopted_gres(const Entry &e, const GresList &re
 
 // ---- news ----
 
-static bool has_claim(const kube::Pod &pod, const std::string &claim)
-{
-	return std::ranges::find(pod.resource_claims, claim, &kube::PodResourceClaim::claim) != pod.resource_claims.end();
-}
-
 void PodsController::claim_changed(const std::string &ns, const std::string &claim)
 {
 	std::vector<std::string> uids;
 	for (const auto &[uid, e] : entries_)
-		if (e.pod && !e.pod->resource_claims.empty() && e.key.ns == ns && has_claim(*e.pod, claim))
+		if (e.pod && e.key.ns == ns && kube::has_claim(e.pod->resource_claims, claim))
 			uids.push_back(uid);
 	for (const auto &uid : uids) {
 		if (auto it = entries_.find(uid); it != entries_.end()) {

@@ -367,10 +367,15 @@ static std::string bad_cluster_name(const std::string &name)
 	return name.empty() || name.size() > 63 ? "is no cluster name, use 1 to 63 characters" : "";
 }
 
+bool has_device_class(const std::vector<ResourceSettings> &resources)
+{
+	return std::ranges::any_of(resources, [](const ResourceSettings &r) { return !r.device_class.empty(); });
+}
+
 // A job's own devices are reserved there by a pod's extended resources, and no claim stands for them yet.
 static void classes_are_not_mixed(const ClusterSettings &c, const Place &place)
 {
-	if (c.nodes.any(Sharing::mixed) && std::ranges::any_of(c.resources, [](const auto &r) { return !r.device_class.empty(); }))
+	if (c.nodes.any(Sharing::mixed) && has_device_class(c.resources))
 		place.error("resources", "has a deviceClass, which cannot be had together with sharing: mixed yet; use dedicated");
 }
 

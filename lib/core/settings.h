@@ -177,6 +177,9 @@ struct ResourceSettings {
 	bool operator==(const ResourceSettings &) const = default;
 };
 
+// Does one of them name a deviceClass?
+bool has_device_class(const std::vector<ResourceSettings> &resources);
+
 struct ClusterSettings {
 	std::string name;
 	std::string kubeconfig; // empty: in-cluster service account

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/kube/dra_objects.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -15,11 +16,6 @@ constexpr std::size_t max_driver = 63;
 constexpr std::size_t max_qualified = 63 + 1 + 32; // domain/name
 constexpr std::size_t max_value = 64;
 constexpr std::size_t max_consumers = 256;
-
-std::string qualified(std::string_view name, const std::string &driver)
-{
-	return name.find('/') == name.npos ? driver + "/" + std::string(name) : std::string(name);
-}
 
 // ---- what drivers have ----
 
@@ -45,11 +41,11 @@ void decode_properties(const Json &from, const std::string &driver, Device &out,
 		return;
 	from["attributes"].each_member([&](std::string_view name, const Json &value) {
 		if (auto decoded = decode_attribute(value); decoded && name.size() <= max_qualified)
-			out.attributes.emplace(qualified(name, driver), std::move(*decoded));
+			out.attributes.emplace(full_attribute_name(name, driver), std::move(*decoded));
 	});
 	from["capacity"].each_member([&](std::string_view name, const Json &value) {
 		if (auto milli = parse_milli(value["value"].str()); milli && name.size() <= max_qualified)
-			out.capacity.emplace(qualified(name, driver), *milli);
+			out.capacity.emplace(full_attribute_name(name, driver), *milli);
 	});
 }
 
@@ -142,6 +138,16 @@ void decode_allocation(const Json &status, ResourceClaim &out)
 }
 
 } // namespace
+
+std::string full_attribute_name(std::string_view name, const std::string &driver)
+{
+	return name.find('/') == name.npos ? driver + "/" + std::string(name) : std::string(name);
+}
+
+bool has_claim(const std::vector<PodResourceClaim> &claims, const std::string &claim)
+{
+	return std::ranges::find(claims, claim, &PodResourceClaim::claim) != claims.end();
+}
 
 Result<ResourceSlicePtr> decode_resource_slice(const Json &object)
 {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -88,6 +89,11 @@ struct DeviceClass {
 	std::string problem;
 };
 using DeviceClassPtr = std::shared_ptr<const DeviceClass>;
+
+// Of an attribute or a capacity: a name without a domain is one of the driver's.
+std::string full_attribute_name(std::string_view name, const std::string &driver);
+// Is it one of a pod's?
+bool has_claim(const std::vector<PodResourceClaim> &claims, const std::string &claim);
 
 // Errors: as decode_pod()'s. Pure, any thread.
 Result<ResourceSlicePtr> decode_resource_slice(const Json &object);

@@ -149,6 +149,37 @@ TEST_CASE("a pool counts when all of its newest generation is there, and until t
 	i.slice_removed(slice("s3", {}));
 }
 
+TEST_CASE("a driver that writes its slice again, with more to come, keeps what it had until then")
+{
+	auto i = inventory({device("a", 0)});
+	i.slice_changed(slice("s", {device("a", 3)}, 2, 2));
+	CHECK(indices(i) == Indices{0});
+	i.slice_changed(slice("s2", {device("b", 4)}, 2, 2));
+	CHECK(indices(i) == Indices{3, 4});
+}
+
+TEST_CASE("only nodes whose devices may have changed are named, and all where a class did")
+{
+	using Nodes = std::set<std::string>;
+	auto i = inventory({device("a", 0)});
+	CHECK(i.take_changed().all);
+	CHECK_FALSE(i.take_changed().any());
+	i.slice_changed(slice("other", {device("a", 0)}, 1, 1, "n2"));
+	CHECK(i.take_changed().nodes == Nodes{"n2"});
+	i.slice_changed(slice("s", {device("a", 1)}));
+	CHECK(indices(i) == Indices{1});
+	CHECK(i.take_changed().nodes == Nodes{"n1"});
+	i.slice_removed(slice("s", {}));
+	CHECK(indices(i).empty());
+	CHECK(i.take_changed().nodes == Nodes{"n1"});
+	i.slice_changed(slice("s", {device("a", 1)}));
+	i.slice_changed(slice("s", {device("a", 1)}, 1, 1, "n3"));
+	CHECK(i.take_changed().nodes == Nodes{"n1", "n3"});
+	i.class_changed(device_class("gpu.example.com", {"false"}));
+	CHECK(i.take_changed().all);
+	CHECK(indices(i, "n3").empty());
+}
+
 TEST_CASE("a slice that moves to another node or pool leaves nothing where it was")
 {
 	auto i = inventory({device("a", 0)});
