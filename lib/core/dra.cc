@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/text.h"
 #include "lib/kube/resource_version.h"
 
 namespace sk8::core {
@@ -77,6 +78,24 @@ std::string Dra::holder(const kube::AllocatedDevice &device, const kube::Resourc
 			return key.first + "/" + key.second;
 	}
 	return "";
+}
+
+Result<Dra::Has> Dra::devices_of(const kube::ResourceClaim &claim) const
+{
+	Has out;
+	for (const auto &d : claim.devices) {
+		if (d.shared)
+			continue;
+		const auto place = inventory.place(d.driver, d.pool, d.device);
+		if (!place)
+			return Error{"no driver tells of device " + one_line(d.device, 128) + " that it has"};
+		if (place->node.empty() || (!out.node.empty() && out.node != place->node))
+			return Error{"what it has is not of one node"};
+		out.node = place->node;
+		if (!place->gres.empty())
+			out.gres.push_back({place->gres, place->type, 1, {place->index}});
+	}
+	return out;
 }
 
 std::optional<GresList> Dra::held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,

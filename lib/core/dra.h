@@ -37,6 +37,12 @@ public:
 	kube::ResourceClaimPtr find(const std::string &ns, const std::string &name) const;
 	// Another claim that has this device for itself, as "ns/name"; empty: none.
 	std::string holder(const kube::AllocatedDevice &device, const kube::ResourceClaim &but) const;
+	struct Has {
+		std::string node;
+		GresList gres; // of Slurm's, each with its device
+	};
+	// What this claim has for itself. Error: a few words, that is not known, or is not of one node.
+	Result<Has> devices_of(const kube::ResourceClaim &claim) const;
 	// What the claims of a pod there have, with devices. nullopt: of some device it is not known which of Slurm's it is.
 	std::optional<GresList> held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,
 				     const std::string &node) const;

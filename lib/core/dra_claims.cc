@@ -259,6 +259,19 @@ Json freeing_patch(const kube::ResourceClaim &claim)
 		.set("status", Json::object().set("allocation", Json::null()).set("reservedFor", Json::null()).set("devices", Json::null()));
 }
 
+static Json consumer(const std::string &pod, const std::string &uid)
+{
+	return Json::object().set("resource", "pods").set("name", pod).set("uid", uid);
+}
+
+Json reserving_patch(const kube::ResourceClaim &claim, const std::string &pod, const std::string &uid)
+{
+	Json all = Json::array();
+	claim.consumers.each_item([&](const Json &known) { all.append(known); });
+	all.append(consumer(pod, uid));
+	return Json::object().set("metadata", versioned(claim)).set("status", Json::object().set("reservedFor", all));
+}
+
 // config of the class or the claim, as far as it is for these drivers and requests; as kube-scheduler's allocator writes it.
 static void add_config(Json &out, const Json &config, const char *source, const std::set<std::string> &requests, const std::set<std::string> &drivers)
 {
@@ -308,7 +321,7 @@ Json allocating_patch(const ClaimDevices &wanted, const std::string &node, const
 	Json results = Json::array(), consumers = Json::array();
 	for (const auto &d : wanted.devices)
 		results.append(Json::object().set("request", d.request).set("driver", d.driver).set("pool", d.pool).set("device", d.device));
-	consumers.append(Json::object().set("resource", "pods").set("name", pod).set("uid", uid));
+	consumers.append(consumer(pod, uid));
 	const Json devices = Json::object().set("results", results).set("config", config_of(wanted, inventory));
 	const Json allocation = Json::object().set("devices", devices).set("nodeSelector", node_selector(node));
 	return Json::object()

@@ -39,6 +39,7 @@ Result<std::vector<ClaimDevices>> share_out(const Claims &claims, const GresList
 Json protecting_patch(const kube::ResourceClaim &claim); // with the finalizer of Kubernetes' own scheduler
 bool is_protected(const kube::ResourceClaim &claim);
 Json freeing_patch(const kube::ResourceClaim &claim);
+Json reserving_patch(const kube::ResourceClaim &claim, const std::string &pod, const std::string &uid); // for it, too
 Json allocating_patch(const ClaimDevices &wanted, const std::string &node, const std::string &pod, const std::string &uid,
 		      const DraInventory &inventory);
 

@@ -36,6 +36,9 @@ struct Hold {
 	enum class InWay { no, evictable, stays } in_way = InWay::no;
 	std::int64_t grace_seconds = 30; // of a foreign pod, from its deletion to SIGKILL
 	GresList gres;         // devices that are not known are any that no job has
+	// Devices, each named, of resource claims that it has together with other pods: of those one pod's job has them in Slurm, or
+	// none has any more. A job of its own never covers them.
+	GresList shared;
 
 	bool operator==(const Hold &) const = default;
 };

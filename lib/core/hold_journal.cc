@@ -33,6 +33,8 @@ std::string journal_line(const Hold &h)
 	line.set("mb", Json::integer(static_cast<std::int64_t>(h.memory_mb)));
 	if (!h.gres.empty())
 		line.set("gres", gres_to_json(h.gres));
+	if (!h.shared.empty())
+		line.set("shared", gres_to_json(h.shared));
 	if (h.lost_node)
 		line.set("lost_node", Json::boolean(true));
 	if (h.foreign)
@@ -91,10 +93,11 @@ static std::optional<Hold> read_hold(const Json &line)
 			return std::nullopt;
 		h.cores.push_back(static_cast<std::uint16_t>(c));
 	}
-	auto gres = gres_from_json(line["gres"]);
-	if (!gres)
+	auto gres = gres_from_json(line["gres"]), shared = gres_from_json(line["shared"]);
+	if (!gres || !shared)
 		return std::nullopt;
 	h.gres = std::move(*gres);
+	h.shared = std::move(*shared);
 	h.key = std::move(*key);
 	h.more_cores = static_cast<std::uint32_t>(more);
 	h.memory_mb = static_cast<std::uint64_t>(mb);

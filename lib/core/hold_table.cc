@@ -5,20 +5,24 @@
 
 namespace sk8::core {
 
-bool HoldTable::masked(const std::string &id) const
+// Its job, suspended or not.
+bool HoldTable::runs_there(const std::string &id) const
 {
-	auto h = holds_.find(id);
-	if (h == holds_.end() || lifted_.contains(id))
-		return false;
-	auto r = running_.find(id);
-	return r == running_.end() || r->second.node != h->second.node || r->second.suspended;
+	const auto h = holds_.find(id);
+	const auto r = running_.find(id);
+	return h != holds_.end() && r != running_.end() && r->second.node == h->second.node;
 }
 
-// Its job's cores; the memory and GRES stay the job's.
-Hold HoldTable::freed_by_suspension(const std::string &id) const
+// Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's, and
+// what it shares.
+std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 {
-	Hold out = holds_.at(id);
-	out.cores = running_.at(id).cores;
+	const Hold &h = holds_.at(id);
+	const bool frees_cores = suspended(id) && !lifted_.contains(id);
+	if (!frees_cores && h.shared.empty())
+		return std::nullopt;
+	Hold out = h;
+	out.cores = frees_cores ? running_.at(id).cores : std::vector<std::uint16_t>{};
 	out.more_cores = 0;
 	out.memory_mb = 0;
 	out.gres.clear();
@@ -27,9 +31,7 @@ Hold HoldTable::freed_by_suspension(const std::string &id) const
 
 bool HoldTable::suspended(const std::string &id) const
 {
-	auto h = holds_.find(id);
-	auto r = running_.find(id);
-	return h != holds_.end() && r != running_.end() && r->second.suspended && r->second.node == h->second.node;
+	return runs_there(id) && running_.at(id).suspended;
 }
 
 HoldTable::Running HoldTable::running_of(const Job &job)
@@ -41,15 +43,19 @@ HoldTable::Running HoldTable::running_of(const Job &job)
 // this mutex, so the cost must not grow with the number of holds.
 void HoldTable::changed(const std::string &id)
 {
-	const bool suspended = this->suspended(id);
-	if (!masked(id))
+	const auto h = holds_.find(id);
+	std::optional<Hold> part;
+	if (h == holds_.end()) {
 		masks_.drop(id);
-	else if (suspended)
-		masks_.put(id, suspended_[id] = freed_by_suspension(id));
-	else
-		masks_.put(id, holds_.at(id));
-	if (!suspended)
-		suspended_.erase(id);
+	} else if (!runs_there(id) && !lifted_.contains(id)) {
+		masks_.put(id, h->second);
+	} else if (part = part_masked(id); part) {
+		masks_.put(id, parts_[id] = std::move(*part));
+	} else {
+		masks_.drop(id);
+	}
+	if (!part)
+		parts_.erase(id); // which masks_ referred to
 	publish();
 }
 
@@ -68,8 +74,10 @@ void HoldTable::publish()
 // A mask is about to be no hold any more, or one of another node.
 void HoldTable::leave(const Hold &hold)
 {
-	if (masks_.contains(hold.key.id()))
-		masks_.put_free(hold);
+	const std::string id = hold.key.id();
+	const auto part = parts_.find(id);
+	if (masks_.contains(id))
+		masks_.put_free(part == parts_.end() ? hold : part->second);
 }
 
 bool HoldTable::masks_can_go() const
@@ -181,8 +189,10 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	Hold &h = at->second;
 	if (!fresh && h.node != r.node)
 		leave(h);
+	GresList shared = h.node == r.node ? std::move(h.shared) : GresList{};
 	h = {key, r.node, r.cores, 0, r.memory_mb, h.lost_node && h.node == r.node};
 	h.gres = r.gres;
+	h.shared = std::move(shared);
 	changed(key.id());
 	return h;
 }
@@ -222,26 +232,6 @@ void HoldTable::adopt(Hold hold)
 	changed(k);
 }
 
-std::optional<Hold> HoldTable::add_devices(const PodKey &key, const GresList &gres)
-{
-	std::lock_guard lock(mutex_);
-	const auto at = holds_.find(key.id());
-	if (at == holds_.end())
-		return std::nullopt;
-	bool more = false;
-	for (const Gres &g : gres) {
-		const auto known = devices_named(at->second.gres, g.name);
-		if (std::ranges::includes(known, g.devices))
-			continue;
-		at->second.gres.push_back(g);
-		more = true;
-	}
-	if (!more)
-		return std::nullopt;
-	changed(key.id());
-	return at->second;
-}
-
 bool HoldTable::hold_foreign(Hold hold)
 {
 	std::lock_guard lock(mutex_);
@@ -270,50 +260,6 @@ bool HoldTable::set_full(const std::string &cluster, const std::map<std::string,
 	return masks_.can_go();
 }
 
-// No uid is like this.
-static std::string missing_id(const std::string &cluster, const std::string &node)
-{
-	return cluster + "//missing/" + node;
-}
-
-bool HoldTable::set_missing(const std::string &cluster, const std::string &node, const GresList &gres)
-{
-	std::lock_guard lock(mutex_);
-	const std::string id = missing_id(cluster, node);
-	const auto at = missing_.find(id);
-	if (at == missing_.end() ? gres.empty() : at->second.gres == gres)
-		return false;
-	const bool more = at == missing_.end() || is_part_of(at->second.gres, gres);
-	if (!more)
-		masks_.put_free(at->second); // until let_masks_go()
-	if (at != missing_.end())
-		masks_.drop(id); // it refers to it
-	missing_.erase(id);
-	if (!gres.empty()) {
-		Hold &hold = missing_[id];
-		hold.key.cluster = cluster;
-		hold.node = node;
-		hold.foreign = true;
-		hold.gres = gres;
-		masks_.put(id, hold);
-	}
-	publish();
-	return !more;
-}
-
-void HoldTable::forget_missing(const std::string &cluster)
-{
-	std::vector<std::string> nodes;
-	{
-		std::lock_guard lock(mutex_);
-		for (const auto &[id, hold] : missing_)
-			if (hold.key.cluster == cluster)
-				nodes.push_back(hold.node);
-	}
-	for (const auto &node : nodes)
-		(void) set_missing(cluster, node, {});
-}
-
 HoldTable::Cover HoldTable::release(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
@@ -322,11 +268,13 @@ HoldTable::Cover HoldTable::release(const PodKey &key)
 	if (was == Cover::none)
 		return was;
 	leave(holds_.at(id));
+	const bool mask = masks_.contains(id);
 	masks_.drop(id); // it refers to the hold
+	parts_.erase(id);
 	holds_.erase(id);
 	lifted_.erase(id);
 	publish();
-	return was;
+	return mask ? Cover::masked : was;
 }
 
 void HoldTable::remember_release(const Released &r)
@@ -387,7 +335,7 @@ HoldTable::Cover HoldTable::cover_of(const std::string &id) const
 {
 	if (!holds_.contains(id))
 		return Cover::none;
-	return masks_.contains(id) ? Cover::masked : Cover::covered;
+	return runs_there(id) && !running_.at(id).suspended ? Cover::covered : masks_.contains(id) ? Cover::masked : Cover::covered;
 }
 
 HoldTable::Cover HoldTable::cover(const PodKey &key) const
@@ -423,7 +371,7 @@ std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::s
 	std::lock_guard lock(mutex_);
 	const Hold *other = masks_.find(node, [&](const Hold &h) {
 		return h.key.uid != key.uid && (std::ranges::find_first_of(cores, h.cores) != cores.end() ||
-						devices_collide(gres, h.gres));
+						devices_collide(gres, h.gres) || devices_collide(gres, h.shared));
 	});
 	return other ? std::optional(other->key) : std::nullopt;
 }
@@ -449,7 +397,7 @@ std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
 	auto it = holds_.find(id);
 	if (it == holds_.end())
 		return std::nullopt;
-	return HeldBy{it->second, masks_.contains(id)};
+	return HeldBy{it->second, cover_of(id) == Cover::masked};
 }
 
 std::vector<Hold> HoldTable::find(const std::function<bool(const Hold &)> &f) const
@@ -493,7 +441,7 @@ void HoldTable::restore(Ledger saved)
 	running_.clear();
 	seconds_.clear();
 	lifted_.clear();
-	suspended_.clear();
+	parts_.clear();
 	for (auto &h : saved.holds) {
 		std::string k = h.key.id();
 		holds_[std::move(k)] = std::move(h);

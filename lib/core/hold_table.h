@@ -6,7 +6,8 @@
 //   hold     a pod may have processes on a node (from just before its Binding
 //            until its last process is proven gone)
 //   covered  its job runs there, and is not suspended: Slurm itself counts the resources
-//   mask     hold and not covered
+//   mask     hold and not covered; and, covered or not, the devices that it shares (Hold::shared): whoever of those that share
+//            them has a job with them, they stay hidden until the last of them is gone
 //
 // So there is no gap: the job_fini hook turns "covered" off before Slurm frees
 // anything, and nothing but proof ends a hold.
@@ -71,6 +72,13 @@ public:
 	void adopt(Hold hold);
 	// It holds these devices as well, which its claims have got. nullopt: it holds nothing, or these already.
 	std::optional<Hold> add_devices(const PodKey &key, const GresList &gres);
+	// It holds these named devices too, together with others that hold them there already. nullopt: it holds nothing there, or
+	// nobody else has one of these any more.
+	std::optional<Hold> share(const PodKey &key, const GresList &devices);
+	// ... whatever others hold: its claims say that it has them. nullopt: it holds nothing, or these already.
+	std::optional<Hold> add_shared(const PodKey &key, const GresList &devices);
+	// Does somebody but this one hold all of these devices there?
+	bool held_by_others(const PodKey &key, const std::string &node, const GresList &devices) const;
 	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.
 	bool hold_foreign(Hold hold);
 	// What Kubernetes says that pods may have there. True if that changes a mask.
@@ -145,8 +153,9 @@ private:
 	void run(const std::string &id, Running job);
 	std::optional<Running> take_second(const std::string &id, const std::string &node);
 	bool suspended(const std::string &id) const;
-	Hold freed_by_suspension(const std::string &id) const;
-	bool masked(const std::string &id) const;
+	bool runs_there(const std::string &id) const;
+	std::optional<Hold> part_masked(const std::string &id) const;
+	bool others_hold(const std::string &id, const std::string &node, const GresList &devices) const;
 	Cover cover_of(const std::string &id) const;
 	void changed(const std::string &id);
 	void all_changed();
@@ -162,7 +171,7 @@ private:
 	// beside that one, which is where the pod is if any is.
 	std::unordered_map<std::string, std::vector<Running>> seconds_; // by cluster/uid
 	std::unordered_set<std::string> lifted_;            // cluster/uid
-	std::unordered_map<std::string, Hold> suspended_;   // by cluster/uid: what masks_ has for these
+	std::unordered_map<std::string, Hold> parts_;       // by cluster/uid: what masks_ has for these
 	std::unordered_map<std::string, Hold> missing_;     // by cluster and node; masks_ refers to these
 	MaskIndex masks_; // the holds that are not covered, and what else is masked
 	std::atomic<bool> any_{false}; // masks_ is not empty

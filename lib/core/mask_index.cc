@@ -156,6 +156,19 @@ static std::uint32_t named_again(Cores own, Cores foreign)
 	return static_cast<std::uint32_t>(all - own.size() + both.size());
 }
 
+// What several pods hold counts once.
+static void add_once_each(GresList &to, const GresList &shared)
+{
+	for (const Gres &g : shared) {
+		Gres more = g;
+		const auto known = devices_named(to, g.name);
+		std::erase_if(more.devices, [&](std::uint16_t d) { return std::ranges::binary_search(known, d); });
+		more.count = more.devices.size();
+		if (more.count > 0)
+			to.push_back(std::move(more));
+	}
+}
+
 // for_exclusive: for a job that is launched when what can be evicted is gone.
 std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode &of, bool for_exclusive)
 {
@@ -175,10 +188,18 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 		m->gres.insert(m->gres.end(), h.gres.begin(), h.gres.end());
 		m->clusters.insert(h.key.cluster);
 	};
+	auto add_shared = [&](const Hold &h) {
+		if (!for_exclusive || h.in_way != Hold::InWay::evictable)
+			add_once_each(m->gres, h.shared);
+	};
 	for (const auto &[id, hold] : of.holds)
 		add(*hold);
 	for (const Hold &hold : of.free) // counted as before: a mask becomes less by let_go() alone
 		add(hold);
+	for (const auto &[id, hold] : of.holds)
+		add_shared(*hold);
+	for (const Hold &hold : of.free)
+		add_shared(hold);
 	m->more_cores += named_again(own, foreign);
 	m->node = node;
 	if (auto known = allocatable_.find(node); known != allocatable_.end())

@@ -33,7 +33,8 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 	h.memory_mb = request ? request->memory_mb
 			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
 	h.gres = gres_of(e.pod->request.extended, settings_.resources);
-	std::ranges::move(claimed_there(e), std::back_inserter(h.gres));
+	std::ranges::move(claimed_there(e, Whose::own), std::back_inserter(h.gres));
+	h.shared = claimed_there(e, Whose::shared);
 	return h;
 }
 
@@ -56,6 +57,7 @@ void PodsController::hold_what_runs(Entry &e)
 			e.bound_node.c_str());
 	}
 	ports_.journal.hold(*hold);
+	hold_what_it_claims(e);
 	if (!held.empty())
 		ports_.slurm.wake_scheduler(); // what it held elsewhere is free, and may have been a mask
 }
@@ -63,9 +65,12 @@ void PodsController::hold_what_runs(Entry &e)
 // Its claims may be heard of after the pod. What its job has correct_devices() sees to.
 void PodsController::hold_what_it_claims(Entry &e)
 {
-	if (e.pod->resource_claims.empty() || has_its_job_there(e))
+	if (e.pod->resource_claims.empty())
 		return;
-	if (const auto hold = ports_.holds.add_devices(e.key, claimed_there(e)))
+	if (!has_its_job_there(e))
+		if (const auto hold = ports_.holds.add_devices(e.key, claimed_there(e, Whose::own)))
+			ports_.journal.hold(*hold);
+	if (const auto hold = ports_.holds.add_shared(e.key, claimed_there(e, Whose::shared)))
 		ports_.journal.hold(*hold);
 }
 

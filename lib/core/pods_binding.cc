@@ -45,6 +45,8 @@ void PodsController::bind(Entry &e)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
 	if (std::string why = cores_held_by_others(e); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
+	if (std::string why = claims_not_met(e); !why.empty())
+		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
 	use_changed_ |= use_.add(e.key.uid, e.job->node, e.pod->host_ports);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
@@ -158,6 +160,8 @@ void PodsController::place_and_bind()
 		std::optional<Hold> hold;
 		if (e.pod && !e.pod->meta.deleting && e.job && e.job->running())
 			hold = ports_.holds.place(e.key, e.job->ref);
+		if (hold)
+			hold = share_devices(e).value_or(*hold);
 		if (!hold) {
 			sync(uid);
 			continue;

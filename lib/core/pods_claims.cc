@@ -20,10 +20,21 @@ namespace sk8::core {
 struct PodsController::Allocation {
 	std::string uid; // of the pod
 	Hold hold;
-	std::vector<ClaimDevices> claims;
+	std::vector<ClaimDevices> claims; // its own, and from shared_at on those that others have, too
+	std::size_t shared_at = 0;
 	std::size_t at = 0; // the next one
 	int tries = 0;      // of that one
 };
+
+static std::string named(const std::string &claim)
+{
+	return "resource claim " + one_line(claim, 128);
+}
+
+static bool is_reserved_for(const kube::ResourceClaim &claim, const std::string &uid)
+{
+	return std::ranges::find(claim.reserved_for, uid) != claim.reserved_for.end();
+}
 
 static bool is_only_for(const kube::ResourceClaim &claim, const std::string &uid)
 {
@@ -31,9 +42,9 @@ static bool is_only_for(const kube::ResourceClaim &claim, const std::string &uid
 }
 
 // Error: they are to be waited for, whatever the pod does.
-Result<Claims> PodsController::claims_of(const Entry &e) const
+Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) const
 {
-	Claims out;
+	PodClaims out;
 	if (!ports_.dra || !ports_.dra->synced())
 		return Error{"the cluster's resource claims and devices have not been listed yet"};
 	for (const auto &c : e.pod->resource_claims) {
@@ -41,13 +52,34 @@ Result<Claims> PodsController::claims_of(const Entry &e) const
 			return Error{"its claim " + one_line(c.name, 128) + " has not been made from its template yet, by kube-controller-manager"};
 		auto claim = ports_.dra->find(e.key.ns, c.claim);
 		if (!claim || claim->meta.deleting)
-			return Error{"resource claim " + one_line(c.claim, 128) + (claim ? " is being deleted" : " does not exist")};
-		if (claim->allocated && !is_only_for(*claim, e.key.uid))
-			return Error{"resource claim " + one_line(c.claim, 128) +
-				     " is in use; pods that share what a claim has are not supported yet"};
-		out.push_back(std::move(claim));
+			return Error{named(c.claim) + (claim ? " is being deleted" : " does not exist")};
+		if (!claim->allocated || is_only_for(*claim, e.key.uid))
+			out.own.push_back(std::move(claim));
+		else if (auto added = add_shared_claim(e, claim, out); !added)
+			return added.error();
 	}
 	return out;
+}
+
+// Of the pods that have it one got its devices by its job. When that one has ended they stay hidden from jobs until the last of
+// the others is gone (Hold::shared); what nobody holds any more is about to be freed, by kube-controller-manager.
+Result<void> PodsController::add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, PodClaims &out) const
+{
+	if (claim->reserved_for_other)
+		return Error{named(claim->meta.name) + " is in use by something that is no pod"};
+	if (!is_reserved_for(*claim, e.key.uid) && claim->reserved_for.size() >= kube::max_claim_consumers)
+		return Error{named(claim->meta.name) + " has as many pods as it can have"};
+	auto has = ports_.dra->devices_of(*claim);
+	if (!has)
+		return Error{named(claim->meta.name) + ": " + has.error().message};
+	if (!out.node.empty() && out.node != has->node)
+		return Error{"its resource claims have devices of nodes " + one_line(out.node, 128) + " and " + one_line(has->node, 128)};
+	if (!ports_.holds.held_by_others(e.key, has->node, has->gres))
+		return Error{named(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
+	out.shared.push_back(claim);
+	out.node = std::move(has->node);
+	std::ranges::move(has->gres, std::back_inserter(out.devices));
+	return {};
 }
 
 // What they are in Slurm, beside what the pod requests otherwise. Error: why it cannot be.
@@ -68,6 +100,44 @@ Result<GresList> PodsController::gres_with_claims(const Claims &claims, const Gr
 	return merged(std::move(*gres));
 }
 
+static std::string text_of(const Result<GresList> &gres)
+{
+	return gres ? gres_request(*gres) : "";
+}
+
+// Its job waits for some, and its claims have got them meanwhile, by another pod; or the other way.
+bool PodsController::wants_other_devices(const Entry &e) const
+{
+	if (e.pod->resource_claims.empty() || !e.asked_for_claims)
+		return false;
+	const auto claims = claims_of(e);
+	return claims && text_of(gres_of_claims(claims->own, settings_.resources)) != *e.asked_for_claims;
+}
+
+static std::uint64_t count_of(const GresList &gres, const std::string &name)
+{
+	std::uint64_t out = 0;
+	for (const Gres &g : gres)
+		out += g.name == name ? g.count : 0;
+	return out;
+}
+
+// The same, where its job has started before that was known, or before slurmctld knew.
+std::string PodsController::claims_not_met(const Entry &e) const
+{
+	const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
+	if (!claims || (claims->own.empty() && claims->shared.empty()))
+		return ""; // allocate_claims() waits
+	if (!claims->node.empty() && claims->node != e.job->node)
+		return "its resource claims have devices of node " + one_line(claims->node, 128);
+	const auto wanted = gres_with_claims(claims->own, gres_of(e.pod->request.extended, settings_.resources));
+	for (const ResourceSettings &r : settings_.resources)
+		if (wanted && !r.device_class.empty() && count_of(*wanted, r.gres) != count_of(e.job->gres, r.gres))
+			return "its resource claims want " + std::to_string(count_of(*wanted, r.gres)) + " of Slurm's " + r.gres + ", and it has " +
+			       std::to_string(count_of(e.job->gres, r.gres));
+	return "";
+}
+
 // The job's request, with its claims. False: not now, which has been said.
 bool PodsController::add_claims(Entry &e, JobRequest &request)
 {
@@ -76,18 +146,19 @@ bool PodsController::add_claims(Entry &e, JobRequest &request)
 		reports_.condition(e.pod, {std::string(names::pending_reason), claims.error().message});
 		return false; // a change of a claim, or of the pod, leads here again
 	}
-	for (const auto &claim : *claims)
+	for (const auto &claim : claims->own)
 		if (claim->allocated) {
 			free_claim(e, *claim);
 			return false;
 		}
-	auto gres = gres_with_claims(*claims, request.gres);
+	auto gres = gres_with_claims(claims->own, request.gres);
 	if (!gres) {
 		refuse_because(e, gres.error().message, false);
 		refuse(e);
 		return false;
 	}
 	request.gres = std::move(*gres);
+	e.asked_for_claims = text_of(gres_of_claims(claims->own, settings_.resources));
 	const ClaimNodes &nodes = claim_nodes(*claims);
 	if (nodes.none.empty())
 		return true;
@@ -116,18 +187,18 @@ void PodsController::claim_freed(Entry &e, const KubeReply &r)
 static constexpr std::size_t max_claim_nodes = 1024;
 
 // Nodes where not whatever Slurm chooses would do. Until the next call.
-const PodsController::ClaimNodes &PodsController::claim_nodes(const Claims &claims)
+const PodsController::ClaimNodes &PodsController::claim_nodes(const PodClaims &claims)
 {
 	if (claim_nodes_of_ != ports_.dra->inventory.version() || claim_nodes_.size() > max_claim_nodes)
 		claim_nodes_.clear();
 	claim_nodes_of_ = ports_.dra->inventory.version();
-	const auto [it, fresh] = claim_nodes_.try_emplace(wishes_text(claims));
+	const auto [it, fresh] = claim_nodes_.try_emplace(wishes_text(claims.own) + '\n' + claims.node);
 	if (fresh)
 		it->second = compute_claim_nodes(claims);
 	return it->second;
 }
 
-PodsController::ClaimNodes PodsController::compute_claim_nodes(const Claims &claims) const
+PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &claims) const
 {
 	ClaimNodes out;
 	std::map<std::string, int> reasons;
@@ -135,7 +206,9 @@ PodsController::ClaimNodes PodsController::compute_claim_nodes(const Claims &cla
 	for (const auto &node : nodes_.names()) {
 		if (nodes_.shared(node) != NodeView::Shared::yes)
 			continue;
-		const std::string why = claims_objection(claims, node, ports_.dra->inventory);
+		const std::string why = !claims.node.empty() && claims.node != node
+						? "not the node of devices that it shares with other pods"
+						: claims_objection(claims.own, node, ports_.dra->inventory);
 		some |= why.empty();
 		if (why.empty())
 			continue;
@@ -157,7 +230,10 @@ void PodsController::allocate_claims(Entry &e, const Hold &hold)
 	auto claims = claims_of(e);
 	if (!claims)
 		return claims_failed(e, claims.error().message, {});
-	auto shares = share_out(*claims, e.job->gres, hold.node, ports_.dra->inventory);
+	for (const Gres &g : claims->devices)
+		if (!std::ranges::includes(devices_named(hold.shared, g.name), g.devices))
+			return claims_failed(e, "no pod uses any more what its resource claims have", {});
+	auto shares = share_out(claims->own, e.job->gres, hold.node, ports_.dra->inventory);
 	if (!shares)
 		return claims_failed(e, shares.error().message, {});
 	for (const ClaimDevices &c : *shares)
@@ -165,7 +241,10 @@ void PodsController::allocate_claims(Entry &e, const Hold &hold)
 			if (const std::string other = ports_.dra->holder(d, *c.claim); !other.empty())
 				return claims_failed(e, "device " + one_line(d.device, 128) + " of node " + hold.node + " is allocated to resource claim " +
 							other, {});
-	next_claim(std::make_shared<Allocation>(Allocation{e.key.uid, hold, std::move(*shares)}));
+	const std::size_t own = shares->size();
+	for (const auto &claim : claims->shared)
+		shares->push_back({claim, claim->devices});
+	next_claim(std::make_shared<Allocation>(Allocation{e.key.uid, hold, std::move(*shares), own}));
 }
 
 static constexpr int most_writes = 4; // for a claim: it is freed, protected, given its devices
@@ -180,11 +259,15 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 	for (; a->at < a->claims.size(); a->at++, a->tries = 0) {
 		const ClaimDevices &wanted = a->claims[a->at];
 		const kube::ResourceClaim &claim = *wanted.claim;
-		const bool given = claim.allocated && claim.devices == wanted.devices;
-		if (given && is_only_for(claim, a->uid) && !claim.reserved_for.empty())
+		const bool given = claim.allocated && claim.devices == wanted.devices, shared = a->at >= a->shared_at;
+		if (given && is_reserved_for(claim, a->uid) && (shared || is_only_for(claim, a->uid)))
 			continue;
 		if (a->tries++ == most_writes)
-			return claims_failed(e, "somebody else changes resource claim " + one_line(claim.meta.name, 128), {});
+			return claims_failed(e, "somebody else changes " + named(claim.meta.name), {});
+		if (shared && !given)
+			return claims_failed(e, named(claim.meta.name) + " was freed meanwhile", {});
+		if (shared)
+			return write_claim(a, true, reserving_patch(claim, e.key.name, a->uid));
 		if (claim.allocated)
 			return write_claim(a, true, freeing_patch(claim));
 		if (!is_protected(claim))
@@ -222,19 +305,43 @@ void PodsController::claims_failed(Entry &e, const std::string &why, const KubeR
 
 // ---- where it runs ----
 
-// With devices. Empty: none, or it is not known which.
-GresList PodsController::claimed_there(const Entry &e) const
+// With devices. Empty: none, or it is not known which. What it has once shared stays that when the others are gone; what its job
+// there has is its own.
+GresList PodsController::claimed_there(const Entry &e, Whose whose) const
 {
+	GresList out;
 	if (!ports_.dra || !e.pod || e.pod->resource_claims.empty())
-		return {};
-	return ports_.dra->held(e.key.ns, e.pod->resource_claims, e.key.uid, node_of(e)).value_or(GresList{});
+		return out;
+	const auto held = ports_.holds.held_by(e.key);
+	const std::string node = node_of(e);
+	for (const auto &c : e.pod->resource_claims) {
+		const auto claim = ports_.dra->find(e.key.ns, c.claim);
+		if (!claim || !is_reserved_for(*claim, e.key.uid))
+			continue;
+		auto has = ports_.dra->devices_of(*claim);
+		if (!has)
+			return {};
+		const bool of_job = has_its_job_there(e) && devices_collide(e.job->gres, has->gres);
+		const bool once_shared = held && devices_collide(held->hold.shared, has->gres);
+		const bool shared = once_shared || (!of_job && !is_only_for(*claim, e.key.uid));
+		if (has->node == node && shared == (whose == Whose::shared))
+			std::ranges::move(has->gres, std::back_inserter(out));
+	}
+	return merged(std::move(out));
+}
+
+// Before its claims say that it has them: who had them until now may end at any time.
+std::optional<Hold> PodsController::share_devices(const Entry &e)
+{
+	const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
+	return claims && !claims->devices.empty() ? ports_.holds.share(e.key, claims->devices) : std::nullopt;
 }
 
 bool PodsController::knows_what_it_claims(const Entry &e) const
 {
 	return std::ranges::all_of(e.pod->resource_claims, [&](const kube::PodResourceClaim &c) {
 		const auto claim = ports_.dra ? ports_.dra->find(e.key.ns, c.claim) : nullptr;
-		return claim && std::ranges::find(claim->reserved_for, e.key.uid) != claim->reserved_for.end();
+		return claim && is_reserved_for(*claim, e.key.uid);
 	});
 }
 
@@ -246,12 +353,12 @@ Result<GresList> PodsController::adopted_gres(const Entry &e, const GresList &re
 		return requested;
 	if (e.bound_node.empty()) {
 		const auto claims = claims_of(e);
-		return claims ? gres_with_claims(*claims, requested) : claims.error();
+		return claims ? gres_with_claims(claims->own, requested) : claims.error();
 	}
 	if (!knows_what_it_claims(e))
 		return Error{"what its resource claims have is not known"};
 	GresList out = requested;
-	for (const Gres &g : claimed_there(e))
+	for (const Gres &g : claimed_there(e, Whose::own))
 		out.push_back({g.name, g.type, g.count, {}});
 	return merged(std::move(out));
 }

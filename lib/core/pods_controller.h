@@ -119,6 +119,13 @@ private:
 		std::string none; // all are: why, one sentence
 	};
 	struct Allocation;
+	struct PodClaims {
+		Claims own;       // this pod alone is to have what they get
+		Claims shared;    // other pods have what they have, and this one may have it, too
+		std::string node; // where that is; empty: nothing is shared
+		GresList devices; // ... each named
+	};
+	enum class Whose { own, shared };
 
 	struct Entry {
 		PodKey key;
@@ -156,6 +163,7 @@ private:
 		bool volumes_known = false;
 		std::vector<std::vector<kube::NodeTerm>> volumes;
 		std::set<std::string> excluded_by_claims; // as last known
+		std::optional<std::string> asked_for_claims; // of its job; not known after a restart
 		std::string excluded;     // what the job was made or updated with
 		Age age;                  // of a job that ended before it had a node
 		std::string made_from;    // see resubmitted_from()
@@ -279,18 +287,22 @@ private:
 	void end_unbound(Entry &e);
 
 	// pods_claims.cc
-	Result<Claims> claims_of(const Entry &e) const;
+	Result<PodClaims> claims_of(const Entry &e) const;
+	Result<void> add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, PodClaims &out) const;
+	bool wants_other_devices(const Entry &e) const;
+	std::string claims_not_met(const Entry &e) const; // why its job will not do for its claims, or empty
+	std::optional<Hold> share_devices(const Entry &e);
 	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
 	bool add_claims(Entry &e, JobRequest &request);
 	void free_claim(Entry &e, const kube::ResourceClaim &claim);
 	void claim_freed(Entry &e, const KubeReply &r);
-	const ClaimNodes &claim_nodes(const Claims &claims);
-	ClaimNodes compute_claim_nodes(const Claims &claims) const;
+	const ClaimNodes &claim_nodes(const PodClaims &claims);
+	ClaimNodes compute_claim_nodes(const PodClaims &claims) const;
 	void allocate_claims(Entry &e, const Hold &hold);
 	void next_claim(const std::shared_ptr<Allocation> &a);
 	void write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch);
 	void claims_failed(Entry &e, const std::string &why, const KubeReply &r);
-	GresList claimed_there(const Entry &e) const;
+	GresList claimed_there(const Entry &e, Whose whose) const;
 	bool knows_what_it_claims(const Entry &e) const;
 	Result<GresList> adopted_gres(const Entry &e, const GresList &requested) const;
 

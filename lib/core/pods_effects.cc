@@ -264,6 +264,8 @@ void PodsController::mirror(Entry &e)
 	// It was to start where something was held, and Slurm lets it go nowhere else any more.
 	if (e.adopting)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
+	if (wants_other_devices(e))
+		return end_job(e, {SK8_JOB_CANCELLED, 0, "its resource claims want other devices now"});
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 	warn_of_waiting_for_ever(e);
 

@@ -122,7 +122,9 @@ static Json amounts(const std::vector<std::uint16_t> &cores, std::uint32_t more,
 
 Json to_json(const Hold &h, bool masked)
 {
-	Json out = amounts(h.cores, h.more_cores, h.memory_mb, h.gres);
+	GresList gres = h.gres;
+	gres.insert(gres.end(), h.shared.begin(), h.shared.end());
+	Json out = amounts(h.cores, h.more_cores, h.memory_mb, gres);
 	return out.set("node", h.node).set("masked", Json::boolean(masked));
 }
 

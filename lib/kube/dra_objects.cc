@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t max_driver = 63;
 constexpr std::size_t max_qualified = 63 + 1 + 32; // domain/name
 constexpr std::size_t max_value = 64;
-constexpr std::size_t max_consumers = 256;
 
 // ---- what drivers have ----
 
@@ -128,13 +127,14 @@ void decode_allocation(const Json &status, ResourceClaim &out)
 					       word(r["device"], max_name, "a device", out.problem),
 					       r["adminAccess"].boolean_or(false) || r["shareID"].is_string()});
 		});
-	if (countable(status["reservedFor"], max_consumers, "consumers", out.problem))
+	if (countable(status["reservedFor"], max_claim_consumers, "consumers", out.problem))
 		status["reservedFor"].each_item([&](const Json &c) {
 			if (c["resource"].str() == "pods" && c["apiGroup"].str().empty())
 				out.reserved_for.push_back(word(c["uid"], max_name, "a consumer's uid", out.problem));
 			else
 				out.reserved_for_other = true;
 		});
+	out.consumers = status["reservedFor"];
 }
 
 } // namespace

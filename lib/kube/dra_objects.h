@@ -78,6 +78,7 @@ struct ResourceClaim {
 	std::vector<AllocatedDevice> devices; // of its allocation
 	std::vector<std::string> reserved_for; // uids of pods
 	bool reserved_for_other = false;       // ... and of something that is no pod
+	Json consumers;                        // status.reservedFor, as it is
 	std::string problem; // why we cannot honour it, one sentence; or empty
 };
 using ResourceClaimPtr = std::shared_ptr<const ResourceClaim>;
@@ -103,6 +104,7 @@ Result<DeviceClassPtr> decode_device_class(const Json &object);
 // Kubernetes' own limits.
 inline constexpr std::size_t max_slice_devices = 128;
 inline constexpr std::size_t max_device_attributes = 32; // and capacities, each
+inline constexpr std::size_t max_claim_consumers = 256;
 inline constexpr std::size_t max_claim_requests = 32;    // and devices of an allocation
 inline constexpr std::size_t max_selectors = 32;
 inline constexpr std::size_t max_selector_bytes = 10 * 1024;

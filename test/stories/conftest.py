@@ -218,8 +218,8 @@ def accounted(request, session_stands):
 
 @pytest.fixture
 def many(request, session_stands):
-	"""With a thousand nodes more; the first few of them have a slurmd."""
-	yield from lent(request, session_stands, "sim", "--fake-nodes", "1000")
+	"""With a thousand nodes more; the first few of them have a slurmd. Each has devices, for who speaks of them."""
+	yield from lent(request, session_stands, "sim", "--fake-nodes", "1000", "--gres", "gpu:4,hca:2")
 
 
 @pytest.fixture(scope="session")

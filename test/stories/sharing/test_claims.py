@@ -100,6 +100,37 @@ def test_devices_of_a_foreign_pods_claim_are_given_to_nobody(drivers):
 	ours.wait_phase("Succeeded", seconds=PREPARED)
 
 
+def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_ended(drivers):
+	stand, _, claim = drivers
+	one = claim("one")
+	command = f"env | grep TEST_DEVICE_; {POLITE}"
+	first = stand.pod("first", command, node="n1", **uses(one))
+	first.wait_running(PREPARED)
+	has = in_slurm(stand, first.job_id)
+	second = stand.pod("second", command, **uses(one))
+	second.wait_running(PREPARED)
+	assert second.node == "n1" and len(has) == 1 and not in_slurm(stand, second.job_id)
+	assert one.devices() == has and {c["uid"] for c in one.get()["status"]["reservedFor"]} == {first.uid, second.uid}
+	if stand.kind == "real" and containers_see_devices():
+		seen = stand.api.call("GET", second.path + "/log", raw=True)
+		assert {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", seen)} == has
+	first.delete()
+	first.wait_gone()
+	others = batch(stand, DEVICES - 1, "-w", "n1")
+	others.wait("RUNNING")
+	assert in_slurm(stand, others.id) == set(range(DEVICES)) - has
+	waits = batch(stand, 1, "-w", "n1")
+	stand.scheduled()
+	assert waits.state == "PENDING"
+	stand.restart_slurmctld(kill=False)
+	second.wait_job("RUNNING")
+	stand.scheduled()
+	assert waits.state == "PENDING"
+	second.delete()
+	waits.wait("RUNNING")
+	assert in_slurm(stand, waits.id) == has
+
+
 @pytest.mark.apis("sim")
 def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_jobs(drivers):
 	stand, driver, _ = drivers

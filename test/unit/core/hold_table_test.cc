@@ -4,6 +4,8 @@
 #include "lib/sk8_abi.h"
 #include "test/unit/catch.h"
 
+#include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -364,9 +366,132 @@ TEST_CASE("masks are holds minus running jobs, whatever the order of events")
 	}
 }
 
+static GresList gpus(std::vector<std::uint16_t> devices)
+{
+	GresList out;
+	for (const std::uint16_t d : devices)
+		out.push_back({"gpu", "", 1, {d}});
+	return out;
+}
+
+static std::vector<std::uint16_t> masked_gpus(HoldTable &t)
+{
+	const auto masks = t.masks();
+	auto out = masks ? devices_named(masks->masks.at(0)->gres, "gpu") : std::vector<std::uint16_t>{};
+	return out;
+}
+
+TEST_CASE("a device that pods share stays hidden until the last of them is gone, whoever's job had it")
+{
+	HoldTable t;
+	Job first = job(1, {0});
+	first.gres = gpus({3});
+	t.job_started(key(1), first);
+	REQUIRE(t.place(key(1), first.ref));
+	CHECK_FALSE(t.share(key(2), gpus({3}))); // holds nothing yet
+	t.job_started(key(2), job(2, {1}));
+	REQUIRE(t.place(key(2), {2, 1000}));
+	CHECK_FALSE(t.share(key(2), gpus({2}))); // nobody's
+	CHECK_FALSE(t.share(key(1), gpus({3}))); // only its own
+	CHECK(t.held_by_others(key(2), "n1", gpus({3})));
+	CHECK_FALSE(t.held_by_others(key(2), "n2", gpus({3})));
+	REQUIRE(t.share(key(2), gpus({3})));
+	CHECK(t.share(key(2), gpus({3}))->shared == gpus({3}));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	CHECK(t.masks()->masks[0]->cores.empty());
+	CHECK(t.masks()->masks[0]->memory_mb == 0);
+	CHECK(t.cover(key(2)) == HoldTable::Cover::covered);
+	t.job_started(key(3), job(3, {2}));
+	REQUIRE(t.place(key(3), {3, 1000}));
+	REQUIRE(t.share(key(3), gpus({3})));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3}); // once
+	t.job_ended(key(1), first.ref);
+	CHECK(t.release(key(1)) == HoldTable::Cover::masked);
+	t.let_masks_go();
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	CHECK(t.masked_by_other({}, "n1", {}, gpus({3})));
+	// its job starts anew where it is
+	t.job_ended(key(2), {2, 1000});
+	t.lift(key(2), true);
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	t.job_started(key(2), job(2, {1}));
+	CHECK(t.place(key(2), {2, 1000})->shared == gpus({3}));
+	CHECK(t.release(key(2)) == HoldTable::Cover::masked);
+	t.job_ended(key(3), {3, 1000});
+	t.let_masks_go();
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	t.release(key(3));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	t.let_masks_go();
+	CHECK_FALSE(t.masks());
+}
+
+TEST_CASE("devices are masked while a pod without a running job holds them or any pod shares them, whatever the order of events")
+{
+	for (unsigned seed = 1; seed <= 300; seed++) {
+		std::mt19937 random(seed);
+		HoldTable t;
+		std::map<int, std::set<std::uint16_t>> held; // pod -> what it shares; its job has the device of its own number
+		std::set<int> running;
+		for (int step = 0; step < 150; step++) {
+			const int n = static_cast<int>(random() % 5);
+			const auto d = static_cast<std::uint16_t>(random() % 5);
+			const JobRef ref{static_cast<std::uint32_t>(100 + n), 1000};
+			Job of = job(ref.id, {static_cast<std::uint16_t>(n)});
+			of.gres = gpus({static_cast<std::uint16_t>(n)});
+			switch (random() % 6) {
+			case 0:
+				of.state = random() % 3 ? SK8_JOB_RUNNING : SK8_JOB_SUSPENDED; // its devices stay its own
+				t.job_started(key(n), of);
+				running.insert(n);
+				break;
+			case 1:
+				t.job_ended(key(n), ref);
+				running.erase(n);
+				break;
+			case 2:
+				if (t.place(key(n), ref))
+					held.try_emplace(n);
+				break;
+			case 3:
+				t.release(key(n));
+				held.erase(n);
+				break;
+			case 4: {
+				const bool others = std::ranges::any_of(held, [&](const auto &h) { return h.first != n && (h.first == d || h.second.contains(d)); });
+				const bool shared = t.share(key(n), gpus({d})).has_value();
+				CAPTURE(seed, step);
+				REQUIRE(shared == (held.contains(n) && others));
+				if (shared)
+					held.at(n).insert(d);
+				break;
+			}
+			case 5: {
+				const Ledger saved = t.ledger("c"); // slurmctld starts anew
+				t.restore(saved);
+				running.clear();
+				break;
+			}
+			}
+			t.let_masks_go();
+			std::set<std::uint16_t> expected;
+			for (const auto &[pod, shares] : held) {
+				expected.insert(shares.begin(), shares.end());
+				if (!running.contains(pod))
+					expected.insert(static_cast<std::uint16_t>(pod));
+			}
+			const auto masked = masked_gpus(t);
+			CAPTURE(seed, step);
+			REQUIRE(std::set(masked.begin(), masked.end()) == expected);
+		}
+	}
+}
+
 TEST_CASE("the saved ledger survives being cut anywhere")
 {
-	const Hold a{key(1), "n1", {0, 7}, 0, 100}, b{key(2), "n2", {}, 3, 5, true};
+	const Hold a{key(1), "n1", {0, 7}, 0, 100};
+	Hold b{key(2), "n2", {}, 3, 5, true};
+	b.shared = gpus({1, 2});
 	const Released r{key(3), "root (uid 0)"};
 	const std::string text = "{\"v\":1}\n" + journal_line(a) + journal_line(b) + journal_line(r) + journal_line(key(1));
 	auto all = parse_journal(text);
@@ -386,6 +511,7 @@ TEST_CASE("a damaged ledger is refused with the line, not half believed")
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[-1],\"more\":0,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[70000],\"more\":0,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":-1,\"mb\":0}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0,\"shared\":1}",
 				 "{\"free\":\"nonsense\"}", "{\"gone\":\"nonsense\",\"by\":\"root\"}",
 				 "{\"gone\":\"k8s:c/ns/p/u\"}", "{\"gone\":\"k8s:c/ns/p/u\",\"by\":\"a\\nb\"}"}) {
 		CAPTURE(line);

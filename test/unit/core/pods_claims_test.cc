@@ -24,7 +24,9 @@ struct Drivers : World {
 	}
 	void starts(const std::string &name, const Indices &devices, const std::string &node = "n1")
 	{
-		job_of(name)->gres = {{"gpu", "", devices.size(), devices}};
+		job_of(name)->gres.clear();
+		if (!devices.empty())
+			job_of(name)->gres = {{"gpu", "", devices.size(), devices}};
 		slurm_starts(name, node, {static_cast<std::uint16_t>(jobs.size())});
 		run();
 	}
@@ -151,9 +153,151 @@ TEST_CASE("devices that another claim has are given to nobody")
 	CHECK(w.count("bind") == 0);
 	CHECK(w.events_text().find("device gpu-1 of node n1 is allocated to resource claim team-a/others") != std::string::npos);
 	CHECK_FALSE(w.masked("n1"));
-	// and a pod that wants that very claim waits
+	// and a pod that wants that very claim waits: who has it may be over
 	w.create_claiming("q", {{"gpus", "others"}});
-	CHECK(w.said("q") == "resource claim others is in use; pods that share what a claim has are not supported yet");
+	CHECK(w.said("q") == "resource claim others has devices that no pod uses any more, and is not free yet");
+}
+
+namespace {
+
+// p and q have one claim.
+struct TwoPods : Drivers {
+	std::string p, q;
+
+	TwoPods()
+	{
+		create_claim("c", 1);
+		p = create_claiming("p", {{"gpus", "c"}});
+		q = create_claiming("q", {{"gpus", "c"}});
+		starts("p", {2});
+	}
+	Indices masked_gpus()
+	{
+		holds->let_masks_go();
+		const NodeMask *m = mask("n1");
+		return m ? devices_named(m->gres, "gpu") : Indices{};
+	}
+	std::size_t jobs_named(const std::string &name)
+	{
+		return static_cast<std::size_t>(std::ranges::count(jobs, name, [](const SlurmJob &j) { return j.key.name; }));
+	}
+};
+
+} // namespace
+
+TEST_CASE("of pods that share a claim the first one's job has its devices, and the others run beside it without any of their own")
+{
+	TwoPods w;
+	// which waited for one, too
+	REQUIRE(w.jobs_named("q") == 2);
+	CHECK(w.job_of("q")->state == SK8_JOB_PENDING);
+	CHECK(w.jobs.back().request.gres.empty());
+	CHECK(w.excluded("q") == "n2,slurm-only,n2");
+	CHECK(w.masked_gpus().empty());
+	w.starts("q", {});
+	CHECK(w.pod("q").node_name == "n1");
+	CHECK(w.claim("c").reserved_for == std::vector{w.p, w.q});
+	CHECK(w.devices_of("c") == "n1/gpu-2");
+	for (const Hold &h : w.journal.saved().holds)
+		CHECK(h.shared == (h.key.uid == w.q ? GresList{{"gpu", "", 1, {2}}} : GresList{}));
+	w.kubelet_starts("p");
+	w.kubelet_starts("q");
+	w.run();
+	w.kubelet_ends("p", 0);
+	w.run(Millis(5'000));
+	CHECK_FALSE(w.holds->held({"c", "team-a", "p", w.p}));
+	CHECK(w.masked_gpus() == Indices{2});
+	w.claim_changes("c", *Json::parse(R"({"status":{"reservedFor":[{"resource":"pods","name":"q","uid":")" + w.q + R"("}]}})"));
+	w.run(Millis(5'000));
+	CHECK(w.masked_gpus() == Indices{2});
+	w.kubelet_ends("q", 0);
+	w.run(Millis(5'000));
+	CHECK(w.masked_gpus().empty());
+	CHECK(w.jobs_named("p") == 1);
+	CHECK(w.jobs_named("q") == 2);
+}
+
+TEST_CASE("a claim that is freed before the second pod has it is that pod's own, with a job that asks for its devices")
+{
+	TwoPods w;
+	w.kubelet_starts("p");
+	w.run();
+	w.kubelet_ends("p", 0);
+	w.run(Millis(5'000));
+	SECTION("while its job waits") {}
+	SECTION("when its job has started meanwhile")
+	{
+		w.starts("q", {});
+		CHECK(w.pod("q").node_name.empty());
+		CHECK(w.masked_gpus().empty());
+	}
+	w.claim_changes("c", *Json::parse(R"({"status":{"allocation":null,"reservedFor":null}})"));
+	w.run(Millis(60'000));
+	REQUIRE(w.job_of("q")->state == SK8_JOB_PENDING);
+	CHECK(gres_request(w.jobs.back().request.gres) == "gpu:1");
+	w.starts("q", {0}, "n2");
+	CHECK(w.devices_of("c") == "n2/gpu-0");
+	CHECK(w.pod("q").node_name == "n2");
+}
+
+TEST_CASE("a job that started elsewhere than the devices that its pod shares goes back")
+{
+	TwoPods w;
+	w.starts("q", {}, "n2"); // an administrator changed its excluded nodes
+	CHECK(w.pod("q").node_name.empty());
+	CHECK(w.jobs_named("q") == 3);
+	w.starts("q", {});
+	CHECK(w.pod("q").node_name == "n1");
+}
+
+TEST_CASE("pods that share a claim are found again with it, and no job is given its devices, whatever slurmctld has forgotten")
+{
+	const bool ledger = GENERATE(true, false), jobs = GENERATE(true, false);
+	CAPTURE(ledger, jobs);
+	TwoPods w;
+	w.starts("q", {});
+	w.kubelet_starts("p");
+	w.kubelet_starts("q");
+	w.run();
+	if (!ledger)
+		w.journal.text.clear();
+	if (!jobs)
+		w.jobs.clear();
+	w.restart();
+	w.run(Millis(10'000));
+	REQUIRE(w.job_of("p"));
+	REQUIRE(w.job_of("q"));
+	CHECK(w.job_of("p")->running());
+	CHECK(w.job_of("q")->running());
+	CHECK(w.job_of("q")->gres.empty());
+	CHECK(w.masked_gpus() == Indices{2}); // q's, or both's
+	w.kubelet_ends("q", 0);
+	w.run(Millis(5'000));
+	CHECK(w.masked_gpus() == (jobs ? Indices{} : Indices{2}));
+	w.kubelet_ends("p", 0);
+	w.run(Millis(5'000));
+	CHECK(w.masked_gpus().empty());
+}
+
+TEST_CASE("of a claim with devices of two nodes, or with something that is no pod, no pod has a part")
+{
+	Drivers w;
+	w.create_claim("c", 2);
+	const auto has = [&](const std::string &second, const std::string &consumer) {
+		w.claim_changes("c", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+			{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-1"},
+			{"request":"gpus","driver":"gpu.example.com","pool":")" + second + R"("}]}},"reservedFor":[)" + consumer + "]}}"));
+	};
+	has(R"(n2","device":"gpu-1)", R"({"resource":"pods","name":"x","uid":"x"})");
+	w.create_claiming("p", {{"gpus", "c"}});
+	CHECK(w.said("p") == "resource claim c: what it has is not of one node");
+	has(R"(n1","device":"gpu-9)", R"({"resource":"pods","name":"x","uid":"x"})");
+	w.run(Millis(60'000));
+	CHECK(w.said("p") == "resource claim c: no driver tells of device gpu-9 that it has");
+	has(R"(n1","device":"gpu-2)", R"({"apiGroup":"example.com","resource":"things","name":"x","uid":"x"})");
+	w.run(Millis(60'000));
+	CHECK(w.said("p") == "resource claim c is in use by something that is no pod");
+	CHECK(w.jobs.empty());
 }
 
 TEST_CASE("a claim that has devices of a Binding that failed is freed before its pod queues again")

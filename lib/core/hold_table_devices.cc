@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// Devices that pods hold beside what their jobs have, and devices that are missing.
+#include "lib/core/hold_table.h"
+
+#include <algorithm>
+
+namespace sk8::core {
+
+// ---- of claims ----
+
+// True if there is one that was not among them.
+static bool add_named(GresList &to, const GresList &devices)
+{
+	bool more = false;
+	for (const Gres &g : devices) {
+		const auto known = devices_named(to, g.name);
+		if (std::ranges::includes(known, g.devices))
+			continue;
+		to.push_back(g);
+		more = true;
+	}
+	return more;
+}
+
+std::optional<Hold> HoldTable::add_devices(const PodKey &key, const GresList &gres)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end() || !add_named(at->second.gres, gres))
+		return std::nullopt;
+	changed(key.id());
+	return at->second;
+}
+
+std::optional<Hold> HoldTable::add_shared(const PodKey &key, const GresList &devices)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end() || !add_named(at->second.shared, devices))
+		return std::nullopt;
+	changed(key.id());
+	return at->second;
+}
+
+std::optional<Hold> HoldTable::share(const PodKey &key, const GresList &devices)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end() || !others_hold(key.id(), at->second.node, devices))
+		return std::nullopt;
+	if (add_named(at->second.shared, devices))
+		changed(key.id());
+	return at->second;
+}
+
+// A release that follows finds those that share already there: both are under the mutex.
+bool HoldTable::others_hold(const std::string &id, const std::string &node, const GresList &devices) const
+{
+	GresList held;
+	for (const auto &[other, h] : holds_)
+		if (other != id && h.node == node) {
+			held.insert(held.end(), h.gres.begin(), h.gres.end());
+			held.insert(held.end(), h.shared.begin(), h.shared.end());
+		}
+	return std::ranges::all_of(devices, [&](const Gres &g) { return std::ranges::includes(devices_named(held, g.name), g.devices); });
+}
+
+bool HoldTable::held_by_others(const PodKey &key, const std::string &node, const GresList &devices) const
+{
+	std::lock_guard lock(mutex_);
+	return others_hold(key.id(), node, devices);
+}
+
+// ---- missing ----
+
+// No uid is like this.
+static std::string missing_id(const std::string &cluster, const std::string &node)
+{
+	return cluster + "//missing/" + node;
+}
+
+bool HoldTable::set_missing(const std::string &cluster, const std::string &node, const GresList &gres)
+{
+	std::lock_guard lock(mutex_);
+	const std::string id = missing_id(cluster, node);
+	const auto at = missing_.find(id);
+	if (at == missing_.end() ? gres.empty() : at->second.gres == gres)
+		return false;
+	const bool more = at == missing_.end() || is_part_of(at->second.gres, gres);
+	if (!more)
+		masks_.put_free(at->second); // until let_masks_go()
+	if (at != missing_.end())
+		masks_.drop(id); // it refers to it
+	missing_.erase(id);
+	if (!gres.empty()) {
+		Hold &hold = missing_[id];
+		hold.key.cluster = cluster;
+		hold.node = node;
+		hold.foreign = true;
+		hold.gres = gres;
+		masks_.put(id, hold);
+	}
+	publish();
+	return !more;
+}
+
+void HoldTable::forget_missing(const std::string &cluster)
+{
+	std::vector<std::string> nodes;
+	{
+		std::lock_guard lock(mutex_);
+		for (const auto &[id, hold] : missing_)
+			if (hold.key.cluster == cluster)
+				nodes.push_back(hold.node);
+	}
+	for (const auto &node : nodes)
+		(void) set_missing(cluster, node, {});
+}
+
+} // namespace sk8::core
