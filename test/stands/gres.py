@@ -39,7 +39,7 @@ def devices(text):
 def indices(text):
 	"""0-1,3 as a set."""
 	found = set()
-	for word in text.split(","):
+	for word in filter(None, text.split(",")):
 		first, _, last = word.partition("-")
 		found |= set(range(int(first), int(last or first) + 1))
 	return found

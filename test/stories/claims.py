@@ -19,7 +19,8 @@ DEVICES = 4
 PREPARED = 150
 
 
-def _post(stand, path, item):
+def post(stand, path, item):
+	"""Unless it is there."""
 	try:
 		stand.api.post(path, {"apiVersion": "resource.k8s.io/v1", **item})
 	except ApiError as error:
@@ -31,7 +32,7 @@ def allow(stand):
 	"""kubectl apply -f etc/kubernetes-devices.yaml"""
 	with open(os.path.join(ETC, "kubernetes-devices.yaml"), encoding="utf-8") as file:
 		for item in yaml.safe_load_all(file):
-			_post(stand, f"{RBAC}/{item['kind'].lower()}s", item)
+			post(stand, f"{RBAC}/{item['kind'].lower()}s", item)
 
 
 class Drivers:
@@ -42,7 +43,7 @@ class Drivers:
 		self.records = {}
 
 	def begin(self):
-		_post(self.stand, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS}, "spec": {
+		post(self.stand, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS}, "spec": {
 			"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
 		for node in NODES:
 			if self.stand.kind == "real":
@@ -56,7 +57,7 @@ class Drivers:
 		devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}, "model": {"string": "a100"}, "uuid": {"string": f"GPU-{node}-{i}"}},
 			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing]
 		spec = {"driver": CLASS, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
-		_post(self.stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})
+		post(self.stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})
 		self.stand.api.patch(f"{API}/resourceslices/{node}-gpus", {"spec": {"devices": devices}})
 
 	def slices(self):
@@ -81,7 +82,7 @@ class Claim:
 	def __init__(self, stand, name, count=1, **exactly):
 		self.stand, self.name = stand, name
 		self.path = f"{API}/namespaces/default/resourceclaims/{name}"
-		_post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": {"requests": [
+		post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": {"requests": [
 			{"name": "gpus", "exactly": {"deviceClassName": CLASS, "count": count, **exactly}}]}}})
 
 	def get(self):
