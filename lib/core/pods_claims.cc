@@ -72,12 +72,12 @@ Result<void> PodsController::add_shared_claim(const Entry &e, const kube::Resour
 	auto has = ports_.dra->devices_of(*claim);
 	if (!has)
 		return Error{named(claim->meta.name) + ": " + has.error().message};
-	if (!out.node.empty() && out.node != has->node)
+	if (!out.node.empty() && !has->node.empty() && out.node != has->node)
 		return Error{"its resource claims have devices of nodes " + one_line(out.node, 128) + " and " + one_line(has->node, 128)};
 	if (!ports_.holds.held_by_others(e.key, has->node, has->gres))
 		return Error{named(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
 	out.shared.push_back(claim);
-	out.node = std::move(has->node);
+	out.node = has->node.empty() ? out.node : has->node; // none: it has devices that others have, too
 	std::ranges::move(has->gres, std::back_inserter(out.devices));
 	return {};
 }
