@@ -89,6 +89,9 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 		    (has != capacity.end() && has->second > static_cast<std::int64_t>(ids.size())))
 			continue;
 		const auto &listed = out.ids[resource] = order(ids);
+		for (std::size_t i = 0; i < listed.size(); i++)
+			if (!healthy.contains(listed[i]))
+				out.ill[resource].push_back(static_cast<std::uint16_t>(i));
 		for (const auto &[uid, pod] : now.pods) {
 			const auto some = pod.find(resource);
 			if (some == pod.end())

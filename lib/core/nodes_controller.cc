@@ -17,7 +17,7 @@ static constexpr std::size_t max_users = 1000;
 		    (name).c_str() __VA_OPT__(, ) __VA_ARGS__)
 
 NodesController::NodesController(const ClusterSettings &settings, NodesPorts ports)
-	: settings_(settings), ports_(std::move(ports)), shared_(settings.nodes)
+	: settings_(settings), ports_(std::move(ports)), shared_(settings.nodes), devices_(settings.resources)
 {
 }
 
@@ -300,7 +300,8 @@ void NodesController::devices(const std::string &name, Entry &e)
 {
 	if (!ports_.missing || !e.kube || !e.slurm)
 		return;
-	GresList missing = shared_.has(*e.kube) ? missing_gres(identified(e), e.slurm->gres) : GresList{};
+	(void) devices_.read(*e.kube);
+	GresList missing = shared_.has(*e.kube) ? devices_.name_ill(name, missing_gres(identified(e), e.slurm->gres)) : GresList{};
 	ports_.missing(name, missing); // always: an engine before this one may have told other things
 	if (missing == e.missing)
 		return;

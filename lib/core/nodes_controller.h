@@ -23,6 +23,7 @@
 #include "lib/core/node_state.h"
 #include "lib/core/node_taint.h"
 #include "lib/core/overcommit.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/settings.h"
 #include "lib/core/shared_nodes.h"
 #include "lib/core/slurm_port.h"
@@ -122,6 +123,7 @@ private:
 	const ClusterSettings settings_;
 	NodesPorts ports_;
 	SharedNodes shared_;
+	PodDevices devices_;
 	std::unordered_map<std::string, Entry> entries_; // by name
 	std::unordered_map<std::uint32_t, std::string> users_;
 	bool kube_synced_ = false, slurm_synced_ = false, connected_ = false;

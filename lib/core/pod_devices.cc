@@ -16,6 +16,14 @@ namespace sk8::core {
 // All annotations of an object together have 256 KiB (apimachinery, TotalAnnotationSizeLimitB).
 static constexpr std::size_t max_text = 262'144, max_uid = 64, max_resource = 317;
 
+static Json positions_to_json(const DevicesByResource &devices)
+{
+	Json out = Json::object();
+	for (const auto &[resource, positions] : devices)
+		out.set(resource, indices_to_json(positions));
+	return out;
+}
+
 std::string devices_text(const NodeDevices &devices)
 {
 	if (devices.ids.empty())
@@ -27,13 +35,12 @@ std::string devices_text(const NodeDevices &devices)
 			list.append(Json::string(id));
 		ids.set(resource, list);
 	}
-	for (const auto &[uid, of_pod] : devices.pods) {
-		Json pod = Json::object();
-		for (const auto &[resource, positions] : of_pod)
-			pod.set(resource, indices_to_json(positions));
-		pods.set(uid, pod);
-	}
-	return out.set("ids", ids).set("pods", pods).dump();
+	for (const auto &[uid, of_pod] : devices.pods)
+		pods.set(uid, positions_to_json(of_pod));
+	out.set("ids", ids).set("pods", pods);
+	if (!devices.ill.empty())
+		out.set("ill", positions_to_json(devices.ill));
+	return out.dump();
 }
 
 static bool read_ids(std::string_view resource, const Json &from, NodeDevices &out)
@@ -51,7 +58,7 @@ static bool read_ids(std::string_view resource, const Json &from, NodeDevices &o
 	return true;
 }
 
-static bool read_pod(const Json &from, const NodeDevices &of, DevicesByResource &out)
+static bool read_positions(const Json &from, const NodeDevices &of, DevicesByResource &out)
 {
 	bool good = from.is_object();
 	from.each_member([&](std::string_view resource, const Json &list) {
@@ -80,8 +87,10 @@ Result<NodeDevices> parse_devices(std::string_view text)
 	bool good = ids.is_object() && pods.is_object();
 	ids.each_member([&](std::string_view resource, const Json &list) { good = good && read_ids(resource, list, out); });
 	pods.each_member([&](std::string_view uid, const Json &pod) {
-		good = good && uid.size() <= max_uid && read_pod(pod, out, out.pods[std::string(uid)]);
+		good = good && uid.size() <= max_uid && read_positions(pod, out, out.pods[std::string(uid)]);
 	});
+	const Json ill = (*json)["ill"];
+	good = good && (ill.is_null() || read_positions(ill, out, out.ill));
 	if (!good)
 		return Error{"is no list of devices and of pods that have some"};
 	return out;
@@ -133,12 +142,13 @@ bool PodDevices::read(const kube::Node &node)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::devices).c_str(), devices.error().message.c_str());
 	OfNode &of = nodes_[node.meta.name];
-	of = {text, node.meta.labels, {}, {}};
+	of = {text, node.meta.labels, {}, {}, {}};
 	if (!devices)
 		return true;
 	for (const auto &[resource, ids] : devices->ids)
 		of.indices[resource] = indices_of(node, resource, ids);
 	of.pods = std::move(devices->pods);
+	of.ill = std::move(devices->ill);
 	return true;
 }
 
@@ -148,19 +158,39 @@ bool PodDevices::tells(const std::string &node, const std::string &resource) con
 	return of != nodes_.end() && of->second.indices.contains(resource);
 }
 
-std::vector<std::uint16_t> PodDevices::find(const std::string &node, const std::string &uid, const std::string &resource) const
+// Sorted.
+std::vector<std::uint16_t> PodDevices::in_slurm(const OfNode &of, const DevicesByResource &devices, const std::string &resource) const
 {
 	std::vector<std::uint16_t> out;
-	const auto of = nodes_.find(node);
-	if (of == nodes_.end() || !of->second.pods.contains(uid))
-		return out;
-	const DevicesByResource &pod = of->second.pods.at(uid);
-	if (const auto positions = pod.find(resource); positions != pod.end())
+	if (const auto positions = devices.find(resource); positions != devices.end())
 		for (const std::uint16_t position : positions->second)
-			if (const auto index = of->second.indices.at(resource).at(position))
+			if (const auto index = of.indices.at(resource).at(position))
 				out.push_back(*index);
 	std::ranges::sort(out);
 	return out;
+}
+
+std::vector<std::uint16_t> PodDevices::find(const std::string &node, const std::string &uid, const std::string &resource) const
+{
+	const auto of = nodes_.find(node);
+	if (of == nodes_.end() || !of->second.pods.contains(uid))
+		return {};
+	return in_slurm(of->second, of->second.pods.at(uid), resource);
+}
+
+GresList PodDevices::name_ill(const std::string &node, GresList missing) const
+{
+	const auto of = nodes_.find(node);
+	if (missing.empty() || of == nodes_.end())
+		return missing;
+	for (const auto &[resource, positions] : of->second.ill) {
+		const ResourceSettings *r = find_resource(resources_, resource);
+		const auto ill = r ? in_slurm(of->second, of->second.ill, resource) : std::vector<std::uint16_t>();
+		for (Gres &g : missing)
+			if (r && g.name == r->gres && (g.type == r->type || r->type.empty()) && g.devices.empty() && ill.size() <= g.count)
+				g.devices = ill;
+	}
+	return missing;
 }
 
 std::string PodDevices::find_holder(const std::string &node, const std::string &gres, std::uint16_t device,

@@ -4,10 +4,11 @@
 // annotation of the node, and the engine masks exactly these for such a pod instead of as many as it requests.
 //
 //	slurm-k8s.io/devices: {"ids":{"nvidia.com/gpu":["GPU-1f..","GPU-8d.."]},
-//	                       "pods":{"<uid of the pod>":{"nvidia.com/gpu":[1]}}}
+//	                       "pods":{"<uid of the pod>":{"nvidia.com/gpu":[1]}},
+//	                       "ill":{"nvidia.com/gpu":[0]}}
 //
 // ids are all that the plugin has, in the order in which the agent believes that Slurm has them; a pod's devices are positions
-// there. Settings (resources[].devices) may know better which of Slurm's indices an ID is.
+// there, and so are those that are not well. Settings (resources[].devices) may know better which of Slurm's indices an ID is.
 #ifndef SK8_CORE_POD_DEVICES_H
 #define SK8_CORE_POD_DEVICES_H
 
@@ -30,6 +31,7 @@ using DevicesByResource = std::map<std::string, std::vector<std::uint16_t>>; // 
 struct NodeDevices {
 	std::map<std::string, std::vector<std::string>> ids; // by resource
 	std::map<std::string, DevicesByResource> pods;       // by uid
+	DevicesByResource ill{};                             // that their plugin calls unhealthy, or says nothing of any more
 
 	bool operator==(const NodeDevices &) const = default;
 };
@@ -61,6 +63,8 @@ public:
 	GresList gres_of(const std::string &node, const std::string &uid, const std::map<std::string, std::int64_t> &extended) const;
 	// The same of a pod of which only this is known: its devices are those that the node says, if they are as many.
 	GresList with_devices(const std::string &node, const std::string &uid, GresList gres) const;
+	// What a node's kubelet has less than Slurm (missing_gres()): which ones that is, as far as the node says.
+	GresList name_ill(const std::string &node, GresList missing) const;
 
 private:
 	struct OfNode {
@@ -68,7 +72,9 @@ private:
 		std::map<std::string, std::string> labels;
 		std::map<std::string, std::vector<std::optional<std::uint16_t>>> indices; // by resource: Slurm's, by position
 		std::map<std::string, DevicesByResource> pods;
+		DevicesByResource ill;
 	};
+	std::vector<std::uint16_t> in_slurm(const OfNode &of, const DevicesByResource &devices, const std::string &resource) const;
 	std::vector<std::optional<std::uint16_t>> indices_of(const kube::Node &node, const std::string &resource,
 							     const std::vector<std::string> &ids) const;
 

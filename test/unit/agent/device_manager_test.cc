@@ -79,12 +79,15 @@ TEST_CASE("what is told of devices: all that there are in order, and the positio
 		now.healthy[gpu].erase("2");
 		now.pods.erase("b");
 		now.pods["a"][gpu] = {"10"};
-		CHECK(devices_to_tell(now, told, {{gpu, 3}}, order) == core::NodeDevices{{{gpu, {"1", "2", "10"}}}, {{"a", {{gpu, {2}}}}}});
+		CHECK(devices_to_tell(now, told, {{gpu, 3}}, order) == core::NodeDevices{{{gpu, {"1", "2", "10"}}}, {{"a", {{gpu, {2}}}}}, {{gpu, {0, 1}}}});
 	}
 	SECTION("the kubelet starts again, and its plugin has not come yet")
 	{
 		now.healthy[gpu].clear();
-		CHECK(devices_to_tell(now, told, {{gpu, 0}}, order) == told);
+		core::NodeDevices ill = told;
+		ill.ill[gpu] = {0, 1, 2};
+		CHECK(devices_to_tell(now, told, {{gpu, 0}}, order) == ill);
+		CHECK(*core::parse_devices(core::devices_text(ill)) == ill);
 	}
 	SECTION("one was replaced")
 	{

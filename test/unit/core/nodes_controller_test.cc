@@ -510,6 +510,32 @@ TEST_CASE("devices: what the kubelet has less than Slurm is missing until it has
 	CHECK(w.slurm_writes == 0);
 }
 
+TEST_CASE("devices: of what is missing those are named of which the node's agent says that they are not well")
+{
+	const auto say = [](NodeWorld &w, const std::string &ill) {
+		w.annotate("slurm-k8s.io/devices", R"({"ids":{"nvidia.com/gpu":["a","b","c","d"]},"pods":{},"ill":{"nvidia.com/gpu":)" + ill + "}}");
+		w.run();
+	};
+	NodeWorld w;
+	w.run();
+	w.set_slurm_gres({{"gpu", "a100", 4, {}}});
+	w.set_devices({{"nvidia.com/gpu", 4}}, {{"nvidia.com/gpu", 3}});
+	w.run();
+	CHECK(w.missing == GresList{{"gpu", "", 1, {}}});
+	say(w, "[2]");
+	CHECK(w.missing == GresList{{"gpu", "", 1, {2}}});
+	say(w, "[1,2]"); // its kubelet counts later
+	CHECK(w.missing == GresList{{"gpu", "", 1, {}}});
+	w.set_devices({{"nvidia.com/gpu", 4}}, {{"nvidia.com/gpu", 2}});
+	w.run();
+	CHECK(w.missing == GresList{{"gpu", "", 2, {1, 2}}});
+	say(w, "[3]"); // the agent tells later
+	CHECK(w.missing == GresList{{"gpu", "", 2, {3}}});
+	w.set_devices({{"nvidia.com/gpu", 4}}, {{"nvidia.com/gpu", 4}});
+	w.run();
+	CHECK(w.missing.empty());
+}
+
 TEST_CASE("devices: what is missing stays so while its node is gone from Kubernetes, and slurmctld's next start finds it again")
 {
 	NodeWorld w;

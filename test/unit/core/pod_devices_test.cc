@@ -92,7 +92,9 @@ TEST_CASE("what a node says of devices may be anything")
 				       R"({"ids":{"r":[7]},"pods":{}})", R"({"ids":{"r":[""]},"pods":{}})", R"({"ids":{"":["a"]},"pods":{}})",
 				       R"({"ids":{"r":["a"]},"pods":{"p":7}})", R"({"ids":{"r":["a"]},"pods":{"p":{"s":[0]}}})",
 				       R"({"ids":{"r":["a"]},"pods":{"p":{"r":[1]}}})", R"({"ids":{"r":["a"]},"pods":{"p":{"r":[-1]}}})",
-				       R"({"ids":{"r":["a"]},"pods":{"p":{"r":["0"]}}})", R"({"ids":{"r":["a"]},"pods":{"p":{"r":7}}})"}) {
+				       R"({"ids":{"r":["a"]},"pods":{"p":{"r":["0"]}}})", R"({"ids":{"r":["a"]},"pods":{"p":{"r":7}}})",
+				       R"({"ids":{"r":["a"]},"pods":{},"ill":7})", R"({"ids":{"r":["a"]},"pods":{},"ill":{"r":[1]}})",
+				       R"({"ids":{"r":["a"]},"pods":{},"ill":{"s":[0]}})"}) {
 		INFO(text);
 		CHECK(!parse_devices(text));
 		CHECK(devices.read(node(text)));
