@@ -231,6 +231,16 @@ class Kubernetes:
 				"--devices", str(devices), "--record", record, "--cdi", f"{home}/cdi"], inside=machine)
 		return record
 
+	def device_plugin(self, machine, resource, first, devices):
+		"""A device plugin of this resource with so many devices on that node, numbered from first on. Returns its daemon and the file
+		that says which of them are not well, which SIGHUP makes it read."""
+		name = resource.replace("/", "_")
+		plugin, unhealthy = self.daemon(f"device-plugin-{machine.name}-{name}"), os.path.join(self.node_home(machine.name), "unhealthy." + name)
+		if not plugin.pid:
+			plugin.start([binaries(["test-device-plugin"]) + "/test-device-plugin", "--resource", resource, "--first", str(first),
+				"--devices", str(devices), "--unhealthy", unhealthy], inside=machine)
+		return plugin, unhealthy
+
 	def node_home(self, name):
 		return os.path.join(self.folder, "nodes", name)
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""GPUs with a device plugin and a real kubelet, which chooses: no device is with two, as their users see it from inside."""
+import os
+import random
+import re
+import signal
+
+import pytest
+import yaml
+from command import status, tool
+from conftest import lent, with_conf
+from mixed import mixing, restore
+from stands.gres import devices, indices
+from stands.kubernetes import Kubernetes
+from stands.process import Machine
+from stands.waiting import wait_for
+
+pytestmark = pytest.mark.apis("real")
+
+A100, H100, OF_EACH = "example.com/a100", "example.com/h100", 4
+DEVICES = "slurm-k8s.io/devices"
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+
+
+class Plugin:
+	"""A device plugin of n1. It asks its kubelet for the last devices first, and Slurm takes the first ones first."""
+
+	def __init__(self, stand, resource, first):
+		self.stand, self.resource = stand, resource
+		self.daemon, self.unhealthy = Kubernetes(stand.folder).device_plugin(Machine(stand.folder, "n1"), resource, first, OF_EACH)
+
+	def wait_devices(self, number):
+		wait_for(f"a kubelet with {number} {self.resource}",
+			lambda: self.stand.node("n1")["status"]["allocatable"].get(self.resource) == str(number), 60)
+
+	def not_well(self, *numbers):
+		"""These, and no others. One that was killed starts again."""
+		with open(self.unhealthy, "w", encoding="utf-8") as file:
+			file.write(" ".join(map(str, numbers)))
+		if self.daemon.pid:
+			self.daemon.send(signal.SIGHUP)
+		else:
+			self.daemon.start_again()
+		self.wait_devices(OF_EACH - len(numbers))
+
+
+@pytest.fixture(name="plugged")
+def plugged_fixture(request, session_stands):
+	"""(stand, Plugin of its A100): eight GPUs, behind four A100 four H100."""
+	if len(os.sched_getaffinity(0)) < 2:
+		pytest.skip("a machine with one CPU has no cores to choose from")
+	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		plugins = [Plugin(stand, A100, 0), Plugin(stand, H100, OF_EACH)]
+		for plugin in plugins:
+			plugin.wait_devices(OF_EACH)
+			wait_for("its agent to tell of them", lambda p=plugin: p.resource in stand.node("n1")["metadata"].get("annotations", {}).get(DEVICES, ""), 60)
+		with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
+			before = file.read()
+		about = yaml.safe_load(before)
+		about["clusters"][0]["resources"] = [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
+			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]}]
+		restore(stand, yaml.safe_dump(about))
+		for mixed in mixing(stand):
+			yield mixed, plugins[0]
+		plugins[0].not_well()
+		restore(stand, before)
+
+
+def pod(stand, name, number, command, resource=A100, **more):
+	"""Its log says which devices it has."""
+	return stand.pod(name, f"env | grep -o '^TEST_DEVICE_[0-9]*'; {command}", limits={resource: str(number)},
+		requests={resource: str(number)}, **more)
+
+
+def foreign(stand, name, number, command=POLITE, resource=A100):
+	return pod(stand, name, number, command, resource, cpu="0", schedulerName="default-scheduler", nodeName="n1")
+
+
+def said(found):
+	return found.stand.api.call("GET", found.path + "/log", raw=True)
+
+
+def inside(found):
+	return {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)", said(found))}
+
+
+def in_slurm(stand, job_id):
+	return devices(stand.scontrol("-d", "show", "job", str(job_id)))
+
+
+def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
+	stand, _ = plugged
+	mine = pod(stand, "mine", 1, POLITE)
+	mine.wait_running()
+	wait_for("its device", lambda: in_slurm(stand, mine.job_id) == inside(mine) == {3}, 60, mine.about)
+	theirs = foreign(stand, "theirs", 1)
+	theirs.wait_running()
+	assert inside(theirs) == {2}
+	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == ["gpu:a100:1(2)"], 60)
+	job = stand.batch(1, options=("--gres=gpu:a100:1",))
+	job.wait_started()
+	assert in_slurm(stand, job.id) == {1}  # its pod has it; Slurm had chosen 0
+
+
+def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_from_whoever_has_one(plugged):
+	stand, plugin = plugged
+	plugin.not_well(1)
+	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == ["gpu:a100:1(1)"], 60)
+	job = stand.batch(1, options=("--gres=gpu:a100:3",))
+	job.wait_started()
+	assert in_slurm(stand, job.id) == {0, 2, 3}
+	plugin.daemon.stop(signal.SIGKILL)
+	plugin.wait_devices(0)
+	wait_for("word of it", lambda: "devices are gone or not well" in tool(stand, "status", "--node", "n1"), 60)
+	stand.batch(1, seconds=0).wait("COMPLETED")
+	assert job.state == "RUNNING"
+	more = stand.batch(1, options=("--gres=gpu:a100:1",))
+	job.cancel()
+	wait_for("its end", lambda: job.state not in ("RUNNING", "COMPLETING"), 60)
+	stand.scheduled()
+	assert more.state == "PENDING"
+	plugin.not_well()
+	more.wait_started()
+	assert in_slurm(stand, more.id) == {3}
+
+
+def batch(stand, wanted, seconds):
+	"""(job id, file): its script tells from when until when it has which devices."""
+	stand.count += 1
+	file = os.path.join(stand.jobs_folder, str(stand.count))
+	script = f"date +%s.%N; echo SLURM_JOB_GPUS=$SLURM_JOB_GPUS; sleep {seconds:.1f}; date +%s.%N"
+	return int(stand.run("sbatch", "--parsable", "-D", "/", "-o", file, "-w", "n1", "-n", "1", "--mem", "100", f"--gres=gpu:{wanted}",
+		"--wrap", script)), file
+
+
+def test_no_device_is_with_two_whoever_comes_and_goes(plugged):
+	stand, _ = plugged
+	chance = random.Random(11)
+	pods, jobs, had = [], [], []
+	for i in range(24):
+		number, seconds, kind = chance.choice((1, 1, 2, 3)), chance.random() * 3, chance.choice(("a100", "h100"))
+		if i % 3 == 0:
+			jobs.append((*batch(stand, f"{kind}:{number}", seconds), number, kind))
+		else:
+			make = pod if i % 3 == 1 else foreign
+			pods.append((make(stand, f"r{i}", number, f"sleep {seconds:.1f}", resource=f"example.com/{kind}"), number, kind))
+	of_kind = {"a100": set(range(OF_EACH)), "h100": set(range(OF_EACH, 2 * OF_EACH))}
+	wait_for("the end of all", lambda: all(p.phase in ("Succeeded", "Failed") for p, *_ in pods) and
+		all(stand.job(job)["JobState"] == "COMPLETED" for job, *_ in jobs), 240, lambda: stand.run("squeue"))
+	for found, number, kind in pods:
+		if found.phase == "Failed":  # a foreign one that came when none was free
+			assert found.get()["spec"]["schedulerName"] == "default-scheduler", found.about()
+			continue
+		has = inside(found)
+		assert len(has) == number and has <= of_kind[kind], said(found)
+		run, = found.runs()
+		had += [(device, run.start, run.stop, found.name) for device in has]
+	for job, file, number, kind in jobs:
+		with open(file, encoding="utf-8") as lines:
+			text = lines.read()
+		has = indices(re.search(r"SLURM_JOB_GPUS=(\S+)", text)[1])
+		assert len(has) == number and has <= of_kind[kind], text
+		begin, end = (float(word) for word in re.findall(r"^\d+\.\d+$", text, re.MULTILINE))
+		had += [(device, begin, end, f"job {job}") for device in has]
+	for device in range(2 * OF_EACH):
+		of_device = sorted((begin, end, who) for d, begin, end, who in had if d == device)
+		for (_, end, first), (begin, _, second) in zip(of_device, of_device[1:]):
+			assert end <= begin, f"device {device}: {first} and {second}"
+	assert {who.split()[0].rstrip("0123456789") for *_, who in had} == {"job", "r"}
