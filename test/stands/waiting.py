@@ -41,4 +41,5 @@ def wait_for(what, condition, seconds=60, hint=None):
 			say(f"waiting for {what}")
 			told = True
 		time.sleep(pause)
-		pause = min(pause * 1.5, 0.25)
+		# Most conditions are a command of Slurm's: one that takes long is not asked so often that it takes longer for that.
+		pause = min(pause * 1.5, 0.25 if passed < 3 else 0.5)
