@@ -3,7 +3,7 @@
 import os
 
 import yaml
-from mixed import ETC, restore
+from mixed import ETC, restore, set_resources
 from stands.api import ApiError
 from stands.kubernetes import Kubernetes
 from stands.process import Machine
@@ -126,12 +126,7 @@ def with_drivers(stand):
 	allow(stand)
 	drivers, claims = Drivers(stand), []
 	drivers.begin()
-	path = stand.env["SLURM_K8S_CONF"]
-	with open(path, encoding="utf-8") as file:
-		before = file.read()
-	about = yaml.safe_load(before)
-	about["clusters"][0]["resources"] = [{"deviceClass": CLASS, "gres": "gpu"}]
-	restore(stand, yaml.safe_dump(about))
+	before = set_resources(stand, [{"deviceClass": CLASS, "gres": "gpu"}])
 
 	def claim(*words, **more):
 		claims.append(Claim(stand, *words, **more))

@@ -48,6 +48,16 @@ def share(stand, reservations=None, **nodes):
 	return before
 
 
+def set_resources(stand, resources):
+	"""clusters[].resources, until the engine has them; returns the text that was there, for restore()."""
+	with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
+		before = file.read()
+	about = yaml.safe_load(before)
+	about["clusters"][0]["resources"] = resources
+	restore(stand, yaml.safe_dump(about))
+	return before
+
+
 def restore(stand, text):
 	"""The settings that were there, until the engine has them and knows all pods: a foreign pod that is deleted in between is
 	only missed, and what it holds is masked for a minute and a half."""

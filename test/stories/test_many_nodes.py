@@ -5,9 +5,8 @@ import statistics
 import time
 
 import pytest
-import yaml
 from claims import API, CLASS, allow, post
-from mixed import restore, share
+from mixed import restore, set_resources, share
 from node import Node
 from stands.gres import indices
 from stands.waiting import wait_for
@@ -105,10 +104,6 @@ def used(stand, gres):
 @pytest.mark.slow
 def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand_nodes(many):
 	nodes = [found["metadata"]["name"] for found in many.api.get("/api/v1/nodes")["items"]]
-	with open(many.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
-		before = file.read()
-	about = yaml.safe_load(before)
-	about["clusters"][0]["resources"] = [{"kubernetes": GPU, "gres": "gpu"}, {"deviceClass": CLASS, "gres": "hca"}]
 	allow(many)
 	post(many, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS},
 		"spec": {"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
@@ -119,10 +114,10 @@ def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand
 		act()
 		wait_for(what, done, 20, lambda: many.scontrol("-d", "show", "node", "n1"))
 		times.setdefault(what, []).append(time.monotonic() - began)
+	for node in nodes:
+		kubelet_has(many, node, 4)
+	before = set_resources(many, [{"kubernetes": GPU, "gres": "gpu"}, {"deviceClass": CLASS, "gres": "hca"}])
 	try:
-		for node in nodes:
-			kubelet_has(many, node, 4)
-		restore(many, yaml.safe_dump(about))
 		for node in nodes:  # drivers that start, one by one
 			driver_has(many, node, first=True)
 		for _ in range(TIMES):

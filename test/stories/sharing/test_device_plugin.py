@@ -6,10 +6,9 @@ import re
 import signal
 
 import pytest
-import yaml
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import mixing, restore
+from mixed import mixing, restore, set_resources
 from stands.gres import devices, indices
 from stands.kubernetes import Kubernetes
 from stands.process import Machine
@@ -55,12 +54,8 @@ def plugged_fixture(request, session_stands):
 		for plugin in plugins:
 			plugin.wait_devices(OF_EACH)
 			wait_for("its agent to tell of them", lambda p=plugin: p.resource in stand.node("n1")["metadata"].get("annotations", {}).get(DEVICES, ""), 60)
-		with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
-			before = file.read()
-		about = yaml.safe_load(before)
-		about["clusters"][0]["resources"] = [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
-			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]}]
-		restore(stand, yaml.safe_dump(about))
+		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
+			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]}])
 		for mixed in mixing(stand):
 			yield mixed, plugins[0]
 		plugins[0].not_well()

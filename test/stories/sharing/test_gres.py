@@ -7,10 +7,9 @@ import os
 import re
 
 import pytest
-import yaml
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import NAMESPACE, PODS, mixing, reservations, restore, wait_no_reservation, wait_reservation
+from mixed import NAMESPACE, PODS, mixing, reservations, restore, set_resources, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
@@ -377,16 +376,7 @@ def lent_with(has, resources, request, session_stands, api, gres, *more):
 	for stand in lent(request, session_stands, api, "--gres", gres, *more):
 		for name in ("n1", "n2"):
 			stand.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": has, "allocatable": has}})
-		path = stand.env["SLURM_K8S_CONF"]
-		with open(path, encoding="utf-8") as file:
-			before = file.read()
-		about = yaml.safe_load(before)
-		about["clusters"][0]["resources"] = resources
-		starts = stand.engine_starts()
-		with open(path, "w", encoding="utf-8") as file:
-			yaml.safe_dump(about, file)
-		stand.reconfigure()
-		wait_for("the engine to know all pods", lambda starts=starts: stand.engine_starts() > starts, 60)
+		before = set_resources(stand, resources)
 		yield stand
 		stand.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: None}}})
 		restore(stand, before)
