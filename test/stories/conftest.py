@@ -22,12 +22,14 @@ from stands.process import Daemon, daemons, tail  # noqa: E402
 from stands.replays import Replays  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
 from stands.waiting import StandError  # noqa: E402
+from turns import TURNS, is_played  # noqa: E402
 from world import Stand  # noqa: E402
 
 
 def pytest_addoption(parser):
 	parser.addoption("--api", choices=["sim", "sim-only", "real", "real-only"], action="append",
 		help="the API servers to run on (default: both); -only: what makes no sense on the other one")
+	parser.addoption("--turn", choices=list(TURNS), help="without what script/test plays with the other release only (default: all)")
 
 
 def pytest_configure(config):
@@ -58,7 +60,8 @@ def pytest_collection_modifyitems(config, items):
 		marker = item.get_closest_marker("apis")
 		if other and (not marker or other in marker.args):
 			return True
-		return marker and not set(marker.args) & set(wanted_apis(config))
+		return not is_played(item.path, config.getoption("--turn")) or \
+			marker and not set(marker.args) & set(wanted_apis(config))
 	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
 	items[:] = [item for item in items if not foreign(item)]
 	if os.geteuid() != 0:

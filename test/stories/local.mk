@@ -19,7 +19,13 @@ gate-time: all
 	SK8_BUILD=$(abs_top_builddir) SK8_GATE_JOBS=$(GATE_JOBS) /usr/bin/python3 -m pytest -s -p no:cacheprovider \
 		$(top_srcdir)/test/stories/reservations/test_gate_time.py --api real
 
+#   make stories                                     all of them, with each release of Slurm and on both API servers
+.PHONY: stories
+stories: all
+	SK8_STORIES=all $(top_srcdir)/script/test $(STORIES)
+
 EXTRA_DIST += \
+	test/stories/claims.py \
 	test/stories/clock.py \
 	test/stories/command.py \
 	test/stories/conftest.py \
@@ -44,6 +50,8 @@ EXTRA_DIST += \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_service_account.py \
+	test/stories/sharing/test_claims.py \
+	test/stories/sharing/test_device_plugin.py \
 	test/stories/sharing/test_exclusive.py \
 	test/stories/sharing/test_foreign.py \
 	test/stories/reservations/test_gate_time.py \
@@ -58,6 +66,7 @@ EXTRA_DIST += \
 	test/stories/slurm_clock.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
+	test/stories/test_agent.py \
 	test/stories/test_cancel.py \
 	test/stories/test_check.py \
 	test/stories/test_crowd.py \
@@ -73,4 +82,5 @@ EXTRA_DIST += \
 	test/stories/test_resubmit.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \
+	test/stories/turns.py \
 	test/stories/world.py

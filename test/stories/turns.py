@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""Which stories of shared nodes, containers and faults script/test plays with one release of Slurm only, and with which.
+
+On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
+with each by test/slurm, and by the files that are not named here (GRES, reservation pods, restarts). SK8_STORIES=all, as
+make stories says it, plays all with each. Both lists take about as long; a file that is new belongs into one, or says why not.
+"""
+import os
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+# the option --turn: with the machine's own Slurm, with another one
+TURNS = {
+	"machine": (
+		"containers/test_commands.py",
+		"containers/test_components.py",
+		"containers/test_container.py",
+		"faults/test_absent.py",
+		"faults/test_rights.py",
+		"reservations/test_gate_time.py",
+		"sharing/test_device_plugin.py",
+		"sharing/test_exclusive.py",
+		"sharing/test_pinned.py",
+	),
+	"other": (
+		"containers/test_container_steps.py",
+		"containers/test_service_account.py",
+		"containers/test_template.py",
+		"faults/test_etcd_backup.py",
+		"reservations/test_races.py",
+		"reservations/test_shared_reservation.py",
+		"sharing/test_claims.py",
+		"sharing/test_foreign.py",
+		"sharing/test_sharing.py",
+		"sharing/test_tokens.py",
+	),
+}
+
+
+def is_played(path, turn):
+	"""Whether the stories of this file are played when it is the turn of that one (None: always)."""
+	name = os.path.relpath(path, FOLDER)
+	return not any(name in files for of, files in TURNS.items() if turn and of != turn)
