@@ -39,8 +39,8 @@ use_compiler_cache() {
 	export PATH=/usr/lib/ccache:$PATH
 	[ -z "${CCACHE_DIR:-}" ] || return 0
 	CCACHE_DIR=$(cache_dir)/ccache
-	# rpmbuild has a locale of its own
-	export CCACHE_DIR CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_SLOPPINESS=locale CCACHE_MAXSIZE=4G
+	# rpmbuild has a locale of its own; the others are for precompiled headers
+	export CCACHE_DIR CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_SLOPPINESS=locale,pch_defines,time_macros CCACHE_MAXSIZE=4G
 }
 # Under address and undefined sanitizers, by clang: what test/fuzz/run fuzzes, and what script/test runs so. Both in one
 # folder, for one build of the libraries. script/test, which fuzzes for a minute, says SK8_FUZZ_FLAGS=-O0: with -O1 clang takes

@@ -27,5 +27,9 @@ include test/unit/tools/local.mk
 # Compiling is what costs here, not running: without optimization, and with the
 # names of functions alone for a debugger, it takes less than half as long. _FORTIFY_SOURCE needs some. Undefined
 # behaviour is looked for in what is tested: in tests themselves it costs half as much again.
-$(test_unit_base_test_OBJECTS) $(test_unit_kube_test_OBJECTS) $(test_unit_core_test_OBJECTS) $(test_unit_agent_test_OBJECTS) $(test_unit_tools_test_OBJECTS): \
-	CXXFLAGS += -O0 -g1 -U_FORTIFY_SOURCE -fno-sanitize=undefined
+UNIT_CXXFLAGS = -O0 -g1 -U_FORTIFY_SOURCE -fno-sanitize=undefined
+# sort: main.o is in each of them, and would get each flag five times
+UNIT_OBJECTS = $(sort $(test_unit_base_test_OBJECTS) $(test_unit_kube_test_OBJECTS) $(test_unit_core_test_OBJECTS) \
+	$(test_unit_agent_test_OBJECTS) $(test_unit_tools_test_OBJECTS))
+$(UNIT_OBJECTS): private CXXFLAGS += $(UNIT_CXXFLAGS) $(TEST_PCH)
+$(UNIT_OBJECTS): | $(PCH_UNIT)
