@@ -10,8 +10,6 @@ test_engine_engine_host_SOURCES = \
 	test/engine/model_slurmctld.cc \
 	test/engine/model_slurmctld.h
 test_engine_engine_host_LDADD = lib/core/libsk8core.la
-$(test_engine_engine_host_OBJECTS): private CXXFLAGS += -g1 $(TEST_PCH) # see test/unit/local.mk
-$(test_engine_engine_host_OBJECTS): | $(PCH_OPTIMIZED)
 EXTRA_DIST += \
 	test/engine/conftest.py \
 	test/engine/dead_network.py \

@@ -47,8 +47,6 @@ test_kubesim_kubesim_SOURCES = \
 test_kubesim_kubesim_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(YAML_CFLAGS) \
 	$(MICROHTTPD_CFLAGS) $(GNUTLS_CFLAGS)
 test_kubesim_kubesim_LDADD = $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) $(JANSSON_LIBS) $(YAML_LIBS)
-$(test_kubesim_kubesim_OBJECTS): private CXXFLAGS += -g1 $(TEST_PCH) # see test/unit/local.mk
-$(test_kubesim_kubesim_OBJECTS): | $(PCH_OPTIMIZED)
 EXTRA_DIST += test/kubesim/up test/kubesim/down test/kubesim/test_kubesim.py \
 	test/contract/conftest.py test/contract/kube.py test/contract/test_access.py \
 	test/contract/test_binding.py test/contract/test_deletion.py test/contract/test_discovery.py \

@@ -84,8 +84,6 @@ test_sim_sim_SOURCES = \
 	test/sim/world.cc \
 	test/sim/world.h
 test_sim_sim_LDADD = lib/core/libcore.la
-$(test_sim_sim_OBJECTS): private CXXFLAGS += -g1 $(TEST_PCH) # see test/unit/local.mk
-$(test_sim_sim_OBJECTS): | $(PCH_OPTIMIZED)
 
 EXTRA_DIST += \
 	test/sim/check \

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """sharing: mixed: Slurm's own jobs hold reservation pods, and the kubelet decides who came first."""
-import calendar
 import contextlib
 import time
 
@@ -10,6 +9,7 @@ from mixed import IMAGE, PODS, drain, evict, refusals, reservations, restore, sh
 from node import OURS, Node, taints
 from stands.waiting import wait_for
 from foreign import allocated, foreign, masked, wait_masked
+from world import seconds_of
 
 
 def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_and_the_pod_goes_with_it(mixed):
@@ -300,7 +300,7 @@ def test_kubelet_that_starts_again_ends_no_job(mixed):
 	job = mixed.batch(2)
 	job.wait_started()
 	before = wait_reservation(mixed, job.id)["metadata"]
-	before, created = before["uid"], calendar.timegm(time.strptime(before["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ"))
+	before, created = before["uid"], seconds_of(before["creationTimestamp"])
 	mixed.cluster("restart", "kubelet-n1")
 	# It admits what it finds in the order of their age, of which Kubernetes knows seconds.
 	wait_for("another second than that of the reservation", lambda: time.time() >= created + 1, 5)

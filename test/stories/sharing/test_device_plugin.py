@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GPUs with a device plugin and a real kubelet, which chooses: no device is with two, as their users see it from inside."""
-import calendar
 import os
 import random
 import re
 import signal
-import time
 
 import pytest
 from command import status, tool
@@ -15,6 +13,7 @@ from stands.gres import devices, indices
 from stands.kubernetes import Kubernetes
 from stands.process import Machine
 from stands.waiting import wait_for
+from world import seconds_of
 
 pytestmark = pytest.mark.apis("real")
 
@@ -133,11 +132,6 @@ def batch(stand, wanted, seconds):
 
 def is_foreign(found):
 	return found.seen["spec"]["schedulerName"] != "slurm"
-
-
-def seconds_of(text):
-	"""A time as Kubernetes writes it."""
-	return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def bound(found):
