@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_24
+#define SK8_BORDER sk8_border_25
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -256,8 +256,12 @@ struct sk8_slurm_ops {
 
 	/* write: conf R, job W, node W, part R, fed R; else job R, node R, part R. May wait for seconds. */
 	void (*lock)(bool write);
-	/* changed: jobs were made, ended or updated: save state and wake the scheduler after unlocking */
-	void (*unlock)(bool write, bool changed);
+	/* changed: jobs were made, ended or updated, or masks went: save state and wake the scheduler after unlocking.
+	 * masks: they are others than when this was said last: who asks for nodes gets new numbers, backfill looks again. */
+	void (*unlock)(bool write, bool changed, bool masks);
+	/* A turn of backfill has begun and not ended. It lets others have the locks meanwhile, and may not hear of what
+	 * they change: it looks for stamps as late as the second in which it ended. Takes no lock. */
+	bool (*in_backfill)(void);
 
 	/* A site's job_submit plugins see the job as sent by its user. The caller sets what
 	 * sk8_submitting() returns around it. A job that Slurm refuses keeps no mark. */

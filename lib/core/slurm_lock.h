@@ -23,7 +23,7 @@ public:
 	~SlurmLock()
 	{
 		const auto held = clock_.monotonic_us() - since_;
-		ops_.unlock(write_, changed);
+		ops_.unlock(write_, changed, masks);
 		auto &histogram = write_ ? metrics().write_lock_held_us : metrics().read_lock_held_us;
 		histogram.record(static_cast<std::uint64_t>(held));
 	}
@@ -32,7 +32,7 @@ public:
 
 	// Also when slurmctld ends: who holds its locks then keeps it from saving its state.
 	bool used_up() const { return !ops_.active() || clock_.monotonic_us() - since_ > max_hold.count() * 1000; }
-	bool changed = false;
+	bool changed = false, masks = false; // see sk8_slurm_ops
 
 private:
 	static constexpr Millis max_hold{10}; // then others get slurmctld's locks

@@ -2,6 +2,8 @@
 //
 // The Slurm thread's part for nodes: they are looked at when Slurm says that some have
 // changed, or when masks have, and drained, resumed and given features one at a time.
+#include <utility>
+
 #include "lib/base/guard.h"
 #include "lib/core/slurm_lock.h"
 #include "lib/core/slurm_worker.h"
@@ -83,11 +85,26 @@ static std::uint64_t generation_of(const std::shared_ptr<const MaskSnapshot> &ma
 	return masks ? masks->generation : 0;
 }
 
+// Nobody but us tells slurmctld that they are others: it shows nodes as they were, and an idle cluster's backfill has no turn.
+bool SlurmWorker::masks_are_news() const
+{
+	return holds_.masks_can_go() || generation_of(holds_.masks()) != masks_told_ || (backfill_missed_ && !ops_.in_backfill());
+}
+
+void SlurmWorker::tell_of_masks(SlurmLock &lock)
+{
+	const std::uint64_t generation = generation_of(holds_.masks());
+	lock.masks |= generation != std::exchange(masks_told_, generation);
+	if (ops_.in_backfill())
+		backfill_missed_ |= lock.changed || lock.masks;
+	else
+		lock.masks |= std::exchange(backfill_missed_, false);
+}
+
 void SlurmWorker::scan_nodes(Posts &posts)
 {
 	const std::int64_t now = clock_.wall_seconds();
-	// A pod that comes second changes nothing in Slurm but what is masked there.
-	if (!news(ops_.last_node_update(), nodes_seen_, now) && generation_of(holds_.masks()) == masks_seen_)
+	if (!news(ops_.last_node_update(), nodes_seen_, now)) // a pod that comes second is news as well: tell_of_masks()
 		return;
 	nodes_seen_ = now;
 	SeenNodes seen;
@@ -97,7 +114,6 @@ void SlurmWorker::scan_nodes(Posts &posts)
 		ops_.each_node(see_node, &seen);
 		masks = holds_.masks();
 	}
-	masks_seen_ = generation_of(masks);
 	const Overcommits over = masks ? overcommits(seen.use, *masks) : Overcommits();
 	std::lock_guard lock(mutex_);
 	for (const auto &[cluster, l] : listeners_)

@@ -195,11 +195,11 @@ void SlurmWorker::round()
 		std::lock_guard lock(mutex_);
 		reread = std::exchange(reread_, false);
 		work = commands_wait();
-		round_wanted_ = false; // a wish for a round, and for masks_can_go()
+		round_wanted_ = false; // a wish for a round, and for masks_are_news()
 	}
 	if (reread)
 		read_all();
-	if (work || holds_.masks_can_go())
+	if (work || masks_are_news())
 		run_commands();
 	scan_jobs();
 	Posts posts;
@@ -231,7 +231,7 @@ void SlurmWorker::run_commands()
 	std::size_t ran = 0;
 	{
 		SlurmLock lock(ops_, clock_, true);
-		lock.changed = holds_.let_masks_go();
+		lock.changed = lock.masks = holds_.let_masks_go();
 		for (; ran < batch.size() && !lock.used_up(); ran++) {
 			SlurmReply reply;
 			run(batch[ran], reply);
@@ -239,6 +239,7 @@ void SlurmWorker::run_commands()
 			posts[batch[ran].who.cluster].push_back(
 				[done = std::move(batch[ran].done), reply = std::move(reply)](SlurmListener &) { done(reply); });
 		}
+		tell_of_masks(lock);
 	}
 	{
 		// What did not fit into this hold goes back to the front.

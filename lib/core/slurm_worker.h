@@ -29,6 +29,8 @@
 
 namespace sk8::core {
 
+class SlurmLock;
+
 // One attached cluster's engine, as the Slurm thread sees it. Called on the Slurm
 // thread, without slurmctld's locks; must return at once.
 class SlurmListener {
@@ -150,6 +152,8 @@ private:
 	void run(const EndNative &e, SlurmReply &reply);
 	void learn_devices(JobRef ref, SlurmReply &reply);
 	void run(const SetDevices &s, SlurmReply &reply);
+	bool masks_are_news() const;
+	void tell_of_masks(SlurmLock &lock);
 	void read_all();
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
@@ -184,7 +188,8 @@ private:
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
 	std::string full_text_;
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
-	std::uint64_t masks_seen_ = 0;                       // generation at the last scan of nodes
+	std::uint64_t masks_told_ = 0;                       // generation of those that Slurm was last told of
+	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not
 	std::int64_t others_seen_ = 0;                       // of look_for_others()
 	Millis others_at_{0};                                // not before
 };

@@ -17,14 +17,14 @@ extern void sk8_lock(bool write)
 	lock_slurmctld(write ? write_locks : read_locks);
 }
 
-extern void sk8_unlock(bool write, bool changed)
+extern void sk8_unlock(bool write, bool changed, bool masks)
 {
 	const bool nodes = write && sk8_nodes_changed();
 
 	if (write)
 		sk8_features_done();
-	/* else clients are told that nothing changed and keep old numbers */
-	if (write && changed && sk8_masks_changed())
+	/* else clients are told that nothing changed and keep old numbers, and backfill has no turn */
+	if (write && masks)
 		last_node_update = time(NULL);
 	unlock_slurmctld(write ? write_locks : read_locks);
 

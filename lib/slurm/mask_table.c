@@ -11,8 +11,6 @@ static struct {
 	const struct sk8_masks *masks;	/* ours to put */
 	struct sk8_masked *entries;	/* as many */
 	bool stale;			/* node indexes may mean other nodes */
-	uint64_t shown;			/* generation of the last sk8_masks_changed() */
-	bool shown_any;
 } table;
 
 /* Another number: jobs hold other cores there. Of all nodes together, and of each. */
@@ -65,20 +63,6 @@ extern void sk8_masks_usage_changed(job_record_t *job_ptr)
 static uint64_t epoch(int node_inx)
 {
 	return usage.all + ((node_inx < usage.nodes) ? usage.node[node_inx] : 0);
-}
-
-extern bool sk8_masks_changed(void)
-{
-	const struct sk8_masks *masks = sk8_masks_get();
-	bool any = masks, changed;
-	uint64_t generation = any ? masks->generation : 0;
-
-	if (masks)
-		sk8_masks_put(masks);
-	changed = (any != table.shown_any) || (generation != table.shown);
-	table.shown_any = any;
-	table.shown = generation;
-	return changed;
 }
 
 /* ---- the table ------------------------------------------------------------------ */

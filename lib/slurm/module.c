@@ -78,12 +78,18 @@ static int64_t nodes_changed(void)
 	return last_node_update;
 }
 
+static bool in_backfill(void)
+{
+	return __atomic_load_n(&slurmctld_diag_stats.bf_active, __ATOMIC_ACQUIRE);
+}
+
 static const struct sk8_slurm_ops ops = {
 	.active = is_active,
 	.last_job_update = jobs_changed,
 	.last_node_update = nodes_changed,
 	.lock = sk8_lock,
 	.unlock = sk8_unlock,
+	.in_backfill = in_backfill,
 	.submit = sk8_submit_job,
 	.start = sk8_start_job,
 	.end = sk8_end_job,

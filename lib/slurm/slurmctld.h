@@ -10,7 +10,7 @@
 
 /* locks.c */
 extern void sk8_lock(bool write);
-extern void sk8_unlock(bool write, bool changed);
+extern void sk8_unlock(bool write, bool changed, bool masks);
 
 /*
  * layout.c: do our headers describe this slurmctld? Asked before any struct is used.
@@ -149,7 +149,5 @@ extern void sk8_masks_show(void);
 extern void sk8_masks_nodes_changed(void);	/* node indexes may mean other nodes */
 /* jobs hold other cores, on the nodes of this job, or (NULL) anywhere */
 extern void sk8_masks_usage_changed(job_record_t *job_ptr);
-/* under the node write lock: have the masks changed since this was last asked? */
-extern bool sk8_masks_changed(void);
 
 #endif

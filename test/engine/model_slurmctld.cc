@@ -229,11 +229,13 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 	static const sk8_slurm_ops table = {
 		.active = [] { return the->active_.load(); },
 		.last_job_update = [] { return the->updated_.load(); },
-		.last_node_update = [] { return std::int64_t(0); },
+		.last_node_update = [] { return the->masked_.load(); },
 		.lock = [](bool) { the->mutex_.lock(); },
-		.unlock = [](bool, bool changed) {
+		.unlock = [](bool, bool changed, bool masks) {
 			if (changed)
 				the->wake_ = true;
+			if (masks)
+				the->masked_ = time(nullptr);
 			the->mutex_.unlock();
 			if (changed)
 				the->changed_.notify_all();

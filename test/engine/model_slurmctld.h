@@ -68,7 +68,7 @@ private:
 	std::map<std::string, std::string> drained_;    // node -> why, by SlurmUser
 	std::map<std::string, std::string> features_; // the same; available and active
 	std::uint32_t next_ = 1;
-	std::atomic<std::int64_t> updated_{0};
+	std::atomic<std::int64_t> updated_{0}, masked_{0};
 	std::atomic<bool> active_{false};
 	bool stop_ = false, wake_ = false;
 	std::thread scheduler_;

@@ -184,11 +184,14 @@ const sk8_slurm_ops Ops::table = {
 	.last_job_update = [] { return the->jobs_stamp_; },
 	.last_node_update = [] { return the->nodes_stamp_; },
 	.lock = [](bool) { the->locked_ = true; },
-	.unlock = [](bool, bool changed) {
+	.unlock = [](bool, bool changed, bool masks) {
 		the->locked_ = false;
+		if (masks)
+			the->nodes_stamp_ = the->wall();
 		if (changed)
 			the->updated();
 	},
+	.in_backfill = [] { return false; },
 	.submit = [](const sk8_submit *s, sk8_outcome *out) { the->submit(*s, *out); },
 	.start = [](std::uint32_t id, std::int64_t t, const char *mark, const char *node,
 		    sk8_outcome *out) { the->start(id, t, mark, node, *out); },

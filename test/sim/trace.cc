@@ -139,7 +139,7 @@ private:
 		s.required_node = "";
 		sk8_outcome out{};
 		ops_.submit(&s, &out);
-		ops_.unlock(true, true);
+		ops_.unlock(true, true, false);
 		said_.insert(said_.begin(), std::string("= ") + (!out.job_id ? "refused" : out.running ? "running" : "pending"));
 		ids_[name] = {out.job_id, out.submit_time};
 	}
@@ -159,7 +159,7 @@ private:
 				e.state = state;
 		sk8_outcome out{};
 		ops_.end(&e, &out);
-		ops_.unlock(true, true);
+		ops_.unlock(true, true, false);
 		said_.insert(said_.begin(), out.rc == 0 ? "= ok" : "= refused");
 	}
 	void batch(const Action &a)

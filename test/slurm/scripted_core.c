@@ -358,9 +358,9 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 		n++;
 	}
 	p->masks.count = n;
-	publish(p);
 	host->ops->lock(true);
-	host->ops->unlock(true, true);
+	publish(p);
+	host->ops->unlock(true, remove, true);
 	fprintf(io, "masks=%zu\n", n);
 }
 
@@ -408,7 +408,7 @@ static void cmd_submit(FILE *io, const struct words *a)
 			made += !!o.job_id;
 			running += o.running;
 		}
-		host->ops->unlock(true, true);
+		host->ops->unlock(true, true, false);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &c1);
@@ -448,7 +448,7 @@ static void cmd_end(FILE *io, const struct words *a)
 	identify(a, e.job_id, &e.submit_time, mark, sizeof(mark));
 	e.mark = mark;
 	host->ops->end(&e, &o);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
 }
 
@@ -470,7 +470,7 @@ static void cmd_natives(FILE *io)
 {
 	host->ops->lock(false);
 	host->ops->each_native(print_native, io);
-	host->ops->unlock(false, false);
+	host->ops->unlock(false, false, false);
 	fputc('\n', io);
 }
 
@@ -490,7 +490,7 @@ static void cmd_end_native(FILE *io, const struct words *a)
 	host->ops->with_native(e.job_id, note_submit_time, &e.submit_time);
 	e.submit_time = number(a, "submit_time", e.submit_time);
 	host->ops->end_native(&e, &o);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
 }
 
@@ -529,7 +529,7 @@ static void cmd_devices(FILE *io, const struct words *a)
 	note_job(c.from_job, &c.from_submit_time);
 	c.submit_time = number(a, "submit_time", c.submit_time);
 	host->ops->set_devices(&c, &o);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
 }
 
@@ -544,7 +544,7 @@ static void cmd_start(FILE *io, const struct words *a)
 	host->ops->lock(true);
 	identify(a, id, &submit_time, mark, sizeof(mark));
 	host->ops->start(id, submit_time, mark, a->w[2], &o);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
 }
 
@@ -559,7 +559,7 @@ static void cmd_exclude(FILE *io, const struct words *a)
 	host->ops->lock(true);
 	identify(a, id, &submit_time, mark, sizeof(mark));
 	host->ops->exclude(id, submit_time, mark, (a->n > 2) ? a->w[2] : "", &o);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
 }
 
@@ -603,7 +603,7 @@ static void cmd_node(FILE *io, const struct words *a)
 	fprintf(io, "rc=%d ", o.rc);
 	if (host->ops->find_node(c.node, &n))
 		print_node(io, &n);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	fputc('\n', io);
 }
 
@@ -622,7 +622,7 @@ static void cmd_features(FILE *io, const struct words *a)
 	fprintf(io, "rc=%d ", o.rc);
 	if (host->ops->find_node(c.node, &n))
 		fprintf(io, "features=%s active=%s", n.features, n.active_features);
-	host->ops->unlock(true, true);
+	host->ops->unlock(true, true, false);
 	fputc('\n', io);
 }
 
@@ -633,7 +633,7 @@ static void cmd_find(FILE *io, const struct words *a)
 	host->ops->lock(false);
 	if (host->ops->find(atoi(a->w[1]), &j))
 		print_job(io, &j);
-	host->ops->unlock(false, false);
+	host->ops->unlock(false, false, false);
 	fputc('\n', io);
 }
 
@@ -644,7 +644,7 @@ static void cmd_list(FILE *io, bool jobs)
 		host->ops->each_job(print_job, io);
 	else
 		host->ops->each_node(print_node, io);
-	host->ops->unlock(false, false);
+	host->ops->unlock(false, false, false);
 	fputc('\n', io);
 }
 

@@ -52,6 +52,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_service_account.py \
+	test/stories/sharing/test_backfill.py \
 	test/stories/sharing/test_claims.py \
 	test/stories/sharing/test_device_plugin.py \
 	test/stories/sharing/test_exclusive.py \
@@ -66,6 +67,7 @@ EXTRA_DIST += \
 	test/stories/sharing/test_tokens.py \
 	test/stories/containers/test_template.py \
 	test/stories/slurm_clock.py \
+	test/stories/slurm_conf.py \
 	test/stories/test_accounting.py \
 	test/stories/test_administrator.py \
 	test/stories/test_agent.py \

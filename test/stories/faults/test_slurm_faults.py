@@ -1,31 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """slurmctld forgets jobs within seconds, takes no more of them, is reconfigured all the time, or has no slurmdbd."""
-import contextlib
 import time
 
 import pytest
 from outage import converge, in_every_state
+from slurm_conf import slurm_conf
 from stands.waiting import StandError, wait_for
 
 pytestmark = pytest.mark.apis("sim")
 STUBBORN = "trap '' TERM; sleep 600"
-
-
-@contextlib.contextmanager
-def slurm_conf(stand, *lines):
-	"""More lines at the end of slurm.conf; the last one of a key counts."""
-	path = stand.env["SLURM_CONF"]
-	with open(path, encoding="utf-8") as file:
-		before = file.read()
-	try:
-		with open(path, "a", encoding="utf-8") as file:
-			file.writelines(line + "\n" for line in lines)
-		stand.reconfigure()
-		yield
-	finally:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(before)
-		stand.reconfigure()
 
 
 def forgotten(stand, *ids):

@@ -23,13 +23,21 @@ struct FakeJob {
 	std::int64_t preempt_end = 0;
 };
 
+class FakeClock final : public Clock {
+public:
+	Millis monotonic() const override { return Millis(wall * 1000); }
+	std::int64_t wall_seconds() const override { return wall; }
+	std::int64_t wall = 10'000;
+};
+
 // C functions have no context: one slurmctld per process, as in life.
 struct FakeSlurm {
 	std::map<std::uint32_t, FakeJob> jobs;
 	std::uint32_t next = 1;
 	bool active = true, locked = false, write = false, starts_at_once = false, refuse = false;
 	std::int64_t job_update = 0, node_update = 0;
-	int locks = 0, finds = 0, wakes = 0, submits = 0, walks = 0;
+	int locks = 0, finds = 0, wakes = 0, tells = 0, submits = 0, walks = 0;
+	bool in_backfill = false;
 	bool full = false; // MaxJobCount
 	bool ends_with_next_submit = false, ends_with_next_find = false; // slurmctld
 	bool submitting_seen = false, masked_during_submit = false, masked_during_end = false;
@@ -43,6 +51,7 @@ struct FakeSlurm {
 	std::string native_end;
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
+	const FakeClock *clock = nullptr;
 } fake;
 
 void need_lock(bool write)
@@ -137,10 +146,15 @@ void lock(bool write)
 	fake.locks++;
 }
 
-void unlock(bool, bool changed)
+void unlock(bool write, bool changed, bool masks)
 {
+	if (masks && !write)
+		throw std::logic_error("nodes are stamped without the write lock");
 	fake.locked = false;
 	fake.wakes += changed;
+	fake.tells += masks;
+	if (masks)
+		fake.node_update = fake.clock->wall;
 }
 
 sk8_node a_node()
@@ -165,6 +179,7 @@ const sk8_slurm_ops ops = {
 	.last_node_update = [] { return fake.node_update; },
 	.lock = lock,
 	.unlock = unlock,
+	.in_backfill = [] { return fake.in_backfill; },
 	.submit = submit,
 	.start = start,
 	.end = end,
@@ -250,13 +265,6 @@ const sk8_slurm_ops ops = {
 		},
 };
 
-class FakeClock final : public Clock {
-public:
-	Millis monotonic() const override { return Millis(wall * 1000); }
-	std::int64_t wall_seconds() const override { return wall; }
-	std::int64_t wall = 10'000;
-};
-
 // Runs what is posted at once and writes down what it hears.
 class Listener final : public SlurmListener {
 public:
@@ -297,6 +305,7 @@ struct Stand {
 	{
 		fake = FakeSlurm();
 		fake.holds = &holds;
+		fake.clock = &clock;
 		worker.attach(worker.seat("c"), listener);
 	}
 	SlurmReply submit(int n, const std::string &node = "")
@@ -367,8 +376,9 @@ TEST_CASE("engines hear of it also when the pod comes, and goes, long after Slur
 	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
 	s.holds.release(of_three_threads().key);
 	s.worker.round(); // the mask goes with it
-	s.worker.round();
 	CHECK(s.listener->over.empty());
+	s.clock.wall++; // the stamp is news once more, and then no longer
+	s.worker.round();
 	const int posts = s.listener->posts;
 	s.worker.round();
 	CHECK(s.listener->posts == posts);
@@ -676,6 +686,54 @@ TEST_CASE("masks go with the Slurm thread's next round, whoever freed what they 
 	CHECK(fake.wakes == wakes + 1);
 	s.worker.round();
 	CHECK(fake.wakes == wakes + 1);
+}
+
+TEST_CASE("Slurm is told once of masks that are others, and woken by those that go")
+{
+	Stand s;
+	s.worker.round();
+	CHECK(fake.tells == 0);
+	s.holds.hold_foreign(of_three_threads());
+	s.worker.round();
+	s.worker.round();
+	CHECK(fake.tells == 1);
+	CHECK(fake.wakes == 0);
+	s.holds.release(of_three_threads().key);
+	s.worker.round();
+	s.worker.round();
+	CHECK(fake.tells == 2);
+	CHECK(fake.wakes == 1);
+}
+
+TEST_CASE("Slurm is told of a mask that goes though nobody had told it that it came")
+{
+	Stand s;
+	s.holds.hold_foreign(of_three_threads()); // or the saved ledger has it
+	s.holds.release(of_three_threads().key);
+	s.worker.round();
+	CHECK(fake.tells == 1);
+}
+
+TEST_CASE("backfill is told again of what changed during one of its turns, when that is over")
+{
+	Stand s;
+	s.holds.hold_foreign(of_three_threads());
+	fake.in_backfill = true;
+	const bool job = GENERATE(false, true);
+	if (job)
+		s.submit(1);
+	else
+		s.worker.round();
+	const int tells = fake.tells;
+	s.clock.wall += 5;
+	s.worker.round(); // it still looks
+	CHECK(fake.tells == tells);
+	fake.in_backfill = false;
+	s.worker.round();
+	CHECK(fake.tells == tells + 1);
+	CHECK(fake.node_update == s.clock.wall);
+	s.worker.round();
+	CHECK(fake.tells == tells + 1);
 }
 
 TEST_CASE("when a node comes back the best jobs may run there first, and when it goes they are the last to know")
