@@ -85,9 +85,13 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 	for (const auto &[resource, healthy] : now.healthy) {
 		const std::set<std::string> ids = known_ids(now, resource, former);
 		const auto has = capacity.find(resource);
-		if (ids.empty() || ids.size() > core::max_devices ||
-		    (has != capacity.end() && has->second > static_cast<std::int64_t>(ids.size())))
+		const std::size_t all = has == capacity.end() ? ids.size() : std::max(static_cast<std::size_t>(std::max<std::int64_t>(has->second, 0)), ids.size());
+		if (!all || all > core::max_devices)
 			continue;
+		if (all > ids.size()) {
+			out.ids[resource].clear();
+			continue;
+		}
 		const auto &listed = out.ids[resource] = order(ids);
 		for (std::size_t i = 0; i < listed.size(); i++)
 			if (!healthy.contains(listed[i]))

@@ -32,7 +32,7 @@ DeviceManager parse_device_manager(std::string_view checkpoint);
 
 // What of it slurmctld is told. former: what it has been told: a device that is ill now is none of the healthy ones, and those
 // behind it must not get other numbers. capacity: of the node, ill devices included: of a resource of which not all devices are
-// known nothing is told. Pure but for order.
+// known it is told that there is no device that it knows (numbers would be wrong). Pure but for order.
 core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevices &former,
 				  const std::map<std::string, std::int64_t> &capacity, DeviceOrder &order);
 

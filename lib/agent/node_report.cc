@@ -123,8 +123,14 @@ NodeReport::Notes NodeReport::wanted()
 	const auto former = core::parse_devices(known_->at(std::string(core::names::devices)));
 	Notes out;
 	out[std::string(core::names::pinned_cores)] = core::pinned_text(pinned_pods(files_.cpus(), topology_));
-	out[std::string(core::names::devices)] =
-		core::devices_text(devices_to_tell(files_.devices(), former ? *former : core::NodeDevices(), capacity_, order_));
+	const core::NodeDevices devices = devices_to_tell(files_.devices(), former ? *former : core::NodeDevices(), capacity_, order_);
+	for (const auto &[resource, ids] : devices.ids)
+		if (ids.empty())
+			log_limited(LogLevel::warning, resource,
+				    "agent: a device of %s is not well, and was not since this node is known: jobs cannot be told which ones of the "
+				    "others they have, and wait until it is well or its device plugin does not count it any more",
+				    resource.c_str());
+	out[std::string(core::names::devices)] = core::devices_text(devices);
 	out[std::string(core::names::gone)] = core::lost_text(lost_.gone());
 	for (auto &[name, text] : out)
 		if (text.size() > longest_note) {

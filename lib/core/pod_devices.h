@@ -9,6 +9,7 @@
 //
 // ids are all that the plugin has, in the order in which the agent believes that Slurm has them; a pod's devices are positions
 // there, and so are those that are not well. Settings (resources[].devices) may know better which of Slurm's indices an ID is.
+// No ids of a resource: the agent does not know all of them yet, so that nobody knows which ones a pod has.
 #ifndef SK8_CORE_POD_DEVICES_H
 #define SK8_CORE_POD_DEVICES_H
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import mixing, restore, set_resources
+from mixed import mixing, restore, set_resources, wait_reservation
 from stands.gres import devices, indices
 from stands.kubernetes import Kubernetes
 from stands.process import Machine
@@ -119,6 +119,25 @@ def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_fr
 	plugin.not_well()
 	more.wait_started()
 	assert in_slurm(stand, more.id) == {3}
+
+
+def test_job_waits_while_nobody_can_say_which_devices_its_pod_has(plugged):
+	"""One was not well before the agent came, so that it does not know all: of the others nobody knows the numbers."""
+	stand, plugin = plugged
+
+	def told(what):
+		return f'"{A100}":{what}' in stand.node("n1")["metadata"].get("annotations", {}).get(DEVICES, "")
+	plugin.not_well(1)
+	wait_for("the agent to know it", lambda: told("[1]"), 60)
+	stand.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: None}}})
+	wait_for("an agent that does not know all", lambda: told("[]"), 60)
+	job = stand.batch(1, options=("--gres=gpu:a100:1",))
+	wait_reservation(stand, job.id)
+	stand.batch(1, seconds=0).wait("COMPLETED")  # one that needs none
+	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
+	plugin.not_well()
+	job.wait_started()
+	assert in_slurm(stand, job.id) == {3}
 
 
 def batch(stand, wanted, seconds):

@@ -97,10 +97,15 @@ TEST_CASE("what is told of devices: all that there are in order, and the positio
 	}
 	SECTION("one is ill of which nobody has heard yet: numbers would be wrong")
 	{
-		CHECK(devices_to_tell(now, {}, {{gpu, 4}}, order) == core::NodeDevices{});
+		const core::NodeDevices unknown{{{gpu, {}}}, {}};
+		CHECK(devices_to_tell(now, {}, {{gpu, 4}}, order) == unknown);
+		CHECK(*core::parse_devices(core::devices_text(unknown)) == unknown);
+		now.healthy[gpu].insert("3");
+		CHECK(devices_to_tell(now, unknown, {{gpu, 4}}, order).ids.at(gpu) == std::vector<std::string>{"1", "2", "3", "10"});
 	}
 	SECTION("more than can be told")
 	{
+		CHECK(devices_to_tell(now, {}, {{gpu, core::max_devices + 1}}, order) == core::NodeDevices{}); // whoever is ill
 		for (std::size_t i = 0; i <= core::max_devices; i++)
 			now.healthy[gpu].insert(std::to_string(i));
 		CHECK(devices_to_tell(now, {}, {}, order) == core::NodeDevices{});

@@ -82,6 +82,14 @@ public:
 		nodes->change(n);
 		controller->node_changed(name);
 	}
+	// It does not know all of them yet.
+	void knows_no_devices(const std::string &name)
+	{
+		auto n = std::make_shared<kube::Node>(*nodes->find(name));
+		n->meta.annotations["slurm-k8s.io/devices"] = R"({"ids":{"example.com/card":[]},"pods":{}})";
+		nodes->change(n);
+		controller->node_changed(name);
+	}
 	void end_pod(const std::string &name)
 	{
 		auto it = pods.find(name);

@@ -518,6 +518,16 @@ TEST_CASE("reservations: a job is launched when the agent has said that its pod 
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("reservations: a job waits while the agent does not know all devices, whatever its pod has")
+{
+	WithDevices w;
+	w.knows_no_devices("n1");
+	w.run();
+	CHECK(w.fate(7) == "waits");
+	w.tell_devices("n1", w.pod, "1,0");
+	CHECK(w.fate(7) == "launched");
+}
+
 TEST_CASE("reservations: a job whose pod has got other devices is given these in Slurm, and launched then")
 {
 	WithDevices w;
