@@ -141,9 +141,9 @@ def sharing_pods(stand):
 	wait_reservations_known(stand)
 	yield stand
 	stand.run("scancel", "--quiet", "-u", "root", check=False)
-	wait_for("no pod", lambda: not names(stand), 60, lambda: str(names(stand)))
 	share(stand, {"image": IMAGE})
 	wait_reservations_known(stand)
+	wait_for("no pod", lambda: not names(stand), 60, lambda: str(names(stand)))  # nobody may share one now: it waits for no next job
 
 
 def names(stand):

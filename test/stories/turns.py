@@ -2,8 +2,8 @@
 """Which stories of shared nodes, containers and faults script/test plays with one release of Slurm only, and with which.
 
 On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
-with each by test/slurm, and by the files that are not named here (GRES, reservation pods, restarts). SK8_STORIES=all, as
-make stories says it, plays all with each. Both lists take about as long; a file that is new belongs into one, or says why not.
+with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
+pods, reservation pods and restarts. SK8_STORIES=all, as make stories says it, plays all with each. Both lists take about as long.
 """
 import os
 
@@ -16,22 +16,16 @@ TURNS = {
 		"containers/test_container.py",
 		"faults/test_absent.py",
 		"faults/test_rights.py",
-		"reservations/test_gate_time.py",
 		"sharing/test_device_plugin.py",
 		"sharing/test_exclusive.py",
 		"sharing/test_pinned.py",
+		"sharing/test_tokens.py",
 	),
 	"other": (
 		"containers/test_container_steps.py",
 		"containers/test_service_account.py",
 		"containers/test_template.py",
-		"faults/test_etcd_backup.py",
-		"reservations/test_races.py",
-		"reservations/test_shared_reservation.py",
 		"sharing/test_claims.py",
-		"sharing/test_foreign.py",
-		"sharing/test_sharing.py",
-		"sharing/test_tokens.py",
 	),
 }
 
