@@ -62,8 +62,9 @@ def pytest_collection_modifyitems(config, items):
 			return True
 		return not is_played(item.path, config.getoption("--turn")) or \
 			marker and not set(marker.args) & set(wanted_apis(config))
-	config.hook.pytest_deselected(items=[item for item in items if foreign(item)])
-	items[:] = [item for item in items if not foreign(item)]
+	others = [item for item in items if foreign(item)]
+	config.hook.pytest_deselected(items=others)
+	items[:] = [item for item in items if item not in others]
 	if os.geteuid() != 0:
 		for item in items:
 			item.add_marker(pytest.mark.skip(reason="a stand needs root"))
