@@ -240,6 +240,7 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 			if (changed)
 				the->changed_.notify_all();
 		},
+		.in_backfill = [] { return false; },
 		.submit = [](const sk8_submit *s, sk8_outcome *out) { the->submit(*s, *out); },
 		.start = [](std::uint32_t id, std::int64_t, const char *, const char *node, sk8_outcome *out) {
 			the->start_there(id, node, *out);
