@@ -163,7 +163,10 @@ struct folder {
 
 static bool is_in(const char *path, const char *top)
 {
-	const size_t length = strlen(top);
+	size_t length = strlen(top);
+
+	while (length && (top[length - 1] == '/'))
+		length--;
 
 	return !strncmp(path, top, length) && (!path[length] || (path[length] == '/'));
 }

@@ -9,6 +9,11 @@ nodedir = $(pkglibdir)
 plugins_spank_pause_SOURCES = plugins/spank/pause.c
 plugins_spank_pause_LDFLAGS = -all-static
 
+# Who may execute but not read a program has no way into its process (fs/exec.c, would_dump()): that of a job's container is its
+# user's, and has the groups that its image gives that user.
+install-data-hook:
+	test ! -f $(DESTDIR)$(nodedir)/pause || chmod 711 $(DESTDIR)$(nodedir)/pause
+
 spank_k8s_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/sk8_container.h \

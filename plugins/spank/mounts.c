@@ -69,13 +69,22 @@ static bool alone(void)
 	return done || (done = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 }
 
+/*
+ * The copy of a folder is a peer of the node's mount that it was made of: what is mounted in it next, as the image's links
+ * and its user's names will have it, would be mounted on the node, too. What the node mounts later still comes through.
+ */
+static bool keep_from_node(void)
+{
+	return !mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL);
+}
+
 extern bool sk8_mount_folder(int folder, const char *path)
 {
 	bool good = alone();
 
 	if (good) {
 		sk8_make_folder(path);
-		good = !syscall(SYS_move_mount, folder, "", AT_FDCWD, path, MOVE_FROM_FD);
+		good = !syscall(SYS_move_mount, folder, "", AT_FDCWD, path, MOVE_FROM_FD) && keep_from_node();
 	}
 	if (good)
 		close(folder);

@@ -72,6 +72,10 @@ def test_everything_is_installed_where_slurm_man_and_bash_look_and_nothing_else(
 	assert {name for name in found if not name.endswith(".la")} == {f"{prefix}/{name}" for name in FILES}
 
 
+def test_program_of_job_containers_may_be_executed_and_not_read(installed):
+	assert os.stat(installed.path("lib/slurm-k8s/pause")).st_mode & 0o777 == 0o711
+
+
 def test_installed_command_runs_without_the_build_folder(installed):
 	done = subprocess.run([installed.path("bin/slurm-k8s"), "--help"], env={"PATH": "/usr/bin:/bin"}, cwd="/",
 		stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

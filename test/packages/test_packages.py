@@ -43,6 +43,8 @@ def test_deb_has_its_files_and_no_others(debs, package):
 	assert without_documentation(line.split()[5][1:] for line in lines if line[0] != "d") == FILES[package]
 	if package == "node":
 		assert any(line.endswith(" ./usr/lib/slurm-k8s/plugins/") for line in lines)
+	if package == "spank":
+		assert any(line.startswith("-rwx--x--x root/root") and line.endswith("/pause") for line in lines)
 
 
 @pytest.mark.parametrize("package", FILES)
@@ -51,6 +53,8 @@ def test_rpm_has_its_files_and_no_others(rpms, package):
 	assert without_documentation(name.split()[1] for name in names if name[0] != "d") == FILES[package]
 	if package == "node":
 		assert "drwxr-xr-x /usr/lib/slurm-k8s/plugins" in names
+	if package == "spank":
+		assert "-rwx--x--x /usr/lib/slurm-k8s/pause" in names
 
 
 

@@ -171,7 +171,7 @@ class Slurm:
 		if not os.path.exists(os.path.join(build, "Makefile")):
 			raise StandError(f"{build} is no build folder; build first, or name it with --build, or use --no-plugin")
 		stage = os.path.join(build, "stage")
-		with made(build, stage, "install-pkglibLTLIBRARIES", "install-pluginLTLIBRARIES", "install-nodePROGRAMS", once=True):
+		with made(build, stage, "install-pkglibLTLIBRARIES", "install-pluginLTLIBRARIES", "install-nodePROGRAMS", "install-data-hook", once=True):
 			found = glob.glob(f"{stage}/**/plugins/select_cons_tres.so", recursive=True)
 			if not found:
 				raise StandError(f"make install in {build} brought no select_cons_tres.so; was it configured --without-slurm?")

@@ -3,6 +3,7 @@
 import os
 import pwd
 import statistics
+import subprocess
 import tempfile
 import time
 
@@ -10,6 +11,7 @@ import pytest
 from conftest import lent, with_conf
 from foreign import foreign
 from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
+from stands.process import Daemon
 from stands.waiting import wait_for
 from world import IMAGE as BUSYBOX
 
@@ -156,6 +158,43 @@ def test_nobody_mounts_what_he_may_not_reach(containers, tmp_path):
 	assert done.returncode and "ran" not in done.stdout
 	assert done.stderr.count(f"slurm-k8s: --k8s-mount-home: {home}: Permission denied") == 1, done.stderr
 	assert srun(containers, "--k8s-mount-home", "echo", "ran", home=home).stdout == "ran\n"  # root may
+
+
+@pytest.mark.parametrize("name", ["{home}/.", "{home}/", "{home}/inner/..", "{home}"])
+def test_nothing_that_is_mounted_for_a_task_is_mounted_on_the_node(containers, home, name):
+	"""The folder where it begins is in its home, but not by name: that is mounted in what is a copy of the node's mount."""
+	inner = os.path.join(home, "inner")
+	os.mkdir(inner, 0o755)
+	begins = ("--mem=100", "-n1", "-D", inner, f"--k8s-image={BUSYBOX}", "--k8s-mount-home")
+	done = srun(containers, "sh", "-c", "pwd; cat ../data", user=USER, options=begins, home=name.format(home=home))
+	assert done.stdout == f"{inner}\nmine\n", done
+	with open(f"/proc/{Daemon(containers.folder, 'slurmd-n1').pid}/mountinfo", encoding="utf-8") as file:
+		assert not [line for line in file if home in line]
+
+
+def processes_of_pause(uid):
+	found = []
+	for pid in filter(str.isdigit, os.listdir("/proc")):
+		try:
+			with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+				about = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+		except OSError:
+			continue
+		if about["Name"] == "pause" and about["Uid"].split()[0] == str(uid):
+			found.append(int(pid))
+	return found
+
+
+def test_nobody_gets_by_the_process_of_his_container_to_what_its_image_says_that_he_may(containers, tmp_path):
+	tmp_path.chmod(0o777)
+	go = tmp_path / "go"
+	with containers.start("runuser", "-u", USER, "--", "srun", *OPTIONS, "sh", "-c", "echo in; sleep 600"):
+		pid, = wait_for("its process", lambda: processes_of_pause(pwd.getpwnam(USER).pw_uid), 60)
+		for what in ("root", "cwd", "fd", "environ"):
+			done = subprocess.run(["runuser", "-u", USER, "--", "ls" if what != "environ" else "cat", f"/proc/{pid}/{what}/"
+				if what != "environ" else f"/proc/{pid}/environ"], capture_output=True, text=True, check=False)
+			assert done.returncode and "Permission denied" in done.stderr, (what, done)
+		containers.run("scancel", "-u", USER)
 
 
 def told(done, says, job):
