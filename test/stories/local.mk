@@ -31,6 +31,7 @@ EXTRA_DIST += \
 	test/stories/clock.py \
 	test/stories/command.py \
 	test/stories/conftest.py \
+	test/stories/device_plugin.py \
 	test/stories/hook_clock.c \
 	test/stories/faults/test_absent.py \
 	test/stories/faults/test_etcd_backup.py \
@@ -51,6 +52,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
+	test/stories/containers/test_gpus.py \
 	test/stories/containers/test_service_account.py \
 	test/stories/sharing/test_backfill.py \
 	test/stories/sharing/test_claims.py \

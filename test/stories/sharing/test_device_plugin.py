@@ -8,40 +8,16 @@ import signal
 import pytest
 from command import status, tool
 from conftest import lent, with_conf
+from device_plugin import A100, DEVICES, OF_EACH, Plugin
 from mixed import mixing, restore, set_resources, wait_reservation
 from stands.gres import devices, indices
-from stands.kubernetes import Kubernetes
-from stands.process import Machine
 from stands.waiting import wait_for
 from world import seconds_of
 
 pytestmark = pytest.mark.apis("real")
 
-A100, H100, OF_EACH = "example.com/a100", "example.com/h100", 4
-DEVICES = "slurm-k8s.io/devices"
+H100 = "example.com/h100"
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
-
-
-class Plugin:
-	"""A device plugin of n1. It asks its kubelet for the last devices first, and Slurm takes the first ones first."""
-
-	def __init__(self, stand, resource, first):
-		self.stand, self.resource = stand, resource
-		self.daemon, self.unhealthy = Kubernetes(stand.folder).device_plugin(Machine(stand.folder, "n1"), resource, first, OF_EACH)
-
-	def wait_devices(self, number):
-		wait_for(f"a kubelet with {number} {self.resource}",
-			lambda: self.stand.node("n1")["status"]["allocatable"].get(self.resource) == str(number), 60)
-
-	def not_well(self, *numbers):
-		"""These, and no others. One that was killed starts again."""
-		with open(self.unhealthy, "w", encoding="utf-8") as file:
-			file.write(" ".join(map(str, numbers)))
-		if self.daemon.pid:
-			self.daemon.send(signal.SIGHUP)
-		else:
-			self.daemon.start_again()
-		self.wait_devices(OF_EACH - len(numbers))
 
 
 @pytest.fixture(name="plugged")
@@ -53,8 +29,7 @@ def plugged_fixture(request, session_stands):
 			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
 		plugins = [Plugin(stand, A100, 0), Plugin(stand, H100, OF_EACH)]
 		for plugin in plugins:
-			plugin.wait_devices(OF_EACH)
-			wait_for("its agent to tell of them", lambda p=plugin: p.resource in stand.node("n1")["metadata"].get("annotations", {}).get(DEVICES, ""), 60)
+			plugin.wait_told()
 		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
 			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]}])
 		for mixed in mixing(stand):

@@ -88,10 +88,13 @@ func (p *plugin) Allocate(_ context.Context, r *api.AllocateRequest) (*api.Alloc
 	var out api.AllocateResponse
 	for _, c := range r.ContainerRequests {
 		env := map[string]string{}
+		var nodes []*api.DeviceSpec
 		for _, id := range c.DevicesIds {
-			env["TEST_DEVICE_"+strings.TrimPrefix(id, prefix)] = "1"
+			number := strings.TrimPrefix(id, prefix)
+			env["TEST_DEVICE_"+number] = "1"
+			nodes = append(nodes, &api.DeviceSpec{ContainerPath: "/dev/test" + number, HostPath: "/dev/null", Permissions: "rw"})
 		}
-		out.ContainerResponses = append(out.ContainerResponses, &api.ContainerAllocateResponse{Envs: env})
+		out.ContainerResponses = append(out.ContainerResponses, &api.ContainerAllocateResponse{Envs: env, Devices: nodes})
 	}
 	return &out, nil
 }
