@@ -2,6 +2,8 @@
 #include "lib/agent/cpus.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <tuple>
@@ -85,30 +87,61 @@ static std::int64_t read_id(const std::string &path, std::int64_t otherwise)
 	return text ? parse_integer(trim(*text), -1, INT32_MAX).value_or(otherwise) : otherwise;
 }
 
+// What shares something is where its first CPU is: as hwloc orders it, and so slurmd, whatever the kernel calls it. Names of cores
+// may repeat within a socket.
+class Firsts {
+public:
+	// CPUs come in their order.
+	int of(const std::string &name, int cpu) { return first_.try_emplace(name, cpu).first->second; }
+
+private:
+	std::map<std::string, int> first_;
+};
+
+// The first CPU of its socket, die, NUMA node, last cache and core: hwloc's objects are within each other in this order.
+using Place = std::array<int, 5>;
+
+static std::string read_list(const std::string &path, const std::string &otherwise = "")
+{
+	const auto text = read_file(path, max_text);
+	return text ? std::string(trim(*text)) : otherwise;
+}
+
+static std::string numa_node(const std::string &of_cpu)
+{
+	std::error_code failed;
+	for (const auto &entry : std::filesystem::directory_iterator(of_cpu, failed))
+		if (const std::string name = entry.path().filename(); name.starts_with("node"))
+			return name;
+	return "";
+}
+
+// "online": slurmd counts no others. A machine that is made of files may have "present" alone.
 Result<CpuTopology> read_cpu_topology(const std::string &folder)
 {
-	const auto text = read_file(folder + "/present", max_text);
+	auto text = read_file(folder + "/online", max_text);
+	if (!text)
+		text = read_file(folder + "/present", max_text);
 	if (!text)
 		return text.error();
-	const auto present = parse_cpu_list(*text);
-	if (!present)
-		return present.error();
-	// Sockets and cores in the order of their first CPUs, as hwloc has them.
-	std::map<std::int64_t, int> first_of_socket;
-	std::map<std::pair<std::int64_t, std::int64_t>, CpuSet> cores; // by socket and core
-	for (const int cpu : *present) {
-		const std::string of_cpu = folder + "/cpu" + std::to_string(cpu) + "/topology/";
-		const std::int64_t socket = read_id(of_cpu + "physical_package_id", -1);
-		const std::int64_t core = read_id(of_cpu + "core_id", -1);
-		first_of_socket.try_emplace(socket, cpu);
-		cores[{socket, core < 0 ? INT32_MAX + std::int64_t{cpu} + 1 : core}].push_back(cpu);
+	const auto online = parse_cpu_list(*text);
+	if (!online)
+		return online.error();
+	Firsts sockets, dies, nodes, caches, cores;
+	std::map<Place, CpuSet> found;
+	for (const int cpu : *online) {
+		const std::string of_cpu = folder + "/cpu" + std::to_string(cpu), topology = of_cpu + "/topology/";
+		const std::string socket = std::to_string(read_id(topology + "physical_package_id", -1));
+		const std::int64_t core = read_id(topology + "core_id", -1);
+		const std::string core_name = socket + "/" + (core < 0 ? "cpu" + std::to_string(cpu) : std::to_string(core));
+		const Place place{sockets.of(socket, cpu), dies.of(socket + "/" + read_list(topology + "die_cpus_list"), cpu),
+				  nodes.of(socket + "/" + numa_node(of_cpu), cpu),
+				  caches.of(socket + "/" + read_list(of_cpu + "/cache/index3/shared_cpu_list"), cpu),
+				  cores.of(read_list(topology + "thread_siblings_list", core_name), cpu)};
+		found[place].push_back(cpu);
 	}
-	std::vector<std::tuple<int, int, CpuSet>> ordered; // first CPU of the socket, of the core
-	for (auto &[id, cpus] : cores)
-		ordered.emplace_back(first_of_socket.at(id.first), cpus.front(), cpus);
-	std::ranges::sort(ordered);
 	CpuTopology out;
-	for (auto &[socket, first, cpus] : ordered)
+	for (auto &[place, cpus] : found)
 		out.cores.push_back(std::move(cpus));
 	return out;
 }

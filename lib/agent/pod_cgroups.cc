@@ -169,11 +169,24 @@ Result<std::map<std::string, bool>> PodCgroups::processes() const
 	return out;
 }
 
+// ID, RUNTIME-ID or RUNTIME-ID.scope. cri-o's monitor of a container, which is a process of the node, may be in crio-conmon-ID.scope.
+static bool is_of_container(std::string_view name, const std::string &id)
+{
+	static constexpr std::string_view scope = ".scope";
+	if (name.ends_with(scope))
+		name.remove_suffix(scope.size());
+	if (name == id)
+		return true;
+	return name.ends_with("-" + id) && !name.substr(0, name.size() - id.size() - 1).ends_with("-conmon");
+}
+
 std::string PodCgroups::folder_of_container(const std::string &pod_folder, const std::string &id) const
 {
 	for (const auto &name : folders_in(pod_folder))
-		if (name == id || name.ends_with("-" + id + ".scope"))
-			return pod_folder + '/' + name;
+		if (is_of_container(name, id)) {
+			const std::string folder = pod_folder + '/' + name, inner = folder + "/container"; // crun's, version 2
+			return is_there(inner) ? inner : folder;
+		}
 	return "";
 }
 

@@ -74,8 +74,19 @@ static bool is_the_runtimes(int fd)
 	return same;
 }
 
+/* Or a task would run on the node and look as if it did not. */
+static bool is_the_nodes(int fd)
+{
+	struct stat theirs, ours, nodes;
+
+	return fstat(fd, &theirs) || stat("/proc/self/ns/mnt", &ours) || stat("/proc/1/ns/mnt", &nodes) ||
+		(theirs.st_ino == ours.st_ino) || (theirs.st_ino == nodes.st_ino);
+}
+
 extern bool sk8_are_the_runtimes(const struct sk8_namespaces *which)
 {
+	if (is_the_nodes(which->fd[SK8_MOUNTS]))
+		return false;
 	for (int i = 0; i < SK8_NAMESPACES; i++)
 		if ((which->fd[i] >= 0) && !is_the_runtimes(which->fd[i]))
 			return false;

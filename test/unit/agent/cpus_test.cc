@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/cpus.h"
 
+#include <set>
+
 #include "test/unit/agent/machine.h"
 #include "test/unit/catch.h"
 
@@ -53,6 +55,37 @@ TEST_CASE("CPUs: Slurm's cores are counted by socket and core, whatever numbers 
 	CHECK(topology->cpus_of({})->empty());
 	CHECK(topology->cpus_of({4}).error().message.find("core 4 is none of the 4") != std::string::npos);
 	CHECK_FALSE(topology->cpus_of({-1}));
+}
+
+TEST_CASE("CPUs: cores of a NUMA node, and of a cache, come together, as hwloc has them and so slurmd")
+{
+	const Machine m;
+	// a socket of ten cores in two halves (Sub-NUMA Clustering of a Xeon Gold)
+	m.file("online", "0-9");
+	const std::set<int> first_half{0, 1, 2, 5, 6};
+	const bool by_cache = GENERATE(false, true);
+	for (int cpu = 0; cpu < 10; cpu++) {
+		m.cpu(cpu, 0, cpu);
+		const std::string at = "cpu" + std::to_string(cpu);
+		const bool first = first_half.contains(cpu);
+		if (by_cache)
+			m.file(at + "/cache/index3/shared_cpu_list", first ? "0-2,5-6" : "3-4,7-9");
+		else
+			m.file(at + "/node" + (first ? "0" : "1") + "/cpulist", "");
+	}
+	CHECK(read_cpu_topology(m.folder.path)->cores == std::vector<CpuSet>{{0}, {1}, {2}, {5}, {6}, {3}, {4}, {7}, {8}, {9}});
+}
+
+TEST_CASE("CPUs: names of cores may repeat in a socket, and a CPU that is offline is none")
+{
+	const Machine m;
+	m.file("present", "0-7");
+	m.file("online", "0,2-7");
+	for (int cpu = 0; cpu < 8; cpu++) {
+		m.cpu(cpu, cpu / 4, cpu % 2);
+		m.file("cpu" + std::to_string(cpu) + "/topology/thread_siblings_list", std::to_string(cpu));
+	}
+	CHECK(read_cpu_topology(m.folder.path)->cores == std::vector<CpuSet>{{0}, {2}, {3}, {4}, {5}, {6}, {7}});
 }
 
 TEST_CASE("CPUs: one whose topology is not told is a core by itself")

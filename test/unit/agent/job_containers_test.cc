@@ -66,6 +66,38 @@ TEST_CASE("job containers: the file of a job is there as soon as its container's
 	CHECK(n.told(7).empty());
 }
 
+TEST_CASE("job containers: a container's cgroup is found whatever its runtime calls it, and its monitor's is none")
+{
+	Node n;
+	n.pod("u1", "slurm-7-3ef-n1", "abc");
+	n.cgroup("u1", "crio-conmon-abc.scope");
+	n.cgroup("u1", "crio-xabc.scope");
+	CHECK(n.round() < Millis(1'000));
+	const auto [name, place] = GENERATE(table<std::string, std::string>({
+		{"abc", "abc"}, {"crio-abc", "crio-abc"}, {"crio-abc.scope", "crio-abc.scope"},
+		{"cri-containerd-abc.scope", "cri-containerd-abc.scope"}, {"crio-abc.scope/container", "crio-abc.scope/container"}}));
+	n.cgroup("u1", name);
+	n.round();
+	CHECK(n.told(7) == n.place("podu1/" + place));
+}
+
+TEST_CASE("job containers: what another agent has removed is told again")
+{
+	Node n;
+	n.pod("u1", "slurm-7-3ef-n1", "abc");
+	n.cgroup("u1", "abc");
+	n.containers.set_kubeconfig("k");
+	n.round();
+	{
+		JobContainers takes_over(PodCgroups(n.machine.folder.path, "/"), n.machine.folder.path + "/run/n1.containers");
+	}
+	REQUIRE(n.told(7).empty());
+	n.containers.set_kubeconfig("k");
+	n.round();
+	CHECK(n.told(7) == n.place("podu1/abc"));
+	CHECK(n.told("kubeconfig") == "k");
+}
+
 TEST_CASE("job containers: one that is made again is told anew")
 {
 	Node n;
