@@ -381,12 +381,15 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 		foreign_->replaced(pods);
 		foreign_listed_ = true;
 		foreign_known();
+		for (const auto &pod : pods)
+			holds_claims(*pod);
 		exclusive_->all_pods_changed();
 	};
 	call.on_upsert = [this](ForeignPodPtr pod) {
 		if (reservations_)
 			reservations_->changed(pod);
 		foreign_->changed(pod);
+		holds_claims(*pod);
 		exclusive_->pods_changed(pod->node_name);
 	};
 	call.on_delete = [this](ForeignPodPtr last) {
@@ -395,6 +398,13 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 		foreign_->removed(last);
 		exclusive_->pods_changed(last->node_name);
 	};
+}
+
+// Who shares one with this foreign pod may have waited for what that holds.
+void ClusterEngine::holds_claims(const ForeignPod &pod)
+{
+	for (const auto &claim : pod.resource_claims)
+		pods_->claim_changed(pod.meta.ns, claim.claim);
 }
 
 void ClusterEngine::watch_nodes()

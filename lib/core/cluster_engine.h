@@ -100,6 +100,8 @@ private:
 	void hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call);
 	void reserve();
 	void empty_nodes();
+	void holds_claims(const ForeignPod &pod);
+	void refuse_after_timeout();
 	void watch_nodes();
 	void watch_dra();
 	template <class T>

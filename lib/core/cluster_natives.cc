@@ -43,11 +43,22 @@ void ClusterEngine::gate_changed()
 {
 	post([this] {
 		if (!reservations_)
-			return;
+			return refuse_after_timeout();
 		for (const auto &job : gate_.waiting(settings_.name)) {
 			exclusive_->arrived(job);
 			reservations_->arrived(job);
 		}
+	});
+}
+
+// While the credentials cannot be read there is nobody who asks for pods, nor who says that it takes too long.
+void ClusterEngine::refuse_after_timeout()
+{
+	loop_.after(settings_.nodes.gate_timeout, [this, jobs = gate_.waiting(settings_.name)] {
+		if (reservations_)
+			return; // it has heard of them since
+		for (const auto &job : jobs)
+			gate_.vote(settings_.name, job->ref, not_started("cluster " + settings_.name + ": " + access_error_, settings_.nodes.gate_timeout));
 	});
 }
 

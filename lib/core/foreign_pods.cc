@@ -20,26 +20,30 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 {
 	// Those that a former slurmctld knew: not in the first list means gone.
 	const Ledger known = ports_.holds.ledger(cluster);
-	for (const Hold &h : known.holds) {
-		if (!h.foreign)
-			continue;
-		Entry &e = entries_[h.key.uid];
-		e.key = h.key;
-		e.node = h.node;
-		e.milli_cpu = h.milli_cpu;
-		e.memory_mb = h.memory_mb;
-		e.gres = h.gres;
-		std::ranges::copy_if(h.gres, std::back_inserter(e.claimed), [](const Gres &g) { return !g.devices.empty(); });
-		e.overhead = h.overhead;
-		e.grace_seconds = h.grace_seconds;
-		e.held = true;
-		by_node_[h.node].insert(h.key.uid);
-	}
+	for (const Hold &h : known.holds)
+		if (h.foreign)
+			remember(h);
 	for (const Released &r : known.released)
 		if (r.foreign) {
 			entries_[r.key.uid].key = r.key;
 			entries_[r.key.uid].declared = r.by;
 		}
+}
+
+ForeignPods::Entry &ForeignPods::remember(const Hold &h)
+{
+	Entry &e = entries_[h.key.uid];
+	e.key = h.key;
+	e.node = h.node;
+	e.milli_cpu = h.milli_cpu;
+	e.memory_mb = h.memory_mb;
+	e.gres = h.gres;
+	std::ranges::copy_if(h.gres, std::back_inserter(e.claimed), [](const Gres &g) { return !g.devices.empty(); });
+	e.overhead = h.overhead;
+	e.grace_seconds = h.grace_seconds;
+	e.held = true;
+	by_node_[h.node].insert(h.key.uid);
+	return e;
 }
 
 Hold ForeignPods::hold_of(const Entry &e) const
@@ -120,6 +124,8 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 {
 	if (pod->node_name.empty())
 		return;
+	if (auto at = entries_.find(pod->meta.uid); at != entries_.end() && at->second.node != pod->node_name)
+		stay_behind(at->second);
 	const auto [it, fresh] = entries_.try_emplace(pod->meta.uid);
 	Entry &e = it->second;
 	e.key = {cluster_, pod->meta.ns, pod->meta.name, pod->meta.uid};
@@ -188,12 +194,13 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	return true;
 }
 
-// A driver that is not there for a while takes its devices from nobody.
+// A driver that is not there for a while takes its devices from nobody, and neither does who frees a claim: it has them until its
+// end is proved, and the claims are told of apart from the pods.
 void ForeignPods::learn_claimed(Entry &e) const
 {
 	if (!ports_.dra || e.claims.empty() || !e.seen || e.gone != Entry::Gone::no)
 		return;
-	if (auto held = ports_.dra->held(e.key.ns, e.claims, e.key.uid, e.node))
+	if (auto held = ports_.dra->held(e.key.ns, e.claims, e.key.uid, e.node); held && total(*held) >= total(e.claimed))
 		e.claimed = std::move(*held);
 }
 
@@ -251,6 +258,26 @@ bool ForeignPods::drop_hold(const Entry &e)
 }
 
 // ---- its end ----
+
+// An etcd from a backup knew it without a node, and it has got another one since: what runs on the first is held there, by a
+// uid that no pod has, until that kubelet has reported.
+void ForeignPods::stay_behind(const Entry &e)
+{
+	const std::string uid = e.key.uid, node = e.node;
+	const auto held = ports_.holds.held_by(e.key);
+	if (auto of = by_node_.find(node); of != by_node_.end()) {
+		of->second.erase(uid);
+		if (of->second.empty())
+			by_node_.erase(of);
+	}
+	if (!held || !held->hold.foreign || held->hold.node != node)
+		return;
+	Hold left = held->hold;
+	left.key.uid = uid + "@" + node;
+	if (ports_.holds.hold_foreign(left))
+		ports_.journal.hold(left);
+	vanish(remember(left), false);
+}
 
 void ForeignPods::vanish(Entry &e, bool seen)
 {

@@ -124,6 +124,8 @@ private:
 	};
 	using Entries = std::unordered_map<std::string, Entry>; // by uid
 
+	Entry &remember(const Hold &h);
+	void stay_behind(const Entry &e);
 	Hold hold_of(const Entry &e) const;
 	Hold::InWay in_way(const Entry &e) const;
 	bool uncovered(const Entry &e, Hold &hold) const;

@@ -80,6 +80,26 @@ static std::string missing_id(const std::string &cluster, const std::string &nod
 	return cluster + "//missing/" + node;
 }
 
+// Nothing of the former is free: neither a device nor one of those that nobody has named.
+static bool keeps_all(const GresList &now, const GresList &former)
+{
+	const auto unnamed = [](const GresList &gres, const Gres &like) {
+		std::int64_t sum = 0;
+		for (const Gres &g : gres)
+			if (g.name == like.name && g.type == like.type)
+				sum += static_cast<std::int64_t>(g.count) - static_cast<std::int64_t>(g.devices.size());
+		return sum;
+	};
+	const auto has = [&now](const Gres &like, std::uint16_t device) {
+		return std::ranges::any_of(now, [&](const Gres &g) {
+			return g.name == like.name && g.type == like.type && std::ranges::find(g.devices, device) != g.devices.end();
+		});
+	};
+	return std::ranges::all_of(former, [&](const Gres &g) {
+		return unnamed(former, g) <= unnamed(now, g) && std::ranges::all_of(g.devices, [&](std::uint16_t d) { return has(g, d); });
+	});
+}
+
 bool HoldTable::set_missing(const std::string &cluster, const std::string &node, const GresList &gres)
 {
 	std::lock_guard lock(mutex_);
@@ -87,7 +107,7 @@ bool HoldTable::set_missing(const std::string &cluster, const std::string &node,
 	const auto at = missing_.find(id);
 	if (at == missing_.end() ? gres.empty() : at->second.gres == gres)
 		return false;
-	const bool more = at == missing_.end() || is_part_of(at->second.gres, gres);
+	const bool more = at == missing_.end() || keeps_all(gres, at->second.gres);
 	if (!more)
 		masks_.put_free(at->second); // until let_masks_go()
 	if (at != missing_.end())

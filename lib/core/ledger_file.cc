@@ -10,6 +10,7 @@ namespace sk8::core {
 
 static constexpr std::size_t max_file = 256u << 20;
 static constexpr std::size_t min_lines_for_rewrite = 1000;
+static constexpr std::uint64_t min_bytes_for_rewrite = 16 << 20;
 
 std::string ledger_path(const std::string &state_dir, const std::string &cluster)
 {
@@ -48,12 +49,15 @@ Result<void> LedgerFile::rewrite()
 	file_.emplace(std::move(*file));
 	written_anew();
 	lines_ = live() + 1;
+	size_anew_ = file_->size();
 	return {};
 }
 
 Result<void> LedgerFile::flush()
 {
-	const bool old = !file_ || begins_anew() || (lines_ > min_lines_for_rewrite && lines_ > 2 * live());
+	// lines may be long: a pod that is made again has its manifest in one
+	const bool old = !file_ || begins_anew() || (lines_ > min_lines_for_rewrite && lines_ > 2 * live()) ||
+			 file_->size() > 2 * size_anew_ + min_bytes_for_rewrite;
 	if (!old && pending_.empty())
 		return {};
 	auto r = old ? rewrite() : write();

@@ -33,7 +33,8 @@ private:
 	Result<void> rewrite();
 
 	std::string path_;
-	std::size_t lines_ = 0; // in the file
+	std::size_t lines_ = 0;       // in the file
+	std::uint64_t size_anew_ = 0; // bytes, when it was written anew
 	std::optional<AppendFile> file_;
 };
 

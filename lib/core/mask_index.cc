@@ -85,7 +85,10 @@ void MaskIndex::block(const std::string &cluster, const std::vector<std::string>
 {
 	known_.erase(cluster);
 	for (const auto &node : std::exchange(blocked_[cluster], nodes)) {
-		nodes_.at(node).blocked_by.erase(cluster);
+		auto n = nodes_.find(node);
+		if (n == nodes_.end())
+			continue; // nodes.names may have it twice
+		n->second.blocked_by.erase(cluster);
 		left(node);
 	}
 	for (const auto &node : nodes)

@@ -221,7 +221,7 @@ void NodesController::sync(const std::string &name)
 		features(name, e);
 	if (e.kube && !e.kube_busy)
 		taint(name, e);
-	if (e.kube && !e.kube_busy)
+	if (e.kube && e.slurm && !e.kube_busy) // of a node that is none of Slurm's another Slurm may tell
 		tell_kubernetes(name, e, plan);
 	if (e.kube && !e.kube_busy)
 		ask_agent(name, e);

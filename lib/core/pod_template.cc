@@ -334,8 +334,10 @@ void Reader::limits(const std::string &where, const Json &c, Json &out, bool las
 	if (!milli || *milli < 0 || *milli > kube::max_milli_cpu)
 		no(where + " has a resources.limits.cpu that is none, use for example 500m");
 	out.set("resources", Json::object().set("limits", given));
-	if (!lasts)
+	if (!lasts) {
+		out_.first_memory_bytes = std::max(out_.first_memory_bytes, std::min(*memory, most_memory));
 		return;
+	}
 	out_.milli_cpu += *milli; // there are less containers than bytes of text: no sum overflows
 	out_.memory_bytes = std::min(out_.memory_bytes + *memory, most_memory);
 }

@@ -119,6 +119,8 @@ void PodsController::end_of_turn()
 	// was lost or damaged: that must not look as if no pod held anything.
 	if (!started_)
 		return;
+	if (unblock_due_)
+		unblock_nodes();
 	place_and_bind();
 	let_go(save_journal()); // it has said what is wrong, and what is not on disk stays in memory
 }

@@ -61,22 +61,23 @@ void PodsController::maybe_start()
 		made.insert(e.made_from);
 	resubmits_.start([this](const std::string &uid) { return entries_.contains(uid); },
 			 [&made](const std::string &uid) { return made.contains(uid); });
-	unblock_nodes();
+	unblock_due_ = true;
 }
 
 void PodsController::expect_foreign(bool listed)
 {
 	foreign_listed_ = listed;
-	if (started_)
-		unblock_nodes();
+	unblock_due_ = true;
 }
 
-// What the lists have told is masked by now, also without a saved ledger.
+// What the lists have told is masked by now, also without a saved ledger: at the end of a turn, for those who mask it hear of
+// the last list after us.
 void PodsController::unblock_nodes()
 {
 	if (!foreign_listed_)
 		return;
-	ports_.journal.complete(); // end_of_turn() writes it
+	unblock_due_ = false;
+	ports_.journal.complete(); // save_journal() writes it
 	ports_.holds.unblock_nodes(settings_.name);
 	ports_.slurm.wake_scheduler();
 }

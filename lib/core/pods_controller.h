@@ -355,6 +355,7 @@ private:
 	// Not there by a GET; the watch is behind, and tells of their last days yet.
 	std::unordered_set<std::string> vanished_;
 	bool jobs_synced_ = false, started_ = false, foreign_listed_ = true;
+	bool unblock_due_ = false; // see unblock_nodes()
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	std::string unsaved_; // why the ledger could not be saved; empty: it could
 	Millis save_at_{0};   // not tried again before

@@ -119,11 +119,17 @@ const std::string &image_of(const NativeJob &job, const PodTemplate *more)
 
 std::string does_not_fit(const PodTemplate &more, const NativeShare &share)
 {
-	if (more.milli_cpu <= std::int64_t{1000} * share.cpus && (!share.memory_mb || whole_mib(more.memory_bytes) <= share.memory_mb))
-		return "";
-	return strprintf("its containers besides job may use %lld mCPU and %llu MiB together, and the job has %u CPUs and %llu MiB on node %s",
-			 static_cast<long long>(more.milli_cpu), static_cast<unsigned long long>(whole_mib(more.memory_bytes)), share.cpus,
-			 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());
+	const auto mib = [](std::int64_t bytes) { return static_cast<unsigned long long>(whole_mib(bytes)); };
+	const auto too_much = [&share](unsigned long long wanted) { return share.memory_mb && wanted > share.memory_mb; };
+	const unsigned long long all = mib(more.memory_bytes), first = mib(more.memory_bytes + more.first_memory_bytes);
+	if (more.milli_cpu > std::int64_t{1000} * share.cpus || too_much(all))
+		return strprintf("its containers besides job may use %lld mCPU and %llu MiB together, and the job has %u CPUs and %llu MiB on node %s",
+				 static_cast<long long>(more.milli_cpu), all, share.cpus, static_cast<unsigned long long>(share.memory_mb),
+				 share.node.c_str());
+	if (too_much(first))
+		return strprintf("its init containers may use %llu MiB, with those that stay, and the job has %llu MiB on node %s", first,
+				 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());
+	return "";
 }
 
 static Json object_of(const NativeJob &job, const std::string &node, const std::string &user, const ReservationSettings &settings, const Json &spec)

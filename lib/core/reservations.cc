@@ -16,7 +16,8 @@ Reservations::Reservations(const ClusterSettings &settings, ReservationPorts por
 	  only_former_(!settings.reserves()),
 	  devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
-			      [this](const std::string &node, Gone gone) { shared_news(node, gone); }})
+			      [this](const std::string &node, Gone gone) { shared_news(node, gone); },
+			      [this](const std::string &node) { return nodes_.in_slurm(node); }})
 {
 }
 
@@ -374,7 +375,7 @@ void Reservations::choose_nodes(Entry &e)
 		if (it->second.too_small())
 			it->second.trouble = "the job's reservation pod on node " + share.node + ", which is mixed now, holds its devices only";
 		if (!e.ending)
-			it->second.wanted = holds != Holds::nothing;
+			it->second.wanted = holds != Holds::nothing || (!e.in_gate && it->second.container.runs);
 	}
 }
 
@@ -529,7 +530,10 @@ void Reservations::look_at_orphans()
 
 bool Reservations::may_go(const ForeignPod &orphan)
 {
-	return ready() && (only_former_ || jobs_listed_) && (mixed_ || former_may_go(orphan));
+	if (!ready() || !(only_former_ || jobs_listed_) || !nodes_.in_slurm(orphan.node_name))
+		return false;
+	const bool tasks_may_run = orphan.container && !nodes_.mixed(orphan.node_name); // a job for which nothing is wanted there now
+	return (mixed_ && !tasks_may_run) || former_may_go(orphan);
 }
 
 // 409 is another pod of that name, of which the watch tells, or a collision with another writer.

@@ -139,9 +139,12 @@ void SharedReservations::judge(const std::string &node, Node &n)
 				m.was_admitted |= all;
 			else if (!m.refused)
 				waiting.push_back(&m);
+		// What a slurmctld that was killed may have launched has its room before anybody else, in whatever order they wait now.
+		so_far = sum(n, [](const Member &m) { return m.use != Use::waits || m.perhaps_runs; });
 		std::ranges::sort(waiting, {}, &Member::arrival);
 		for (Member *m : waiting) {
-			so_far += amount_of(m->share);
+			if (!m->perhaps_runs)
+				so_far += amount_of(m->share);
 			m->admitted = has.covers(request_for(so_far));
 		}
 	}

@@ -35,6 +35,8 @@ struct SharedReservationPorts {
 	std::function<void(const std::string &uid)> cover_changed; // covered() of that pod is another now
 	// state() of the node's jobs is another now. Gone: the pod is.
 	std::function<void(const std::string &node, Gone)> news;
+	// Slurm has that node: the pods of others are another Slurm's, which has the same namespace.
+	std::function<bool(const std::string &node)> in_slurm;
 };
 
 class SharedReservations {
@@ -119,7 +121,7 @@ private:
 	void count(Node &n);
 	bool settled(const Node &n) const;
 	static bool may_be_resized_yet(const Node &n);
-	SharedFacts facts(const Node &n) const;
+	SharedFacts facts(const std::string &node, const Node &n) const;
 	void create(const std::string &node, Node &n);
 	void resize(const std::string &node, Node &n);
 	void resized(const std::string &node, const std::string &version, const KubeReply &r, ReservationPort::Resizes can,

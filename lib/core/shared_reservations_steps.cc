@@ -40,7 +40,7 @@ bool SharedReservations::may_be_resized_yet(const Node &n)
 	return !n.version.empty() && n.version == n.sent.resize_version;
 }
 
-SharedFacts SharedReservations::facts(const Node &n) const
+SharedFacts SharedReservations::facts(const std::string &node, const Node &n) const
 {
 	SharedFacts f;
 	for (const auto &[id, m] : n.members) {
@@ -50,7 +50,7 @@ SharedFacts SharedReservations::facts(const Node &n) const
 	f.lingers = settings_.reservations.shared.max_cpus && resizes_ && n.resizes &&
 		    (!n.members.empty() || ports_.timer.now() - n.empty_since < lingers_for);
 	f.exists = !n.uid.empty();
-	f.ours = n.fits;
+	f.ours = n.fits && ports_.in_slurm(node);
 	f.over = n.over;
 	f.deleting = n.deleting;
 	f.removing = n.sent.removing;
@@ -73,7 +73,7 @@ void SharedReservations::sync(const std::string &node)
 	const Millis now = ports_.timer.now();
 	if (now < n.retry_at)
 		return again(node, n.retry_at - now);
-	const SharedFacts f = facts(n);
+	const SharedFacts f = facts(node, n);
 	switch (next_step(f)) {
 	case SharedStep::create:
 		return create(node, n);

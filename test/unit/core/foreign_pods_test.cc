@@ -159,6 +159,36 @@ TEST_CASE("GPUs of foreign pods are masked by their number, and after a restart 
 	CHECK(s.mask()->gres == GresList{{"gpu", "", 2, {}}});
 }
 
+TEST_CASE("a foreign pod that an etcd from a backup gives another node holds on to both until the first one's kubelet has reported")
+{
+	Site s;
+	s.foreign->replaced({s.pod("a", 500, 100)});
+	s.foreign->replaced({}); // the backup is older than its Binding
+	const bool restarted = GENERATE(false, true);
+	if (restarted) {
+		s.restart();
+		s.foreign->replaced({});
+	}
+	s.foreign->changed(s.pod("a", 500, 100, "n2"));
+	REQUIRE(s.mask("n1"));
+	CHECK(s.mask("n1")->milli_cpu == 500);
+	REQUIRE(s.mask("n2"));
+	s.foreign->changed([&] {
+		auto over = std::make_shared<ForeignPod>(*s.ended("a"));
+		over->node_name = "n2";
+		return over;
+	}());
+	CHECK_FALSE(s.mask("n2"));
+	CHECK(s.mask("n1"));
+	for (int i = 0; i < 14; i++) {
+		s.timer.advance(Millis(10'000));
+		s.kubelet_reports();
+	}
+	CHECK_FALSE(s.mask("n1"));
+	CHECK(s.foreign->crowd("n1").evictable.empty());
+	s.foreign->nodes_changed();
+}
+
 TEST_CASE("of a foreign pod that running jobs have a part of already the rest is masked")
 {
 	Site s;
@@ -1069,6 +1099,16 @@ TEST_CASE("what claims of foreign pods have is masked device by device, whicheve
 		s.dra.inventory.slices_replaced({});
 		s.restart();
 		s.foreign->replaced({s.claims});
+		CHECK(s.mask()->gres == both);
+	}
+	SECTION("also when the claim is freed before the pod's end is proved")
+	{
+		auto freed = std::make_shared<kube::ResourceClaim>();
+		freed->meta.ns = "ns";
+		freed->meta.name = freed->meta.uid = "c";
+		s.dra.claim_changed(freed);
+		s.foreign->claim_changed("ns", "c");
+		s.foreign->removed(s.claims);
 		CHECK(s.mask()->gres == both);
 	}
 	SECTION("until it has ended")

@@ -238,6 +238,15 @@ TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
 	CHECK_FALSE(t.let_masks_go());
 }
 
+TEST_CASE("a node that settings name twice is blocked and known as any other")
+{
+	HoldTable t;
+	t.block_nodes("c", {"n1", "n1", "n2"});
+	t.unblock_nodes("c");
+	CHECK(t.let_masks_go());
+	CHECK(t.masks() == nullptr);
+}
+
 TEST_CASE("a mask goes under slurmctld's locks only, however its hold came to an end")
 {
 	HoldTable t;
@@ -589,6 +598,20 @@ TEST_CASE("a node that has all its pods is told at once, and no more when masks 
 		CHECK(t.let_masks_go());
 		CHECK_FALSE(t.masks());
 	}
+}
+
+TEST_CASE("missing devices that turn out to be others stay masked until Slurm's locks are held")
+{
+	HoldTable t;
+	const Gres first{"gpu", "", 1, {0}}, other{"gpu", "", 1, {1}}, unknown{"gpu", "", 1, {}};
+	const auto [before, after] = GENERATE_COPY(table<Gres, Gres>({{first, other}, {unknown, first}, {first, unknown}}));
+	CHECK_FALSE(t.set_missing("c", "n1", {before}));
+	CHECK(t.set_missing("c", "n1", {after}));
+	GresList both{before, after};
+	CHECK(t.masks()->masks[0]->gres == merged(both));
+	CHECK(t.let_masks_go());
+	CHECK(t.masks()->masks[0]->gres == GresList{after});
+	CHECK_FALSE(t.set_missing("c", "n1", {after, {"hca", "", 1, {}}})); // more: nothing comes back
 }
 
 TEST_CASE("missing devices are masked beside what pods hold, and come back only under Slurm's locks")

@@ -48,6 +48,26 @@ TEST_CASE("ledger: what was saved is read back; only a file that is not there me
 	CHECK_FALSE(none->found);
 }
 
+TEST_CASE("ledger: few long lines do not make it larger than the next start reads")
+{
+	State state;
+	LedgerFile file(state.path, load_ledger(state.path, ::geteuid())->ledger);
+	Resubmit r;
+	r.key = {"c", "ns", "p", "u"};
+	r.step = Resubmit::Step::kept;
+	r.manifest = R"({"x":")" + std::string(500 << 10, 'x') + R"("})";
+	std::uintmax_t largest = 0;
+	for (int i = 0; i < 300; i++) {
+		file.resubmit(r);
+		REQUIRE(file.flush());
+		largest = std::max(largest, fs::file_size(state.path));
+		file.forget_resubmit(r.key);
+	}
+	CHECK(largest < 20 << 20);
+	const auto saved = load_ledger(state.path, ::geteuid());
+	CHECK((saved ? "" : saved.error().message) == "");
+}
+
 TEST_CASE("ledger: one that was begun without the former one says so until all is known that there is")
 {
 	State state;

@@ -293,6 +293,24 @@ TEST_CASE("nodes: a node that Slurm does not have is neither tainted nor is its 
 	CHECK(w.kube_writes == 0);
 }
 
+TEST_CASE("nodes: the cordon and the condition of a node that Slurm does not have are another Slurm's")
+{
+	NodeWorld w;
+	w.slurm.jobs = 0;
+	w.run();
+	w.drain("bad disk");
+	w.run();
+	REQUIRE(w.kube.unschedulable);
+	REQUIRE(w.condition_text() == "True Drained");
+	w.slurm.name = "another";
+	w.restart();
+	w.kube_writes = 0;
+	w.run();
+	CHECK(w.kube_writes == 0);
+	CHECK(w.kube.unschedulable);
+	CHECK(w.condition_text() == "True Drained");
+}
+
 TEST_CASE("nodes: somebody's own taint of our key keeps pods off as well and is left alone")
 {
 	NodeWorld w = dedicated();

@@ -244,10 +244,11 @@ TEST_CASE("template: its containers take a part of what the job has, and all tog
 	// Slurm does not count memory: neither does its pod
 	CHECK(spec({"n1", 3, 0, {}})["containers"].at(1)["resources"]["requests"]["memory"].str() == "0");
 
-	CHECK(does_not_fit(*t, {"n1", 1, 64, {}}).empty());
+	CHECK(does_not_fit(*t, {"n1", 1, 964, {}}).empty());
+	CHECK(does_not_fit(*t, {"n1", 1, 963, {}}) == "its init containers may use 964 MiB, with those that stay, and the job has 963 MiB on node n1");
 	CHECK(does_not_fit(*t, {"n1", 1, 0, {}}).empty());
 	CHECK(does_not_fit(*t, {"n1", 1, 63, {}}) == "its containers besides job may use 500 mCPU and 64 MiB together, and the job has 1 CPUs and 63 MiB on node n1");
-	CHECK(!does_not_fit(*t, {"n1", 0, 640, {}}).empty());
+	CHECK(!does_not_fit(*t, {"n1", 0, 1000, {}}).empty());
 	job.image = "other";
 	CHECK(spec({"n1", 3, 200, {}})["containers"].at(0)["image"].str() == "other"); // --k8s-image
 }

@@ -555,6 +555,20 @@ TEST_CASE("blocked nodes are not opened before what the lists tell is masked")
 	CHECK_FALSE(w.masked("n2"));
 }
 
+TEST_CASE("unknown nodes are opened at the end of a turn, when whoever masks foreign pods has heard of the last list, too")
+{
+	World w;
+	w.run();
+	w.holds->block_nodes("c", {"n1"});
+	w.woken = 0;
+	w.controller->expect_foreign(true);
+	CHECK(w.woken == 0);
+	CHECK(w.masked("n1"));
+	w.controller->end_of_turn();
+	CHECK(w.woken == 1);
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("what a running pod holds is known again although the ledger was lost")
 {
 	World w;

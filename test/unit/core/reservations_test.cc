@@ -49,6 +49,50 @@ TEST_CASE("reservations: a job has a pod on those of its nodes whose group is mi
 	CHECK(w.pods.size() == 1);
 }
 
+TEST_CASE("reservations: a pod in which tasks run stays where its node's group is not mixed any more")
+{
+	ReservationWorld w;
+	w.settings.nodes.sharing = Sharing::dedicated;
+	w.settings.nodes.groups = {{"pool=gpu", Sharing::mixed}};
+	w.restart();
+	w.label("n1", "pool", "gpu");
+	w.label("n2", "pool", "gpu");
+	auto wanted = std::make_shared<NativeJob>(*w.job(7, 3, {"n1", "n2"}));
+	wanted->image = "app";
+	const NativeJobPtr job = wanted;
+	w.controller->jobs_replaced({});
+	w.controller->arrived(job);
+	w.run();
+	for (const auto &name : {"slurm-7-3ef-n1", "slurm-7-3ef-n2"})
+		w.change_pod(name, [](ForeignPod &p) { p.container = std::make_shared<JobContainerState>(JobContainerState{.runs = true, .trouble = {}}); });
+	w.run();
+	REQUIRE(w.fate(7) == "launched");
+	w.label("n2", "pool", "cpu");
+	if (GENERATE(false, true)) {
+		w.restart();
+		w.controller->jobs_replaced({job});
+	}
+	w.run(Millis(5'000));
+	CHECK(w.pods.contains("slurm-7-3ef-n2"));
+	w.controller->ended(job->ref);
+	w.controller->left(job->ref, {});
+	w.run(Millis(5'000));
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("reservations: pods of another Slurm that has the same namespace are left alone")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.reservations.shared.max_cpus = 2; });
+	w.foreign("slurm-9-3f1-other", w.settings.reservations.ns, 1, "other");
+	w.foreign("slurm-shared-other", w.settings.reservations.ns, 1, "other");
+	auto &shared = w.pods.at("slurm-shared-other");
+	shared.shared = std::make_shared<SharedPod>();
+	w.restart();
+	w.controller->jobs_replaced({});
+	w.run(Millis(20'000));
+	CHECK(w.pods.size() == 2);
+}
+
 TEST_CASE("reservations: a batch job that a kubelet refuses goes back at once, then with growing delays")
 {
 	ReservationWorld w;

@@ -587,6 +587,23 @@ TEST_CASE("shared reservation: what a job has that a killed slurmctld may have l
 	CHECK(w.resized == before);
 }
 
+TEST_CASE("shared reservation: nobody gets the room of a job that a killed slurmctld may have launched, whoever waits first")
+{
+	SharedWorld w;
+	w.arrive(1);
+	const auto second = w.arrive(2, 1, false);
+	w.run(Millis(100));
+	REQUIRE(w.fates(1, 2) == "ll");
+	w.answers.clear();
+	w.foreign("first", "default", 6); // room for two is all there is
+	w.restart();
+	w.controller->jobs_replaced({w.job(1, 1), second});
+	w.arrive(3, 1, false);
+	w.arrive(2, 1, false);
+	w.run(Millis(100));
+	CHECK(w.fates(2, 3) == "lw");
+}
+
 TEST_CASE("shared reservation: a pod that others make in the name of a job's own takes nothing of its part away")
 {
 	SharedWorld w;
