@@ -27,16 +27,27 @@ struct Claim {
 	std::string &out;
 };
 
+// Slurm takes lists of some of them, and a * takes a comma: each of a list must be allowed, or just that list.
+static bool is_allowed(const Claim &c)
+{
+	const auto matches = [&](std::string_view text) {
+		return std::ranges::any_of(c.allowed, [&](const std::string &a) { return glob_match(a, text); });
+	};
+	if (std::ranges::find(c.allowed, *c.wish) != c.allowed.end())
+		return true;
+	std::string list = *c.wish;
+	std::ranges::replace_if(list, [](char ch) { return ch == ';' || ch == '|'; }, ',');
+	return std::ranges::all_of(split(list, ','), [&](std::string_view one) { return matches(one) || (!one.empty() && one == c.mapped); });
+}
+
 static Result<void> settle(const Claim &c, const std::string &ns)
 {
 	c.out = c.mapped;
 	if (!c.wish || *c.wish == c.mapped)
 		return {};
-	for (const auto &a : c.allowed) {
-		if (glob_match(a, *c.wish)) {
-			c.out = *c.wish;
-			return {};
-		}
+	if (is_allowed(c)) {
+		c.out = *c.wish;
+		return {};
 	}
 	return Error{std::string("namespace ") + ns + " may not use " + c.what + " \"" +
 		     one_line(*c.wish, 64) + "\""};

@@ -256,6 +256,11 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 	if (it == entries_.end() || it->second.op != Op::binding)
 		return;
 	Entry &e = it->second;
+	if (!e.pod || e.pod->meta.deleting || !e.job || !e.job->running() || e.job->preempted()) { // meanwhile: it queues again, or goes
+		e.op = Op::none;
+		keep_only_if_unsure(e);
+		return sync(a->uid);
+	}
 	for (; a->at < a->claims.size(); a->at++, a->tries = 0) {
 		const ClaimDevices &wanted = a->claims[a->at];
 		const kube::ResourceClaim &claim = *wanted.claim;
@@ -357,6 +362,9 @@ Result<GresList> PodsController::adopted_gres(const Entry &e, const GresList &re
 	}
 	if (!knows_what_it_claims(e))
 		return Error{"what its resource claims have is not known"};
+	for (const auto &c : e.pod->resource_claims)
+		if (auto has = ports_.dra->devices_of(*ports_.dra->find(e.key.ns, c.claim)); !has)
+			return has.error(); // its driver is away: a job without them would free them
 	GresList out = requested;
 	for (const Gres &g : claimed_there(e, Whose::own))
 		out.push_back({g.name, g.type, g.count, {}});

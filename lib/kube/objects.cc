@@ -244,8 +244,7 @@ void decode_status(const Json &status, Pod &pod)
 // without a name.
 void decode_resource_claims(const Json &spec, const Json &status, Pod &pod)
 {
-	if (!countable(spec["resourceClaims"], max_pod_claims, "resource claims", pod.problem))
-		return;
+	(void) countable(spec["resourceClaims"], max_pod_claims, "resource claims", pod.problem); // what it has counts all the same
 	spec["resourceClaims"].each_item([&](const Json &c) {
 		PodResourceClaim out{word(c["name"], max_name, "the name of a resource claim", pod.problem),
 				     word(c["resourceClaimName"], max_name, "a resource claim", pod.problem)};

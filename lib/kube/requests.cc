@@ -16,6 +16,7 @@ constexpr std::size_t max_resources = 64; // kinds in one list
 constexpr std::size_t max_resource_name = 64 + max_name;
 // Far above any machine, far below what a sum of max_containers could overflow.
 constexpr std::int64_t max_amount = std::int64_t(1) << 50;
+constexpr std::int64_t max_sum = std::int64_t(1) << 60;
 
 // Everything is counted by name; cpu in thousandths, the rest in units.
 using Amounts = std::map<std::string, std::int64_t, std::less<>>;
@@ -29,11 +30,10 @@ void complain(std::string &problem, const std::string &sentence)
 Amounts read_list(const Json &list, std::string &problem)
 {
 	Amounts out;
-	if (list.size() > max_resources) {
+	// They are counted all the same: a pod that is on its node has them, whoever put it there. The object's size bounds them.
+	if (list.size() > max_resources)
 		complain(problem, "a list of resources has more than " +
 					  std::to_string(max_resources) + " entries");
-		return out;
-	}
 	list.each_member([&](std::string_view name, const Json &value) {
 		if (name.empty() || name.size() > max_resource_name)
 			return complain(problem, "a resource has an impossible name");
@@ -59,7 +59,7 @@ Amounts read_list(const Json &list, std::string &problem)
 void add(Amounts &to, const Amounts &what)
 {
 	for (const auto &[name, amount] : what)
-		to[name] += amount; // max_containers * max_amount fits
+		to[name] = std::min(to[name] + amount, max_sum);
 }
 
 void raise(Amounts &to, const Amounts &what)
@@ -208,7 +208,7 @@ private:
 	{
 		Json all = spec_[list];
 		if (all.size() > max_containers)
-			return complain(problem_, "the pod has more than " +
+			complain(problem_, "the pod has more than " +
 							  std::to_string(max_containers) + " " + list);
 		all.each_item(f);
 	}

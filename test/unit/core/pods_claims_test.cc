@@ -371,6 +371,41 @@ TEST_CASE("a pod that was found running with a claim holds what the claim has, a
 	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
 }
 
+TEST_CASE("a pod whose job ends while its claims get their devices is not bound, and queues again")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.at_claim_patch = [&] { w.slurm_ends("p", SK8_JOB_NODE_FAIL); };
+	w.starts("p", {2});
+	w.run(Millis(60'000));
+	CHECK(w.pod("p").node_name.empty());
+	CHECK_FALSE(w.pod("p").meta.deleting);
+	REQUIRE(w.job_of("p"));
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+}
+
+TEST_CASE("a pod whose job is forgotten while its driver is away keeps its devices, and gets a job that has them when it is back")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	w.starts("p", {3});
+	w.kubelet_starts("p");
+	w.run();
+	w.jobs.clear();
+	const auto slices = std::exchange(w.slices, {});
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK_FALSE(w.job_of("p"));
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres == GresList{{"gpu", "", 1, {3}}});
+	w.slices = slices;
+	w.restart();
+	w.run(Millis(10'000));
+	REQUIRE(w.job_of("p"));
+	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
+}
+
 TEST_CASE("slurmctld that dies after the hold and before the claim, and forgets that the job ran, gives it devices all the same")
 {
 	Drivers w;

@@ -118,6 +118,10 @@ TEST_CASE("identity comes from the mapping, and claims count only as far as it a
 		{"slurm-k8s.io/qos", "high", true},
 		{"slurm-k8s.io/qos", "normal", true},
 		{"slurm-k8s.io/qos", "admin", false},
+		{"slurm-k8s.io/qos", "normal,admin", false}, // n* is no leave for a list
+		{"slurm-k8s.io/qos", "normal,", false},
+		{"slurm-k8s.io/qos", "normal,high", true},
+		{"slurm-k8s.io/qos", "nice|admin", false},
 		{"slurm-k8s.io/qos", "", true}, // the default, which it has anyway
 		{"slurm-k8s.io/account", "ml", true}, // what it has anyway
 		{"slurm-k8s.io/account", "physics", false},

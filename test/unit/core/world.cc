@@ -207,6 +207,8 @@ void World::patch_claim(const kube::ResourceClaim &claim, bool status, const Jso
 	// Kubernetes: an allocation is made or freed, never changed.
 	if (at->second["status"]["allocation"].is_object() && patch["status"]["allocation"].is_object())
 		return answer(done, 422);
+	if (const auto meanwhile = std::exchange(at_claim_patch, nullptr))
+		meanwhile();
 	claim_changes(claim.meta.name, patch);
 	answer(done, 200, nullptr, *kube::decode_resource_claim(claims.at(claim.meta.name)));
 }

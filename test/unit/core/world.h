@@ -160,6 +160,7 @@ public:
 	std::vector<kube::ResourceSlicePtr> slices;
 	std::vector<kube::DeviceClassPtr> device_classes;
 	void claim_changes(const std::string &name, const Json &patch); // by whoever, without a version
+	std::function<void()> at_claim_patch;                           // once, before the next one of ours is answered
 
 	// f is the next that happens after what is under way.
 	void post(std::function<void()> f) { queue_.push_back(std::move(f)); }

@@ -160,6 +160,11 @@ TEST_CASE("malformed, negative and absurd amounts become a problem, not a number
 	for (int i = 0; i < 65; i++)
 		kinds += (i ? ",\"x" : "\"x") + std::to_string(i) + R"(":"1")";
 	CHECK(asked(spec(container("a", kinds))).problem != "");
+	// too many to be right, and yet it has them
+	CHECK(asked(spec(many)).total.milli_cpu == 513'000);
+	const PodRequest odd = asked(spec(container("a", kinds + R"(,"cpu":"8","nvidia.com/gpu":"1")")));
+	CHECK(odd.total.milli_cpu == 8'000);
+	CHECK(odd.total.extended.at("nvidia.com/gpu") == 1);
 	// each amount possible, the sum not
 	std::string full = container("a", cpu("900000")) + "," + container("b", cpu("900000"));
 	CHECK(asked(spec(full)).problem != "");
