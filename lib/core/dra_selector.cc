@@ -201,6 +201,43 @@ public:
 
 	Outcome eval(const Node &n)
 	{
+		if (spent_ > most_work)
+			return Error{"it costs too much"};
+		auto v = compute(n);
+		spent_ += 1 + (v ? weight(*v) : 0);
+		return v;
+	}
+
+	Result<bool> truth(const Node &n)
+	{
+		auto v = eval(n);
+		if (!v)
+			return v.error();
+		if (const bool *b = std::get_if<bool>(&v->is))
+			return *b;
+		return Error{"no such overload"};
+	}
+
+private:
+	// Bytes of values that may be made for one device: an expression in which large ones are named again and again would take hours
+	// for all. As Kubernetes' own limit of cost, it is far above any that is meant well.
+	static constexpr std::size_t most_work = 256 << 10;
+
+	static std::size_t weight(const Value &v)
+	{
+		std::size_t sum = 0;
+		if (const auto *list = std::get_if<SelectorList>(&v.is))
+			for (const Value &item : *list)
+				sum += 1 + weight(item);
+		else if (const std::string *text = text_of(v))
+			sum = text->size();
+		else if (const auto *version = std::get_if<kube::Version>(&v.is))
+			sum = version->text.size();
+		return sum;
+	}
+
+	Outcome compute(const Node &n)
+	{
 		switch (n.kind) {
 		case Kind::literal:
 			return n.value;
@@ -240,17 +277,6 @@ public:
 		return no_overload();
 	}
 
-	Result<bool> truth(const Node &n)
-	{
-		auto v = eval(n);
-		if (!v)
-			return v.error();
-		if (const bool *b = std::get_if<bool>(&v->is))
-			return *b;
-		return Error{"no such overload"};
-	}
-
-private:
 	Outcome named(const std::string &name) const
 	{
 		for (auto it = bound_.rbegin(); it != bound_.rend(); ++it)
@@ -400,6 +426,7 @@ private:
 		return f ? f->call(args) : no_overload();
 	}
 
+	std::size_t spent_ = 0; // of most_work
 	const std::string &driver_;
 	const kube::Device &device_;
 	std::vector<std::pair<std::string, Value>> bound_; // by cel.bind(), the innermost last

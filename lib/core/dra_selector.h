@@ -26,7 +26,7 @@ namespace sk8::core {
 
 struct SelectorNode;
 
-// Immutable; copies share. Its cost is bounded by the length of the text.
+// Immutable; copies share. What it costs for one device is bounded, more is an error.
 class DeviceSelector {
 public:
 	// Error: it is none, or says more than we understand.

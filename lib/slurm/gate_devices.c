@@ -126,6 +126,15 @@ static void get(struct change *change, job_record_t *job_ptr)
 	sk8_gres_details(job_ptr);
 }
 
+/* Jobs have parts of this device (shard): its kubelet knows nothing of these. */
+static bool is_shared_out(const struct change *change, int device)
+{
+	const gres_node_state_t *parts = sk8_gres_alternate(change->ns);
+
+	return parts && sk8_layout_fits_gres_node(parts) && parts->gres_bit_alloc &&
+		(device < bit_size(parts->gres_bit_alloc)) && bit_test(parts->gres_bit_alloc, device);
+}
+
 /* What each of the two is to have; NULL, or why not. from: has nothing if there is nobody to exchange with. */
 static const char *plan(struct change *change, struct change *from, const struct sk8_device_change *c)
 {
@@ -139,6 +148,8 @@ static const char *plan(struct change *change, struct change *from, const struct
 				return "another job has one of these devices";
 			bit_clear(from->wanted, d);
 		}
+		if (!bit_test(change->had, d) && is_shared_out(change, d))
+			return "another job has a part of one of these devices";
 		bit_set(change->wanted, d);
 	}
 	if (bit_set_count(change->wanted) != bit_set_count(change->had))

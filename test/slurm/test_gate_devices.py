@@ -45,6 +45,23 @@ def asks(number):
 	return ("-n1", "--mem=10", f"--gres=gpu:{number}")
 
 
+def test_device_of_which_another_job_has_a_part_is_given_to_nobody(gpus):
+	if "shard" not in gpus.node("n1")["Gres"]:
+		return
+	gpus.tell("gate", "opens")
+	others = gpus.batch(*asks(3))
+	gpus.becomes(others, "RUNNING")
+	part = gpus.batch("-n1", "--mem=10", "--gres=shard:1")  # of 3
+	gpus.becomes(part, "RUNNING")
+	end(gpus, others)
+	gpus.tell("gate", "keeps")
+	job = kept(gpus, *asks(1))
+	assert of_job(gpus, job) == {0}
+	assert "part" in gives(gpus, job, "3")
+	assert of_job(gpus, job) == {0}
+	assert not gives(gpus, job, "1")
+
+
 def test_job_runs_on_the_devices_that_it_was_given_and_others_get_the_rest(gpus, tmp_path):
 	told = tmp_path / "told"
 	before = gpus.events().count("gate")

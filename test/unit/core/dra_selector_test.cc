@@ -131,6 +131,10 @@ TEST_CASE("no expression is too deep or too long for us")
 	CHECK(outcome("true" + many("&&true", 1000)) == "true");
 	CHECK(outcome("false" + many("||false", 1000)) == "false");
 	CHECK(outcome(std::string(10 * 1024 + 1, ' ')).starts_with("refused: "));
+	// a large value that is named again and again
+	const std::string large = "cel.bind(x,\"" + many("a", 3400) + "\",cel.bind(l,[x" + many(",x", 1700) + "],size(l)>0" + many("&&size(l)>0", 100) + "))";
+	CHECK(outcome(large) == "error: it costs too much");
+	CHECK(outcome("cel.bind(x,\"" + many("a", 3400) + "\",size(x)==3400" + many("&&x==x", 10) + ")") == "true");
 	// each cel.bind() would double the list
 	std::string doubling = "true";
 	for (int i = 15; i > 0; i--)
