@@ -45,9 +45,8 @@ def asks(number):
 	return ("-n1", "--mem=10", f"--gres=gpu:{number}")
 
 
+@pytest.mark.parametrize("gpus_of_module", ["at cores"], indirect=True)
 def test_device_of_which_another_job_has_a_part_is_given_to_nobody(gpus):
-	if "shard" not in gpus.node("n1")["Gres"]:
-		return
 	gpus.tell("gate", "opens")
 	others = gpus.batch(*asks(3))
 	gpus.becomes(others, "RUNNING")
