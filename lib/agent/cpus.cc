@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <tuple>
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"

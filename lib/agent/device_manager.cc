@@ -85,10 +85,11 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 	for (const auto &[resource, healthy] : now.healthy) {
 		const std::set<std::string> ids = known_ids(now, resource, former);
 		const auto has = capacity.find(resource);
-		const std::size_t all = has == capacity.end() ? ids.size() : std::max(static_cast<std::size_t>(std::max<std::int64_t>(has->second, 0)), ids.size());
-		if (!all || all > core::max_devices)
+		const auto known = static_cast<std::int64_t>(ids.size());
+		const std::int64_t all = std::max(known, has == capacity.end() ? known : has->second);
+		if (all == 0 || all > static_cast<std::int64_t>(core::max_devices))
 			continue;
-		if (all > ids.size()) {
+		if (all > known) {
 			out.ids[resource].clear();
 			continue;
 		}

@@ -60,15 +60,9 @@ std::string JobContainers::file_of(const ContainerKey &key) const
 	return folder_ + "/" + std::to_string(key.first) + (key.second.empty() ? "" : "." + key.second);
 }
 
-// From 24.11 on a slurmd that is to take over, and cannot, has emptied the folder of the one that goes on.
-static bool is_there(const std::string &file)
-{
-	return access(file.c_str(), F_OK) == 0;
-}
-
 void JobContainers::set_kubeconfig(const std::string &text)
 {
-	if (text == kubeconfig_ && is_there(folder_ + "/" SK8_KUBECONFIG))
+	if (text == kubeconfig_ && is_still_there(folder_ + "/" SK8_KUBECONFIG))
 		return;
 	if (const auto written = write_file_atomic(folder_ + "/" SK8_KUBECONFIG, text))
 		kubeconfig_ = text;
@@ -117,7 +111,7 @@ Millis JobContainers::failed(const ContainerKey &key, Entry &e)
 Millis JobContainers::round()
 {
 	for (auto &[key, e] : entries_)
-		e.told = e.told && is_there(file_of(key));
+		e.told = e.told && is_still_there(file_of(key));
 	if (std::ranges::all_of(entries_, [](const auto &at) { return at.second.told; }))
 		return looks_again;
 	const auto pods = cgroups_.find();

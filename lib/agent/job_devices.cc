@@ -73,7 +73,7 @@ void JobDevices::set(const DevicesByJob &jobs)
 		}
 	for (const auto &[job, text] : jobs) {
 		const auto known = told_.find(job);
-		if (known != told_.end() && known->second == text && access(file_of(job).c_str(), F_OK) == 0) // as of containers
+		if (known != told_.end() && known->second == text && is_still_there(file_of(job)))
 			continue;
 		if (const auto written = write_file_atomic(file_of(job), text); written)
 			told_[job] = text;

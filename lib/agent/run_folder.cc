@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/run_folder.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 
 namespace sk8::agent {
@@ -13,6 +15,11 @@ std::string made_empty(std::string folder)
 	for (const auto &left : std::filesystem::directory_iterator(folder, failed))
 		std::filesystem::remove(left, failed);
 	return folder;
+}
+
+bool is_still_there(const std::string &file)
+{
+	return access(file.c_str(), F_OK) == 0;
 }
 
 } // namespace sk8::agent

@@ -12,6 +12,10 @@ namespace sk8::agent {
 // the start on, and never goes. Returns its name. Blocks on the disk.
 std::string made_empty(std::string folder);
 
+// A file of it, which this agent has written. From 24.11 on a slurmd that is to take over, and cannot, has emptied the folder
+// of the one that goes on. Blocks on the disk.
+bool is_still_there(const std::string &file);
+
 } // namespace sk8::agent
 
 #endif

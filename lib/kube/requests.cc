@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_resources = 64; // kinds in one list
 constexpr std::size_t max_resource_name = 64 + max_name;
-// Far above any machine, far below what a sum of max_containers could overflow.
+// Far above any machine; a sum, of however many, ends where adding one more does not overflow.
 constexpr std::int64_t max_amount = std::int64_t(1) << 50;
 constexpr std::int64_t max_sum = std::int64_t(1) << 60;
 
@@ -208,8 +208,7 @@ private:
 	{
 		Json all = spec_[list];
 		if (all.size() > max_containers)
-			complain(problem_, "the pod has more than " +
-							  std::to_string(max_containers) + " " + list);
+			complain(problem_, "the pod has more than " + std::to_string(max_containers) + " " + list);
 		all.each_item(f);
 	}
 
