@@ -13,19 +13,32 @@ bool HoldTable::runs_there(const std::string &id) const
 	return h != holds_.end() && r != running_.end() && r->second.node == h->second.node;
 }
 
-// Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's, and
-// what it shares.
+static std::uint32_t core_count(const Hold &hold)
+{
+	return static_cast<std::uint32_t>(hold.cores.size()) + hold.more_cores;
+}
+
+template <class T>
+static T above(T what, T limit)
+{
+	return what > limit ? what - limit : 0;
+}
+
+// Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's,
+// what it shares, and what it has by a resize.
 std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 {
 	const Hold &h = holds_.at(id);
-	const bool frees_cores = suspended(id) && !lifted_.contains(id);
-	if (!frees_cores && h.shared.empty())
-		return std::nullopt;
+	const Running *job = runs_there(id) ? &running_.at(id) : nullptr;
 	Hold out = h;
-	out.cores = frees_cores ? running_.at(id).cores : std::vector<std::uint16_t>{};
-	out.more_cores = 0;
-	out.memory_mb = 0;
+	out.cores.clear();
+	if (suspended(id) && !lifted_.contains(id))
+		out.cores = job->cores;
+	out.more_cores = job ? above(core_count(h), job->core_count()) : 0;
+	out.memory_mb = job && job->memory_mb ? above(h.memory_mb, job->memory_mb) : 0; // 0: Slurm does not count it
 	out.gres.clear();
+	if (out.cores.empty() && !out.more_cores && !out.memory_mb && out.shared.empty())
+		return std::nullopt;
 	return out;
 }
 
@@ -129,12 +142,12 @@ std::optional<HoldTable::Running> HoldTable::take_second(const std::string &id, 
 }
 
 // An adopted pod has no cores and devices of its own until its job gave it some: they are free
-// of other jobs, so let it keep just these. True if they are others than before.
+// of other jobs, so let it keep just these, and as many more as it had. True if they are others than before.
 bool HoldTable::take_over(Hold &hold, const Running &job)
 {
 	const Hold before = hold;
+	hold.more_cores = above(core_count(hold), job.core_count());
 	hold.cores = job.cores;
-	hold.more_cores = 0;
 	hold.memory_mb = std::max(hold.memory_mb, job.memory_mb);
 	if (!job.gres.empty())
 		hold.gres = job.gres;
@@ -232,6 +245,26 @@ void HoldTable::adopt(Hold hold)
 	changed(k);
 }
 
+std::optional<Hold> HoldTable::set_request(const PodKey &key, std::uint32_t cores, std::uint64_t memory_mb)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end())
+		return std::nullopt;
+	Hold now = at->second;
+	const Running *job = runs_there(key.id()) ? &running_.at(key.id()) : nullptr;
+	cores = std::max(cores, job ? job->core_count() : core_count(now));
+	now.more_cores = above(cores, static_cast<std::uint32_t>(now.cores.size()));
+	now.memory_mb = std::max(memory_mb, job ? job->memory_mb : now.memory_mb);
+	if (now == at->second)
+		return std::nullopt;
+	if (core_count(now) < core_count(at->second) || now.memory_mb < at->second.memory_mb)
+		leave(at->second);
+	at->second = std::move(now);
+	changed(key.id());
+	return at->second;
+}
+
 bool HoldTable::hold_foreign(Hold hold)
 {
 	std::lock_guard lock(mutex_);
@@ -258,6 +291,13 @@ bool HoldTable::set_full(const std::string &cluster, const std::map<std::string,
 	masks_.set_full(cluster, nodes);
 	publish();
 	return masks_.can_go();
+}
+
+HoldTable::Cover HoldTable::cover_of(const std::string &id) const
+{
+	if (!holds_.contains(id))
+		return Cover::none;
+	return runs_there(id) && !running_.at(id).suspended ? Cover::covered : masks_.contains(id) ? Cover::masked : Cover::covered;
 }
 
 HoldTable::Cover HoldTable::release(const PodKey &key)
@@ -299,115 +339,6 @@ void HoldTable::forget_resubmit(const PodKey &key)
 {
 	std::lock_guard lock(mutex_);
 	resubmits_.erase(key.id());
-}
-
-bool HoldTable::held(const PodKey &key) const
-{
-	std::lock_guard lock(mutex_);
-	return holds_.contains(key.id());
-}
-
-std::string HoldTable::node_of(const PodKey &key) const
-{
-	std::lock_guard lock(mutex_);
-	auto it = holds_.find(key.id());
-	return it == holds_.end() ? "" : it->second.node;
-}
-
-Ledger HoldTable::ledger(const std::string &cluster) const
-{
-	std::lock_guard lock(mutex_);
-	Ledger out;
-	out.partial = masks_.blocks(cluster);
-	for (const auto &[k, h] : holds_)
-		if (h.key.cluster == cluster)
-			out.holds.push_back(h);
-	for (const auto &[k, r] : released_)
-		if (r.key.cluster == cluster)
-			out.released.push_back(r);
-	for (const auto &[k, r] : resubmits_)
-		if (r.key.cluster == cluster)
-			out.resubmits.push_back(r);
-	return out;
-}
-
-HoldTable::Cover HoldTable::cover_of(const std::string &id) const
-{
-	if (!holds_.contains(id))
-		return Cover::none;
-	return runs_there(id) && !running_.at(id).suspended ? Cover::covered : masks_.contains(id) ? Cover::masked : Cover::covered;
-}
-
-HoldTable::Cover HoldTable::cover(const PodKey &key) const
-{
-	std::lock_guard lock(mutex_);
-	return cover_of(key.id());
-}
-
-// Counted in a snapshot: hooks wait for the mutex.
-MaskNumbers HoldTable::mask_numbers(const std::string &cluster)
-{
-	MaskNumbers out;
-	const auto snapshot = masks();
-	if (!snapshot)
-		return out;
-	for (const auto &m : snapshot->masks) {
-		if (!m->clusters.contains(cluster))
-			continue;
-		out.nodes++;
-		out.whole_nodes += m->whole;
-		out.cores += m->cores.size() + m->more_cores;
-		out.foreign_milli_cpu += static_cast<std::uint64_t>(m->milli_cpu + m->overhead_milli_cpu);
-		out.memory_mb += m->memory_mb + m->overhead_mb;
-		for (const Gres &g : m->gres)
-			out.gres[{g.name, g.type}] += g.count;
-	}
-	return out;
-}
-
-std::optional<PodKey> HoldTable::masked_by_other(const PodKey &key, const std::string &node,
-						 const std::vector<std::uint16_t> &cores, const GresList &gres) const
-{
-	std::lock_guard lock(mutex_);
-	const Hold *other = masks_.find(node, [&](const Hold &h) {
-		return h.key.uid != key.uid && (std::ranges::find_first_of(cores, h.cores) != cores.end() ||
-						devices_collide(gres, h.gres) || devices_collide(gres, h.shared));
-	});
-	return other ? std::optional(other->key) : std::nullopt;
-}
-
-TakenBy HoldTable::taken_by() const
-{
-	return [this](const NativeShare &share) { return masked_by_other({}, share.node, share.cores, share.gres); };
-}
-
-TakenBy HoldTable::beside() const
-{
-	return [this](const NativeShare &share) {
-		std::lock_guard lock(mutex_);
-		const Hold *other = masks_.find(share.node, [](const Hold &h) { return h.foreign && !h.overhead && !h.key.uid.empty(); });
-		return other ? std::optional(other->key) : std::nullopt;
-	};
-}
-
-std::optional<HeldBy> HoldTable::held_by(const PodKey &key) const
-{
-	std::lock_guard lock(mutex_);
-	const std::string id = key.id();
-	auto it = holds_.find(id);
-	if (it == holds_.end())
-		return std::nullopt;
-	return HeldBy{it->second, cover_of(id) == Cover::masked};
-}
-
-std::vector<Hold> HoldTable::find(const std::function<bool(const Hold &)> &f) const
-{
-	std::lock_guard lock(mutex_);
-	std::vector<Hold> out;
-	for (const auto &[id, h] : holds_)
-		if (f(h))
-			out.push_back(h);
-	return out;
 }
 
 void HoldTable::lift(const PodKey &key, bool lifted)

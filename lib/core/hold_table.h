@@ -6,8 +6,9 @@
 //   hold     a pod may have processes on a node (from just before its Binding
 //            until its last process is proven gone)
 //   covered  its job runs there, and is not suspended: Slurm itself counts the resources
-//   mask     hold and not covered; and, covered or not, the devices that it shares (Hold::shared): whoever of those that share
-//            them has a job with them, they stay hidden until the last of them is gone
+//   mask     hold and not covered; covered or not, the devices that it shares (Hold::shared): whoever of those that share
+//            them has a job with them, they stay hidden until the last of them is gone; and what it holds beyond what its job
+//            has, by a resize in place
 //
 // So there is no gap: the job_fini hook turns "covered" off before Slurm frees
 // anything, and nothing but proof ends a hold.
@@ -70,6 +71,9 @@ public:
 	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.
 	void adopt(Hold hold);
+	// What it requests where it is, be that more than its job has: a pod can be resized in place. Its cores and memory are that,
+	// or what its job has if that is more; without a job there they are what it held, at least. nullopt: as before.
+	std::optional<Hold> set_request(const PodKey &key, std::uint32_t cores, std::uint64_t memory_mb);
 	// It holds these devices as well, which its claims have got. nullopt: it holds nothing, or these already.
 	std::optional<Hold> add_devices(const PodKey &key, const GresList &gres);
 	// It holds these named devices too, together with others that hold them there already. nullopt: it holds nothing there, or
@@ -147,6 +151,7 @@ private:
 		std::uint64_t memory_mb = 0;
 		bool suspended = false;
 		GresList gres;
+		std::uint32_t core_count() const { return static_cast<std::uint32_t>(cores.size()); }
 	};
 	static Running running_of(const Job &job);
 	static bool take_over(Hold &hold, const Running &job);

@@ -61,12 +61,17 @@ static std::uint32_t round_up(std::int64_t value, std::int64_t unit)
 							      : static_cast<std::uint32_t>(n);
 }
 
+std::uint32_t whole_cpus(std::int64_t milli)
+{
+	return milli <= 0 ? 0 : round_up(milli, 1000);
+}
+
 static std::uint32_t cpus_of(const kube::Pod &pod, const Wishes &wishes, const PodSettings &s)
 {
 	std::int64_t milli = wishes.milli_cpu.value_or(pod.request.milli_cpu);
 	if (milli <= 0)
 		milli = s.default_milli_cpu;
-	return std::max<std::uint32_t>(1, round_up(milli, 1000));
+	return std::max<std::uint32_t>(1, whole_cpus(milli));
 }
 
 std::uint64_t whole_mib(std::int64_t bytes)

@@ -31,8 +31,9 @@ struct JobRequest {
 	std::string required_node;  // adoption: there and now, or not at all
 };
 
-// MiB, rounded up: Slurm counts no less. bytes: anything, what is not positive is 0.
+// MiB, and hardware threads, rounded up: Slurm counts no less. Anything; what is not positive is 0.
 std::uint64_t whole_mib(std::int64_t bytes);
+std::uint32_t whole_cpus(std::int64_t milli);
 
 // Nothing of the cluster's state decides here, only the pod and the settings, so a
 // refusal stands until one of the two changes.

@@ -56,6 +56,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/hold_table.cc \
 	lib/core/hold_table.h \
 	lib/core/hold_table_devices.cc \
+	lib/core/hold_table_queries.cc \
 	lib/core/identity.cc \
 	lib/core/identity.h \
 	lib/core/indices.cc \

@@ -14,6 +14,8 @@
 
 namespace sk8::core {
 
+const char *const PodsController::outgrown_text = "its pod requests more than before";
+
 // Where it runs, or may do so soon.
 std::string PodsController::node_of(const Entry &e) const
 {
@@ -44,8 +46,8 @@ void PodsController::hold_what_runs(Entry &e)
 {
 	const std::string held = ports_.holds.node_of(e.key);
 	if (held == e.bound_node) {
-		hold_what_it_claims(e);
-		return save_what_its_job_got(e);
+		save_what_its_job_got(e);
+		return hold_what_it_asks_for(e);
 	}
 	std::optional<Hold> hold;
 	if (e.job && e.job->running() && e.job->node == e.bound_node)
@@ -57,9 +59,42 @@ void PodsController::hold_what_runs(Entry &e)
 			e.bound_node.c_str());
 	}
 	ports_.journal.hold(*hold);
-	hold_what_it_claims(e);
+	hold_what_it_asks_for(e);
 	if (!held.empty())
 		ports_.slurm.wake_scheduler(); // what it held elsewhere is free, and may have been a mask
+}
+
+// What may have changed since its job was made.
+void PodsController::hold_what_it_asks_for(Entry &e)
+{
+	hold_what_it_claims(e);
+	hold_what_it_requests(e);
+}
+
+// A pod can be resized in place, which its job cannot: that is in Slurm what was asked for it. Its kubelet asks nobody.
+void PodsController::hold_what_it_requests(Entry &e)
+{
+	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node), cpus = whole_cpus(e.pod->request.milli_cpu);
+	const auto hold = ports_.holds.set_request(e.key, (cpus + tpc - 1) / tpc, whole_mib(e.pod->request.memory_bytes));
+	if (!hold)
+		return;
+	ports_.journal.hold(*hold);
+	log_pod(info, e.key, job_id(e), "requests other resources than before: on node %s it holds %zu cores and %llu MiB",
+		hold->node.c_str(), hold->cores.size() + hold->more_cores, static_cast<unsigned long long>(hold->memory_mb));
+	if (ports_.holds.masks_can_go())
+		ports_.slurm.wake_scheduler();
+}
+
+// Before it runs: its job can be made anew. Of a job that an administrator or a plugin of the site makes smaller than it was
+// asked for they know why.
+bool PodsController::outgrows_its_job(const Entry &e) const
+{
+	if (!e.asked.cpus && !e.job->running())
+		return false;
+	const auto threads = static_cast<std::uint32_t>(e.job->cores.size()) * nodes_.threads_per_core(e.job->node);
+	const std::uint64_t memory_mb = std::max(e.asked.memory_mb, e.job->memory_mb); // 0: Slurm does not count it
+	return whole_cpus(e.pod->request.milli_cpu) > std::max(e.asked.cpus, threads) ||
+	       (memory_mb && whole_mib(e.pod->request.memory_bytes) > memory_mb);
 }
 
 // Its claims may be heard of after the pod. What its job has correct_devices() sees to.

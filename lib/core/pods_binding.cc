@@ -40,6 +40,8 @@ void PodsController::bind(Entry &e)
 		free_hold(e);
 		return end_job(e, end_because_of(e, PodState::waiting));
 	}
+	if (outgrows_its_job(e) && !e.binding_unsure && !e.lost_node)
+		return end_job(e, {SK8_JOB_CANCELLED, 0, outgrown_text});
 	// Two that want the same port can be started together: the second one goes back.
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});

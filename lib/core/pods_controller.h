@@ -165,6 +165,10 @@ private:
 		std::set<std::string> excluded_by_claims; // as last known
 		std::optional<std::string> asked_for_claims; // of its job; not known after a restart
 		std::string excluded;     // what the job was made or updated with
+		struct { // ... and made with
+			std::uint32_t cpus = 0; // 0: not known after a restart
+			std::uint64_t memory_mb = 0;
+		} asked;
 		Age age;                  // of a job that ended before it had a node
 		std::string made_from;    // see resubmitted_from()
 		bool adopting = false;    // its job was to start where it runs, or may have been
@@ -237,7 +241,11 @@ private:
 	void warn_of_waiting_for_ever(Entry &e);
 	void adopt(Entry &e);
 	void hold_what_runs(Entry &e);
+	void hold_what_it_asks_for(Entry &e);
 	void hold_what_it_claims(Entry &e);
+	void hold_what_it_requests(Entry &e);
+	bool outgrows_its_job(const Entry &e) const;
+	static const char *const outgrown_text;
 	void save_what_its_job_got(const Entry &e);
 	std::string node_of(const Entry &e) const;
 	Hold hold_of_running(const Entry &e, const Result<JobRequest> &request) const;

@@ -165,6 +165,7 @@ void PodsController::send_submit(Entry &e, JobRequest request)
 {
 	e.op = Op::submitting;
 	e.excluded = request.excluded_nodes;
+	e.asked = {request.cpus, request.memory_mb};
 	e.adopting = !request.required_node.empty();
 	ports_.slurm.submit(std::move(request), then<SlurmReply>(e, Op::submitting, &PodsController::submitted));
 }
@@ -266,6 +267,8 @@ void PodsController::mirror(Entry &e)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
 	if (wants_other_devices(e))
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its resource claims want other devices now"});
+	if (outgrows_its_job(e))
+		return end_job(e, {SK8_JOB_CANCELLED, 0, outgrown_text});
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 	warn_of_waiting_for_ever(e);
 

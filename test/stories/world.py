@@ -142,6 +142,11 @@ class Pod:
 		body = {"gracePeriodSeconds": 0 if now else grace} if now or grace is not None else None
 		return self.stand.api.delete(self.path, body)
 
+	def resize(self, **requests):
+		"""In place: its container is not started anew."""
+		containers = [{"name": "main", "resources": {"requests": requests}}]
+		self.stand.api.patch(f"{self.path}/resize", {"spec": {"containers": containers}}, "application/strategic-merge-patch+json")
+
 	def bind(self, node):
 		"""As kube-scheduler does."""
 		self.stand.api.post(self.path + "/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.name},

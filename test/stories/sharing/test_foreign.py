@@ -89,6 +89,36 @@ def test_pod_for_slurm_waits_for_a_foreign_pod(stand):
 	assert pod.runs()[0].start > first.runs()[0].stop
 
 
+def test_pod_for_slurm_that_is_resized_keeps_slurms_jobs_from_what_it_got(stand):
+	pod = stand.pod("growing", POLITE, cpu="1", memory="100Mi", node="n1")
+	pod.wait_running()
+	assert allocated(stand) == (1, 100)
+	pod.resize(cpu="5500m", memory="1000Mi")
+	wait_for("what it got", lambda: allocated(stand) == (6, 1000), 30)
+	stand.restart_slurmctld()
+	assert allocated(stand) == (6, 1000)
+	rival = stand.batch(3)
+	stand.scheduled()
+	assert rival.state == "PENDING"
+	pod.resize(cpu="4", memory="100Mi")
+	rival.wait("RUNNING")
+	assert pod.job()["JobState"] == "RUNNING"
+
+
+def test_pod_for_slurm_that_is_resized_while_it_waits_is_bound_by_a_job_that_is_large_enough(stand):
+	first = stand.batch(7)
+	first.wait("RUNNING")
+	pod = stand.pod("growing", POLITE, cpu="2", node="n1")
+	pod.wait_job("PENDING")
+	pod.resize(cpu="3")
+	second = stand.batch(6)
+	first.cancel()
+	pod.wait_running()
+	second.wait("PENDING")
+	assert pod.job()["NumCPUs"] == "3"
+	assert allocated(stand)[0] == 3
+
+
 def test_foreign_pods_stay_masked_when_slurmctld_dies_and_the_api_server_is_away(stand):
 	pod = foreign(stand, "steady", cpu="8")
 	pod.wait_running()

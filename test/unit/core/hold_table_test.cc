@@ -194,7 +194,7 @@ TEST_CASE("cores that two saved holds name are those of one of them, and the oth
 TEST_CASE("an adopted pod holds amounts until its job gave it cores")
 {
 	HoldTable t;
-	t.adopt({key(1), "n1", {}, 2, 64});
+	t.adopt({key(1), "n1", {}, 2, 10});
 	CHECK(t.masks()->masks[0]->more_cores == 2);
 	t.lift(key(1), true);
 	CHECK(t.masks() == nullptr);
@@ -209,7 +209,7 @@ TEST_CASE("an adopted pod holds amounts until its job gave it cores")
 TEST_CASE("an adopted pod's hold is settled by the job that runs where it is, and by no other")
 {
 	HoldTable t;
-	t.adopt({key(1), "n1", {}, 2, 64});
+	t.adopt({key(1), "n1", {}, 2, 10});
 	CHECK_FALSE(t.settle(key(1), {9, 1000})); // it does not run
 	t.job_started(key(1), job(9, {4, 5}));
 	CHECK_FALSE(t.settle(key(1), {8, 1000}));
@@ -217,11 +217,11 @@ TEST_CASE("an adopted pod's hold is settled by the job that runs where it is, an
 	REQUIRE(hold);
 	CHECK(hold->cores == std::vector<std::uint16_t>{4, 5});
 	CHECK(hold->more_cores == 0);
-	CHECK(hold->memory_mb == 64);
+	CHECK(hold->memory_mb == 10);
 	CHECK(t.ledger("c").holds == std::vector{*hold});
 	CHECK_FALSE(t.settle(key(1), {9, 1000})); // it is
 	CHECK(t.masks() == nullptr);
-	t.adopt({key(2), "n2", {}, 2, 64});
+	t.adopt({key(2), "n2", {}, 2, 10});
 	t.job_started(key(2), job(10, {1}));
 	CHECK_FALSE(t.settle(key(2), {10, 1000})); // its job runs elsewhere
 }

@@ -43,6 +43,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/pods_claims_test.cc \
 	test/unit/core/pods_controller_test.cc \
 	test/unit/core/pods_devices_test.cc \
+	test/unit/core/pods_resize_test.cc \
 	test/unit/core/recovery_test.cc \
 	test/unit/core/refusals_test.cc \
 	test/unit/core/preemption_test.cc \

@@ -477,6 +477,14 @@ std::string World::events_text() const
 
 // ---- kubelet ----
 
+void World::resize(const std::string &name, std::int64_t milli_cpu, std::int64_t memory_mb)
+{
+	kube::Pod &p = pods.at(name);
+	p.request.milli_cpu = milli_cpu;
+	p.request.memory_bytes = memory_mb << 20;
+	changed(name);
+}
+
 void World::kubelet_starts(const std::string &name)
 {
 	kube::Pod &p = pods.at(name);

@@ -89,6 +89,7 @@ public:
 	const kube::ResourceClaim &claim(const std::string &name);
 	void user_deletes(const std::string &name, std::int64_t grace = 30, bool force = false);
 	void kubelet_starts(const std::string &name);
+	void resize(const std::string &name, std::int64_t milli_cpu, std::int64_t memory_mb);
 	void kubelet_ends(const std::string &name, int exit_code, const std::string &reason = "Completed");
 	void slurm_says(const std::string &name, const std::string &reason); // why it is pending
 	void slurm_starts(const std::string &name, const std::string &node = "n1",
