@@ -50,10 +50,14 @@ struct marks {
 	struct { int node_inx; uint64_t memory; } node[];
 };
 
-/* Does the job want the node for itself, with all of its GRES? */
+/*
+ * Does the job want the node for itself, with all of its GRES? By OverSubscribe=EXCLUSIVE of its partition, too: from
+ * 24.11 on details say so only while it is tried to start it (node_scheduler.c, select_nodes()), not when backfill plans.
+ */
 static bool wants_whole_node(const job_record_t *job_ptr)
 {
-	return job_ptr->details && (job_ptr->details->whole_node & WHOLE_NODE_REQUIRED);
+	return (job_ptr->details && (job_ptr->details->whole_node & WHOLE_NODE_REQUIRED)) ||
+		(job_ptr->part_ptr && !job_ptr->part_ptr->max_share);
 }
 
 /*
@@ -128,7 +132,7 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		struct sk8_masked *entry = (exclusive && of_node->exclusive) ? of_node->exclusive : of_node;
 		int inx = entry->node_inx;
 		uint64_t memory;
-		bool gres, slot;
+		bool hides, gres, slot;
 
 		if ((inx < 0) || (inx >= bit_size(node_bitmap)) ||
 		    !bit_test(node_bitmap, inx))
@@ -136,10 +140,11 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
 		gres = asks && entry->mask->gres_count;
 		slot = needs_slot(entry->mask, job_ptr);
-		if (!memory && !gres && !slot && (bit_ffs(sk8_hidden_cores(entry)) < 0))
+		hides = bit_ffs(sk8_hidden_cores(entry)) >= 0;
+		if (!memory && !gres && !slot && !hides)
 			continue;	/* all of it fits beside what jobs may have */
 		marks = make_marks(marks, count, excluded);
-		if (entry->mask->whole || (gres && whole && sk8_gres_hides_any(entry)) ||
+		if (entry->mask->whole || (whole && (hides || (gres && sk8_gres_hides_any(entry)))) ||
 		    (slot && !may_replace_one(preemptees, inx))) {
 			bit_clear(node_bitmap, inx);
 			continue;

@@ -239,6 +239,21 @@ def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starv
 	wide_job_has_its_turn(cluster)
 
 
+def test_job_of_an_exclusive_partition_is_planned_where_no_pod_has_a_part_of_the_node(cluster):
+	cluster.tell("mask", "n1", "cores=0-3")
+	first = cluster.batch("-p", "batch", "-w", "n2", "-n", "8", "-t", "5")
+	cluster.becomes(first, "RUNNING")
+	cluster.run("scontrol", "update", "PartitionName=batch", "OverSubscribe=EXCLUSIVE")
+	try:
+		second = cluster.batch("-p", "batch", "-n", "1", "-t", "5")
+		stays_pending(cluster, second)
+		wait_for("backfill's plan", lambda: cluster.show(second).get("SchedNodeList"), 60)
+		assert cluster.show(second)["SchedNodeList"] == "n2"
+		assert cluster.show(second)["StartTime"] >= cluster.show(first)["EndTime"]
+	finally:
+		cluster.run("scontrol", "update", "PartitionName=batch", "OverSubscribe=NO")
+
+
 def test_test_only_answers_with_a_time_while_pods_are_in_the_way(cluster):
 	cluster.tell("mask", "n1", "cores=0-3")
 	answer = subprocess.run(["sbatch", "--test-only", "-p", "one", "-n", "6", "--wrap", "true"], capture_output=True,
