@@ -259,21 +259,36 @@ static const slurmctld_lock_t write_locks = {
 	.conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK, .fed = READ_LOCK,
 };
 
+static int begin_by(void *x, void *arg)
+{
+	job_record_t *job_ptr = x;
+	const time_t *begin = arg;
+
+	if (IS_JOB_PENDING(job_ptr) && job_ptr->details && (job_ptr->details->begin_time > *begin)) {
+		job_ptr->details->begin_time = *begin;
+		last_job_update = time(NULL);
+	}
+	return 0;
+}
+
 /*
  * Slurm lets a requeued job wait two minutes, for what its last run left on the nodes. A
- * job that was in the gate has never been on a node.
+ * job that was in the gate has never been on a node, and none of its components has been launched
+ * (job_scheduler.c, launch_job()).
  */
 static void shorten_wait(uint32_t job_id, uint32_t delay)
 {
-	const time_t begin = time(NULL) + delay;
+	time_t begin = time(NULL) + delay;
 	job_record_t *job_ptr;
 
 	lock_slurmctld(write_locks);
 	job_ptr = find_job_record(job_id);
-	if (job_ptr && IS_JOB_PENDING(job_ptr) && job_ptr->details && (job_ptr->details->begin_time > begin)) {
-		job_ptr->details->begin_time = begin;
-		last_job_update = time(NULL);
-	}
+	if (job_ptr)
+		job_ptr = sk8_whole_of(job_ptr);
+	if (job_ptr && job_ptr->het_job_list)
+		list_for_each(job_ptr->het_job_list, begin_by, &begin);
+	else if (job_ptr)
+		begin_by(job_ptr, &begin);
 	unlock_slurmctld(write_locks);
 	schedule_job_save();
 	queue_job_scheduler();

@@ -6,8 +6,7 @@
 #include <signal.h>
 #include "lib/slurm/slurmctld.h"
 
-/* Slurm requeues and cancels all components of a heterogeneous job, or none. */
-static job_record_t *whole_of(job_record_t *job_ptr)
+extern job_record_t *sk8_whole_of(job_record_t *job_ptr)
 {
 	job_record_t *leader = job_ptr->het_job_id ? find_job_record(job_ptr->het_job_id) : NULL;
 
@@ -50,8 +49,8 @@ extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *o
 	}
 	/* before: the end is sent to accounting from in there */
 	sk8_comment_begin(job_ptr, e->comment, &before);
-	out->running = e->requeue && !sk8_job_requeue(whole_of(job_ptr), slurm_conf.slurm_user_id);
-	rc = out->running ? SLURM_SUCCESS : cancel(whole_of(job_ptr));
+	out->running = e->requeue && !sk8_job_requeue(sk8_whole_of(job_ptr), slurm_conf.slurm_user_id);
+	rc = out->running ? SLURM_SUCCESS : cancel(sk8_whole_of(job_ptr));
 	if (rc)
 		sk8_comment_undo(job_ptr, &before);
 	else

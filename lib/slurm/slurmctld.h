@@ -119,6 +119,8 @@ extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, 
 
 /* native_end.c: a job without our mark ends */
 extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *out);
+/* Of a component of a heterogeneous job its leader: Slurm requeues and cancels all of them, or none. Job read lock. */
+extern job_record_t *sk8_whole_of(job_record_t *job_ptr);
 
 /* gate.c */
 extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job without our mark */

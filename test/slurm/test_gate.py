@@ -4,12 +4,12 @@ import pytest
 from conftest import Cluster
 from stands.waiting import wait_for
 
-CONF = "PartitionName=all Nodes=n1 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n"
+CONF = "PartitionName=all Nodes=n1,n2 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n"
 
 
 @pytest.fixture(scope="module", name="gate_of_module")
 def gate_of_module_fixture():
-	cluster = Cluster(nodes=["n1"], conf=CONF)
+	cluster = Cluster(conf=CONF)
 	yield cluster
 	cluster.down()
 
@@ -22,12 +22,13 @@ def gate_fixture(gate_of_module):
 	gate_of_module.clean()
 
 
-def kept(cluster, *options):
-	"""A job in the gate."""
+def kept(cluster, *options, components=1):
+	"""A job in the gate, with all its components."""
 	before = cluster.events().count("gate")
 	job = cluster.batch(*options)
-	wait_for("the job in the gate", lambda: cluster.events().count("gate") > before, 30)
-	assert state(cluster, job) == "CONFIGURING"
+	wait_for("the job in the gate", lambda: cluster.events().count("gate") == before + components, 30,
+		lambda: cluster.run("scontrol", "show", "job"))
+	assert set(state(cluster, job).split()) == {"CONFIGURING"}
 	return job
 
 
@@ -53,6 +54,17 @@ def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minute
 	gate.tell("answer", job, "refuse", "why=no room")
 	wait_for("its run", lambda: state(gate, job) == "RUNNING", 60)
 	assert reason(gate, job) == "None"
+
+
+@pytest.mark.parametrize("which", (0, 1))
+def test_heterogeneous_job_that_is_refused_is_queued_again_and_starts_without_two_minutes(gate, which):
+	job = kept(gate, "-n1", "--mem=10", ":", "-n2", "--mem=10", components=2)
+	gate.tell("gate", "opens")
+	gate.tell("answer", job + which, "refuse", "why=no room")
+	gate.tell("answer", job + 1 - which, "open")  # as the engine does when it has ended: here by that
+	for component in (job, job + 1):
+		wait_for(f"the run of {component}", lambda component=component: state(gate, component).split()[-1] == "RUNNING", 60,
+			lambda: gate.run("scontrol", "show", "job"))
 
 
 def test_job_that_its_user_has_cancelled_is_not_queued_again_by_a_refusal_that_comes_late(gate):
