@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_25
+#define SK8_BORDER sk8_border_26
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -342,6 +342,8 @@ SK8_API void sk8_on_job_fini(const struct sk8_job *job);
 SK8_API bool sk8_on_gate(const struct sk8_native_job *job);
 /* job_fini of such a job: its processes end. If it is in the gate it is answered. */
 SK8_API void sk8_on_native_fini(uint32_t job_id, int64_t submit_time);
+/* Such a job has given a node back while it runs: with_native() is asked which ones it still has. */
+SK8_API void sk8_on_native_resized(uint32_t job_id, int64_t submit_time);
 
 /* ---- masks, for job_test ---- */
 

@@ -170,6 +170,12 @@ void sk8_on_native_fini(uint32_t job_id, int64_t submit_time)
 		guard("sk8_on_native_fini", [&] { r->native_fini({job_id, submit_time}); });
 }
 
+void sk8_on_native_resized(uint32_t job_id, int64_t submit_time)
+{
+	if (Runtime *r = get())
+		guard("sk8_on_native_resized", [&] { r->native_resized({job_id, submit_time}); });
+}
+
 const sk8_masks *sk8_masks_get(void)
 {
 	Runtime *r = get();

@@ -61,7 +61,7 @@ class NativePort {
 public:
 	virtual ~NativePort() = default;
 	virtual void answer(JobRef job, GateAnswer answer) = 0;
-	// It ends, or will: SlurmListener::native_left() tells which nodes it still uses until there are none.
+	// It ends, or will, or has given a node back: SlurmListener::native_left() tells which nodes it still uses until there are none.
 	virtual void watch_end(JobRef job) = 0;
 	// One that runs. requeue: cancelled only if it cannot be requeued; reply.requeued. why: one sentence.
 	virtual void end(JobRef job, bool requeue, std::string why, SlurmPort::Done done) = 0;

@@ -104,12 +104,16 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 	const Id id{job.id, job.submit_time};
 	former_left(job, still_on);
 	auto it = entries_.find(id);
-	if (it == entries_.end() || (!it->second.ending && !still_on.empty())) // it runs, and was asked for by former_may_go()
+	if (it == entries_.end())
 		return;
-	it->second.ending = true;
+	const bool runs = !it->second.ending && !still_on.empty(); // it has been made smaller, or was asked for by former_may_go()
+	const auto stays = [&](const NativeShare &s) { return still_on.contains(s.node); };
+	if (runs && (it->second.in_gate || std::ranges::all_of(it->second.job->shares, stays)))
+		return;
+	it->second.ending = !runs;
 	// Also for pods that are told of later: after a start jobs may come first, and go.
 	NativeJob job_now = *it->second.job;
-	std::erase_if(job_now.shares, [&](const NativeShare &s) { return !still_on.contains(s.node); });
+	std::erase_if(job_now.shares, [&](const NativeShare &s) { return !stays(s); });
 	it->second.job = std::make_shared<NativeJob>(std::move(job_now));
 	for (auto &[node, p] : it->second.pods) {
 		p.wanted &= still_on.contains(node);

@@ -38,6 +38,7 @@ public:
 	void job_fini(const sk8_job &job);
 	bool gate(const sk8_native_job &job);
 	void native_fini(JobRef job);
+	void native_resized(JobRef job);
 	bool completes_tokens(std::string_view partition);
 	HoldTable &holds() { return holds_; }
 

@@ -38,6 +38,16 @@ void Runtime::native_fini(JobRef job)
 		engine->native_ended(job);
 }
 
+// From now on the Slurm thread looks where it is.
+void Runtime::native_resized(JobRef job)
+{
+	if (!gate_.used())
+		return;
+	std::lock_guard lock(mutex_);
+	if (worker_)
+		worker_->watch_end(job);
+}
+
 // Any thread.
 void Runtime::answer_gate(JobRef job, const GateAnswer &answer)
 {

@@ -215,6 +215,15 @@ extern void sk8_native_fini(job_record_t *job_ptr)
 	errno = saved_errno;
 }
 
+extern void sk8_native_resized(job_record_t *job_ptr)
+{
+	int saved_errno = errno;
+
+	if (job_ptr->details)
+		sk8_on_native_resized(job_ptr->job_id, job_ptr->details->submit_time);
+	errno = saved_errno;
+}
+
 /* ---- for our Slurm thread --------------------------------------------------------- */
 
 struct walk {

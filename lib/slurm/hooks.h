@@ -43,6 +43,8 @@ struct sk8_select_hooks {
 	void (*state_save)(void);
 	/* true: before the stock call for a job that is suspended; false: it runs again, or has never stopped */
 	void (*job_suspend)(job_record_t *job_ptr, bool suspended);
+	/* after the stock call: it has given a node back while it runs */
+	void (*job_resized)(job_record_t *job_ptr);
 };
 
 #define SK8_SELECT_HOOKS "sk8_select_hooks"	/* for dlsym */

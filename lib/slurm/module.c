@@ -163,6 +163,12 @@ static void on_job_fini(job_record_t *job_ptr)
 		sk8_native_fini(job_ptr);
 }
 
+static void on_job_resized(job_record_t *job_ptr)
+{
+	if (sk8_layout_fits_job(job_ptr) && !sk8_is_ours(job_ptr)) /* those have one node */
+		sk8_native_resized(job_ptr);
+}
+
 static void before_start(job_record_t *job_ptr)
 {
 	if (sk8_layout_fits_job(job_ptr))
@@ -233,4 +239,5 @@ __attribute__((visibility("default"))) const struct sk8_select_hooks sk8_select_
 	.reconfigure = on_reconfigure,
 	.state_save = end_if_shut_down,
 	.job_suspend = sk8_on_suspension,
+	.job_resized = on_job_resized,
 };

@@ -124,6 +124,7 @@ extern job_record_t *sk8_whole_of(job_record_t *job_ptr);
 
 /* gate.c */
 extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job without our mark */
+extern void sk8_native_resized(job_record_t *job_ptr);	/* from a hook, as it */
 extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer);

@@ -17,13 +17,13 @@ X(int, select_p_job_test, (SK8_JOB_TEST_PARAMS), (SK8_JOB_TEST_ARGS)) \
 X(int, select_p_job_fini, (job_record_t *j), (j)) \
 X(int, select_p_job_suspend, (job_record_t *j, bool i), (j, i)) \
 X(int, select_p_job_resume, (job_record_t *j, bool i), (j, i)) \
+X(int, select_p_job_resized, (job_record_t *j, node_record_t *n), (j, n)) \
 X(int, select_p_select_nodeinfo_set_all, (void), ()) \
 X(int, select_p_select_nodeinfo_set, (job_record_t *j), (j)) \
 X(int, select_p_reconfigure, (void), ())
 
 #define SEL_USAGE(X) \
-X(int, select_p_job_expand, (job_record_t *f, job_record_t *t), (f, t)) \
-X(int, select_p_job_resized, (job_record_t *j, node_record_t *n), (j, n))
+X(int, select_p_job_expand, (job_record_t *f, job_record_t *t), (f, t))
 
 #define SEL_PLAIN_ALL(X) \
 X(int, select_p_job_begin, (job_record_t *j), (j)) \

@@ -109,6 +109,20 @@ extern int select_p_job_resume(job_record_t *job_ptr, bool indf_susp)
 	return rc;
 }
 
+extern int select_p_job_resized(job_record_t *job_ptr, node_record_t *node_ptr)
+{
+	int rc;
+
+	if (hooks)
+		hooks->before();
+	rc = stock_select_p_job_resized(job_ptr, node_ptr);
+	if (hooks) {
+		hooks->usage_changed(NULL);
+		hooks->job_resized(job_ptr);
+	}
+	return rc;
+}
+
 /* Slurm commits cores, memory and GRES of a starting job in here. */
 extern int select_p_select_nodeinfo_set(job_record_t *job_ptr)
 {

@@ -183,6 +183,13 @@ bool sk8_on_gate(const struct sk8_native_job *j)
 	return keeps;
 }
 
+void sk8_on_native_resized(uint32_t job_id, int64_t submit_time)
+{
+	(void) submit_time;
+	(void) job_id;
+	event("resized", NULL);
+}
+
 void sk8_on_native_fini(uint32_t job_id, int64_t submit_time)
 {
 	(void) job_id;

@@ -61,6 +61,17 @@ def grouped(mixed):
 	Node(mixed, "n2").wait("no taint of ours", lambda: OURS not in taints(Node(mixed, "n2")))
 
 
+def test_node_that_a_job_gives_back_while_it_runs_has_no_pod_of_it_any_more(mixed):
+	job = mixed.batch(16, node="n1,n2", options=("-N", "2"))
+	job.wait_started()
+	wait_reservation(mixed, job.id, "n2")
+	mixed.run("sh", "-c", f"cd {mixed.folder} && scontrol update JobId={job.id} NodeList=n1")  # leaves a script where it is
+	other = mixed.batch(8, node="n2")
+	other.wait_started()
+	wait_for("the pods that jobs have", lambda: set(reservations(mixed)) == {(job.id, "n1"), (other.id, "n2")}, 30)
+	assert job.state == "RUNNING"
+
+
 def test_group_of_nodes_is_mixed_while_the_others_are_dedicated(grouped):
 	assert OURS not in taints(Node(grouped, "n1"))
 	jobs = {name: grouped.batch(1, node=name) for name in ("n1", "n2")}

@@ -263,6 +263,33 @@ TEST_CASE("reservations: the pod stays until the job's last process is gone, and
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: a job that gives a node back while it runs has no pod there any more, and keeps the others")
+{
+	ReservationWorld w;
+	const auto job = w.job(7, 3, {"n1", "n2"});
+	w.controller->arrived(job);
+	w.run();
+	w.controller->left(job->ref, {"n1", "n2"}); // it has all of them
+	w.run();
+	REQUIRE(w.pods.size() == 2);
+	const std::string given_back = w.pods.at("slurm-7-3ef-n2").meta.uid;
+	w.controller->left(job->ref, {"n1"});
+	CHECK_FALSE(w.controller->covers(given_back)); // masked until it has gone
+	w.run();
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+	CHECK(w.controller->covers(w.pods.at("slurm-7-3ef-n1").meta.uid));
+	w.controller->nodes_changed();
+	w.run(Millis(60'000));
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+
+	w.controller->ended(job->ref);
+	w.run();
+	CHECK(w.only_pod() == "slurm-7-3ef-n1"); // its processes are there yet
+	w.controller->left(job->ref, {});
+	w.run();
+	CHECK(w.pods.empty());
+}
+
 TEST_CASE("reservations: a pod goes whose job has left its node before anything is known of nodes and pods, after a restart")
 {
 	ReservationWorld w;
