@@ -92,13 +92,13 @@ Json Json::null()
 	return Json();
 }
 
-Result<Json> Json::parse(std::string_view text)
+Result<Json> Json::parse(std::string_view text, Twice twice)
 {
 	json_error_t error;
 	// A zero byte is legal in an annotation or an environment variable: refusing it
 	// would let any pod hide from us.
 	json_t *j = json_loadb(text.data() ? text.data() : "", text.size(),
-			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+			       (twice == Twice::refused ? JSON_REJECT_DUPLICATES : 0) | JSON_DECODE_ANY | JSON_ALLOW_NUL,
 			       &error);
 	if (!j)
 		return Error{strprintf("not JSON: line %d, column %d: %s", error.line, error.column,

@@ -34,10 +34,11 @@ public:
 	static Json boolean(bool b);
 	static Json null();
 
-	// Rejects duplicate keys, trailing bytes and nesting deeper than jansson's
+	// Rejects trailing bytes and nesting deeper than jansson's
 	// limit. Strings may hold zero bytes (as \u0000), keys may not. The error names
 	// line and column, not the content.
-	static Result<Json> parse(std::string_view text);
+	enum class Twice { refused, last }; // of members with the same name
+	static Result<Json> parse(std::string_view text, Twice twice = Twice::refused);
 	// Compact, keys in insertion order.
 	std::string dump() const;
 

@@ -24,6 +24,8 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/http_listener.h \
 	lib/base/json.cc \
 	lib/base/json.h \
+	lib/base/json_mend.cc \
+	lib/base/json_mend.h \
 	lib/base/log.cc \
 	lib/base/log.h \
 	lib/base/log_limit.cc \

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/base/json_mend.h"
 #include "lib/base/text.h"
 #include "lib/kube/call_text.h"
 #include "lib/kube/credentials.h"
@@ -109,7 +110,7 @@ public:
 
 	static void parse_body(HttpResponse &response, Reply &reply)
 	{
-		Result<Json> body = Json::parse(response.body);
+		Result<Json> body = parse_sent_json(response.body);
 		if (body.ok())
 			reply.body = std::move(*body);
 		else
@@ -231,7 +232,7 @@ private:
 
 	void refused(const Call &call, HttpResponse &response, Reply &reply)
 	{
-		if (Result<Json> body = Json::parse(response.body); body.ok())
+		if (Result<Json> body = parse_sent_json(response.body); body.ok())
 			reply.body = std::move(*body);
 		std::string why = "the API server answered " + std::to_string(response.status) + " (" +
 				  reason_phrase(response.status) + ")";

@@ -149,6 +149,15 @@ bool has_claim(const std::vector<PodResourceClaim> &claims, const std::string &c
 	return std::ranges::find(claims, claim, &PodResourceClaim::claim) != claims.end();
 }
 
+// Of an object of which only the name could be read nothing else is known: not that there is nothing.
+static Json spec_of(const Json &object, std::string &problem)
+{
+	Json spec = object["spec"];
+	if (!spec.is_object())
+		complain(problem, "it has no spec");
+	return spec;
+}
+
 Result<ResourceSlicePtr> decode_resource_slice(const Json &object)
 {
 	auto out = std::make_shared<ResourceSlice>();
@@ -156,7 +165,7 @@ Result<ResourceSlicePtr> decode_resource_slice(const Json &object)
 	if (!meta)
 		return meta.error();
 	out->meta = std::move(*meta);
-	const Json spec = object["spec"];
+	const Json spec = spec_of(object, out->problem);
 	out->driver = word(spec["driver"], max_driver, "its driver", out->problem);
 	out->pool = word(spec["pool"]["name"], max_name, "its pool", out->problem);
 	out->generation = spec["pool"]["generation"].integer_or(0);
@@ -185,7 +194,7 @@ Result<ResourceClaimPtr> decode_resource_claim(const Json &object)
 	if (!meta)
 		return meta.error();
 	out->meta = std::move(*meta);
-	const Json devices = object["spec"]["devices"];
+	const Json devices = spec_of(object, out->problem)["devices"];
 	if (countable(devices["requests"], max_claim_requests, "requests for devices", out->problem))
 		devices["requests"].each_item(
 			[&](const Json &r) { out->requests.push_back(decode_request(r, out->problem)); });
@@ -202,8 +211,9 @@ Result<DeviceClassPtr> decode_device_class(const Json &object)
 	if (!meta)
 		return meta.error();
 	out->meta = std::move(*meta);
-	decode_selectors(object["spec"]["selectors"], out->selectors, out->problem);
-	out->config = object["spec"]["config"];
+	const Json spec = spec_of(object, out->problem);
+	decode_selectors(spec["selectors"], out->selectors, out->problem);
+	out->config = spec["config"];
 	return DeviceClassPtr(std::move(out));
 }
 

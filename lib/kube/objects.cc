@@ -259,6 +259,10 @@ void decode_resource_claims(const Json &spec, const Json &status, Pod &pod)
 		if (!needless)
 			pod.resource_claims.push_back(std::move(out));
 	});
+	// Made by kube-scheduler for extended resources that a DeviceClass stands for (KEP-5004).
+	const Json extended = status["extendedResourceClaimStatus"]["resourceClaimName"];
+	if (!extended.is_null())
+		pod.resource_claims.push_back({"", word(extended, max_name, "a resource claim", pod.problem)});
 }
 
 void decode_spec(const Json &spec, Pod &pod)

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "lib/base/json_mend.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/kube/recovery.h"
@@ -98,7 +99,7 @@ private:
 
 	void listed(std::string_view item)
 	{
-		Result<Json> object = Json::parse(wanted(item));
+		Result<Json> object = parse_sent_json(wanted(item));
 		if (object.ok())
 			return sink_.listed(*object);
 		complain("an object of the list is " + object.error().message);
@@ -215,7 +216,7 @@ private:
 	bool parse_event(std::string_view line, bool cut, std::string &type, Json &object)
 	{
 		if (!cut) {
-			Result<Json> parsed = Json::parse(wanted(line));
+			Result<Json> parsed = parse_sent_json(wanted(line));
 			if (parsed.ok()) {
 				type = (*parsed)["type"].str();
 				object = (*parsed)["object"];

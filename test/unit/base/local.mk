@@ -9,6 +9,7 @@ test_unit_base_test_SOURCES = \
 	test/unit/base/exposition_test.cc \
 	test/unit/base/file_test.cc \
 	test/unit/base/http_listener_test.cc \
+	test/unit/base/json_mend_test.cc \
 	test/unit/base/json_test.cc \
 	test/unit/base/log_limit_test.cc \
 	test/unit/base/log_test.cc \

@@ -126,3 +126,11 @@ TEST_CASE("a device class is decoded")
 	CHECK(c->selectors == std::vector<std::string>{"device.driver == 'x'"});
 	CHECK(c->config.size() == 1);
 }
+
+TEST_CASE("of an object of which only the name could be read nothing is known, which is not that there is nothing")
+{
+	const Json named = *Json::parse(R"({"metadata":{"name":"a","namespace":"ns","uid":"u"}})");
+	CHECK((*decode_resource_slice(named))->problem == "it has no spec");
+	CHECK((*decode_resource_claim(named))->problem == "it has no spec");
+	CHECK((*decode_device_class(named))->problem == "it has no spec");
+}

@@ -651,9 +651,9 @@ TEST_CASE("reflector: a list that breaks off, or has no version, is not handed o
 TEST_CASE("reflector: an object that cannot be decoded neither stops the stream nor is forgotten")
 {
 	ReflectorRig rig;
-	// a number no parser takes, after the metadata
+	// what no parser takes, after the metadata
 	std::string odd = R"({"metadata":{"name":"odd","namespace":"ns","uid":"u-odd","resourceVersion":"3"},
-		"spec":{"x":99999999999999999999}})";
+		"spec":{"x":tru}})";
 	auto stream = rig.start(pod("a", "1") + "," + odd + "," + R"({"metadata":{"name":"x"}})");
 	CHECK(rig.told == "[a1odd3!]");
 	std::string changed = odd;
@@ -665,6 +665,20 @@ TEST_CASE("reflector: an object that cannot be decoded neither stops the stream 
 	changed.replace(changed.find("\"11\""), 4, "\"13\"");
 	stream->send(event("DELETED", changed));
 	rig.until_told("-odd13!");
+}
+
+TEST_CASE("reflector: what an API server takes hides no pod")
+{
+	ReflectorRig rig;
+	const auto odd = [](const std::string &spec) {
+		return R"({"metadata":{"name":"odd","namespace":"ns","uid":"u-odd","resourceVersion":"3"},"spec":)" + spec + "}";
+	};
+	auto stream = rig.start(odd(R"({"nodeName":"n1","volumes":[{"name":"v","csi":{"driver":"d","volumeAttributes":{"\u0000":"x"}}}]})"));
+	CHECK(rig.told == "[odd3]");
+	std::string changed = odd(R"({"x":99999999999999999999,"x":"\ud800"})");
+	changed.replace(changed.find("\"3\""), 3, "\"11\"");
+	stream->send(event("MODIFIED", changed));
+	rig.until_told("+odd11");
 }
 
 TEST_CASE("reflector: of an event that is too large the pod is still known")
