@@ -55,13 +55,19 @@ static Result<Selectors> parse_selectors(const kube::DeviceRequest &r)
 	return out;
 }
 
+// Together, of one pod: Kubernetes lets a pod have some thousands of 10 KiB.
+static constexpr std::size_t most_selector_text = 256 << 10;
+// What they cost together: at the beginning, and more for each device that is looked at.
+static constexpr std::size_t first_allowance = 256 << 10, allowance_per_device = 1024;
+
 // Empty, or what is wrong with this device for this request.
-static std::string device_objection(const kube::DeviceRequest &r, const Selectors &selectors, const DraDevice &d)
+static std::string device_objection(const kube::DeviceRequest &r, const Selectors &selectors, const DraDevice &d, std::size_t &allowance)
 {
 	if (d.device.tainted)
 		return "a device of class " + one_line(r.device_class, 64) + " there is tainted";
+	allowance += allowance_per_device;
 	for (const DeviceSelector &selector : selectors) {
-		const auto matches = selector.matches(d.driver, d.device);
+		const auto matches = selector.matches(d.driver, d.device, allowance);
 		if (!matches)
 			return "its selector fails: " + matches.error().message;
 		if (!*matches)
@@ -87,27 +93,52 @@ static std::string matching_objection(const kube::ResourceClaim &claim, const st
 	return "";
 }
 
-std::string claims_objection(const Claims &claims, const std::string &node, const DraInventory &inventory)
+ClaimPlaces::ClaimPlaces(const Claims &claims) : claims_(claims), allowance_(first_allowance)
 {
+	std::size_t text = 0;
+	for (const auto &claim : claims)
+		for (const kube::DeviceRequest &r : claim->requests)
+			for (const auto &selector : r.selectors)
+				text += selector.size();
+	if (text > most_selector_text)
+		problem_ = "its selectors are longer than " + std::to_string(most_selector_text >> 10) + " KiB together";
 	for (const auto &claim : claims) {
-		std::vector<const DraDevice *> of_claim;
+		auto &of_claim = selectors_.emplace_back();
 		for (const kube::DeviceRequest &r : claim->requests) {
-			const auto &devices = inventory.find(node, r.device_class).devices;
-			if (std::cmp_less(devices.size(), r.count))
-				return "too few devices of class " + one_line(r.device_class, 64);
-			const auto selectors = parse_selectors(r);
+			if (!problem_.empty())
+				return;
+			auto selectors = parse_selectors(r);
 			if (!selectors)
-				return selectors.error().message;
-			for (const DraDevice &d : devices) {
-				if (std::string why = device_objection(r, *selectors, d); !why.empty())
-					return why;
-				of_claim.push_back(&d);
-			}
+				problem_ = selectors.error().message;
+			else
+				of_claim.push_back(std::move(*selectors));
 		}
-		if (std::string why = matching_objection(*claim, of_claim); !of_claim.empty() && !why.empty())
-			return why;
 	}
-	return "";
+}
+
+std::string ClaimPlaces::objection(std::size_t claim, const std::string &node, const DraInventory &inventory)
+{
+	std::vector<const DraDevice *> of_claim;
+	for (std::size_t i = 0; i < claims_[claim]->requests.size(); i++) {
+		const kube::DeviceRequest &r = claims_[claim]->requests[i];
+		const auto &devices = inventory.find(node, r.device_class).devices;
+		if (std::cmp_less(devices.size(), r.count))
+			return "too few devices of class " + one_line(r.device_class, 64);
+		for (const DraDevice &d : devices) {
+			if (std::string why = device_objection(r, selectors_[claim][i], d, allowance_); !why.empty())
+				return why;
+			of_claim.push_back(&d);
+		}
+	}
+	return of_claim.empty() ? "" : matching_objection(*claims_[claim], of_claim);
+}
+
+std::string ClaimPlaces::objection(const std::string &node, const DraInventory &inventory)
+{
+	std::string why = problem_;
+	for (std::size_t i = 0; why.empty() && i < claims_.size(); i++)
+		why = objection(i, node, inventory);
+	return why;
 }
 
 std::string wishes_text(const Claims &claims)
@@ -182,6 +213,7 @@ static std::optional<std::string> add_wants(std::vector<Want> &wants, const Clai
 					    const DraInventory &inventory, const std::string &gres)
 {
 	const auto has = devices_named(job, gres);
+	std::size_t allowance = first_allowance;
 	for (std::size_t i = 0; i < claims.size(); i++)
 		for (const kube::DeviceRequest &r : claims[i]->requests) {
 			if (inventory.gres_of(r.device_class) != gres)
@@ -191,7 +223,7 @@ static std::optional<std::string> add_wants(std::vector<Want> &wants, const Clai
 			if (!selectors)
 				return selectors.error().message;
 			for (const DraDevice &d : inventory.find(node, r.device_class).devices)
-				if (std::ranges::binary_search(has, d.index) && device_objection(r, *selectors, d).empty())
+				if (std::ranges::binary_search(has, d.index) && device_objection(r, *selectors, d, allowance).empty())
 					want.can.push_back(&d);
 			wants.insert(wants.end(), static_cast<std::size_t>(r.count), want);
 		}

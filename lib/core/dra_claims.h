@@ -13,6 +13,7 @@
 
 #include "lib/base/json.h"
 #include "lib/core/dra_inventory.h"
+#include "lib/core/dra_selector.h"
 #include "lib/core/gres.h"
 #include "lib/kube/dra_objects.h"
 
@@ -22,10 +23,24 @@ using Claims = std::vector<kube::ResourceClaimPtr>; // of one pod
 
 // What they are together in Slurm. Error: why we cannot honour them.
 Result<GresList> gres_of_claims(const Claims &claims, const std::vector<ResourceSettings> &settings);
-// Empty: whatever of its devices Slurm chooses there, the claims can have them. Else why not, a few words.
-std::string claims_objection(const Claims &claims, const std::string &node, const DraInventory &inventory);
+// Where they can be had. The selectors are read once for all nodes. What they may cost is bounded, for all of them together: as
+// kube-scheduler, which gives them ten seconds, but by work, so that it does not depend on the machine.
+class ClaimPlaces {
+public:
+	explicit ClaimPlaces(const Claims &claims); // which must outlive it
+	// Empty: whatever of its devices Slurm chooses there, the claims can have them. Else why not, a few words.
+	std::string objection(const std::string &node, const DraInventory &inventory);
 
-// All that claims_objection() looks at: the same text, the same answer.
+private:
+	std::string objection(std::size_t claim, const std::string &node, const DraInventory &inventory);
+
+	const Claims &claims_;
+	std::vector<std::vector<std::vector<DeviceSelector>>> selectors_; // by claim and request
+	std::string problem_;                                             // with one of them
+	std::size_t allowance_;
+};
+
+// All that ClaimPlaces looks at: the same text, the same answer.
 std::string wishes_text(const Claims &claims);
 
 struct ClaimDevices {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -197,11 +198,16 @@ bool equal(const Value &a, const Value &b)
 
 class Evaluation {
 public:
-	Evaluation(const std::string &driver, const kube::Device &device) : driver_(driver), device_(device) {}
+	Evaluation(const std::string &driver, const kube::Device &device, std::size_t allowance)
+		: allowance_(std::min(allowance, most_work)), driver_(driver), device_(device)
+	{
+	}
+
+	std::size_t spent() const { return spent_; }
 
 	Outcome eval(const Node &n)
 	{
-		if (spent_ > most_work)
+		if (spent_ > allowance_)
 			return Error{"it costs too much"};
 		auto v = compute(n);
 		spent_ += 1 + (v ? weight(*v) : 0);
@@ -336,6 +342,16 @@ private:
 		return !group.has_domain || of_group(group, name).ok();
 	}
 
+	// "domain" in device.attributes: unlike has() it does not take what the device has nothing of for an empty map
+	// (cel/compile.go, mapper: only Find() is its own).
+	bool has_key(const SelectorGroup &group, const std::string &name) const
+	{
+		const auto is_of_domain = [&](const auto &entry) { return entry.first.starts_with(name + "/"); };
+		if (group.has_domain)
+			return contains(group, name);
+		return group.capacity ? std::ranges::any_of(device_.capacity, is_of_domain) : std::ranges::any_of(device_.attributes, is_of_domain);
+	}
+
 	Outcome list(const Node &n)
 	{
 		SelectorList out;
@@ -399,7 +415,7 @@ private:
 		if (const auto *list = std::get_if<SelectorList>(&where.is))
 			return value(std::ranges::any_of(*list, [&](const Value &v) { return equal(v, what); }));
 		const auto *group = std::get_if<SelectorGroup>(&where.is);
-		return group && text_of(what) ? value(contains(*group, *text_of(what))) : no_overload();
+		return group && text_of(what) ? value(has_key(*group, *text_of(what))) : no_overload();
 	}
 
 	Outcome bound(const Node &n)
@@ -426,7 +442,8 @@ private:
 		return f ? f->call(args) : no_overload();
 	}
 
-	std::size_t spent_ = 0; // of most_work
+	const std::size_t allowance_;
+	std::size_t spent_ = 0;
 	const std::string &driver_;
 	const kube::Device &device_;
 	std::vector<std::pair<std::string, Value>> bound_; // by cel.bind(), the innermost last
@@ -447,9 +464,18 @@ Result<DeviceSelector> DeviceSelector::parse(std::string_view text)
 	return DeviceSelector(std::make_shared<const SelectorNode>(std::move(*root)));
 }
 
+Result<bool> DeviceSelector::matches(const std::string &driver, const kube::Device &device, std::size_t &allowance) const
+{
+	Evaluation evaluation(driver, device, allowance);
+	auto out = evaluation.truth(*root_);
+	allowance -= std::min(allowance, evaluation.spent());
+	return out;
+}
+
 Result<bool> DeviceSelector::matches(const std::string &driver, const kube::Device &device) const
 {
-	return Evaluation(driver, device).truth(*root_);
+	std::size_t allowance = std::numeric_limits<std::size_t>::max();
+	return matches(driver, device, allowance);
 }
 
 } // namespace sk8::core

@@ -31,7 +31,9 @@ class DeviceSelector {
 public:
 	// Error: it is none, or says more than we understand.
 	static Result<DeviceSelector> parse(std::string_view text);
-	// Error: the expression fails for this device; in Kubernetes, too.
+	// Error: the expression fails for this device; in Kubernetes, too. allowance: what this costs is taken from it, in steps and
+	// bytes; where it is used up the expression fails.
+	Result<bool> matches(const std::string &driver, const kube::Device &device, std::size_t &allowance) const;
 	Result<bool> matches(const std::string &driver, const kube::Device &device) const;
 
 private:

@@ -201,6 +201,7 @@ const PodsController::ClaimNodes &PodsController::claim_nodes(const PodClaims &c
 PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &claims) const
 {
 	ClaimNodes out;
+	ClaimPlaces places(claims.own);
 	std::map<std::string, int> reasons;
 	bool some = false;
 	for (const auto &node : nodes_.names()) {
@@ -208,7 +209,7 @@ PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &
 			continue;
 		const std::string why = !claims.node.empty() && claims.node != node
 						? "not the node of devices that it shares with other pods"
-						: claims_objection(claims.own, node, ports_.dra->inventory);
+						: places.objection(node, ports_.dra->inventory);
 		some |= why.empty();
 		if (why.empty())
 			continue;
@@ -256,7 +257,7 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 	if (it == entries_.end() || it->second.op != Op::binding)
 		return;
 	Entry &e = it->second;
-	if (!e.pod || e.pod->meta.deleting || !e.job || !e.job->running() || e.job->preempted()) { // meanwhile: it queues again, or goes
+	if (!can_be_bound(e)) { // it queues again, or goes
 		e.op = Op::none;
 		keep_only_if_unsure(e);
 		return sync(a->uid);

@@ -76,6 +76,11 @@ kube::ResourceClaimPtr claim(const std::string &name, std::vector<kube::DeviceRe
 	return c;
 }
 
+std::string objection(const Claims &claims, const std::string &node, const DraInventory &inventory)
+{
+	return ClaimPlaces(claims).objection(node, inventory);
+}
+
 std::string given(const Result<std::vector<ClaimDevices>> &r)
 {
 	if (!r)
@@ -109,7 +114,7 @@ TEST_CASE("a node counts if whatever Slurm chooses there will do")
 {
 	const auto i = inventory();
 	const std::string kind = "device.attributes['gpu.example.com'].kind", index = "device.attributes['gpu.example.com'].index";
-	const auto why = [&](const kube::ResourceClaimPtr &c, const std::string &node = "n1") { return claims_objection({c}, node, i); };
+	const auto why = [&](const kube::ResourceClaimPtr &c, const std::string &node = "n1") { return objection({c}, node, i); };
 	CHECK(why(claim("c", {request("r", "a100", 2)})).empty());
 	CHECK(why(claim("c", {request("r", "a100", 3)})) == "too few devices of class a100");
 	CHECK(why(claim("c", {request("r", "a100")}), "n2") == "too few devices of class a100");
@@ -121,6 +126,43 @@ TEST_CASE("a node counts if whatever Slurm chooses there will do")
 	CHECK(why(claim("c", {request("r", "t4", 2)}, {"x.io/root"})).empty());
 	CHECK(why(claim("c", {request("r", "a100", 2)}, {"x.io/root"})) == "not all of its devices have the same x.io/root");
 	CHECK(why(claim("c", {request("r", "t4", 2)}, {"x.io/absent"})) == "not all of its devices have the same x.io/absent");
+}
+
+TEST_CASE("what the selectors of a pod's claims cost is bounded for all of them together")
+{
+	const auto i = inventory();
+	std::string costly = "true"; // far below what one expression may cost
+	for (int n = 0; n < 170; n++)
+		costly += " && " + std::string(50, '!') + "true";
+	Claims claims{claim("c", {request("r", "nic", 1, {costly})})};
+	CHECK(objection(claims, "n1", i).empty());
+	SECTION("on one node")
+	{
+		claims.push_back(claim("d", std::vector<kube::DeviceRequest>(20, request("r", "nic", 1, {costly}))));
+		CHECK(objection(claims, "n1", i) == "its selector fails: it costs too much");
+	}
+	SECTION("on many")
+	{
+		ClaimPlaces places(claims);
+		int good = 0;
+		while (places.objection("n1", i).empty() && good < 1'000)
+			good++;
+		CHECK(good > 10);
+		CHECK(good < 100);
+	}
+	SECTION("but an ordinary one may be asked of any number")
+	{
+		const Claims plain{claim("c", {request("r", "nic", 1, {"device.attributes['gpu.example.com'].kind == 'nic'"})})};
+		ClaimPlaces places(plain);
+		for (int node = 0; node < 10'000; node++)
+			REQUIRE(places.objection("n1", i).empty());
+	}
+	SECTION("and their texts, before they are read")
+	{
+		for (int n = 0; n < 30; n++)
+			claims.push_back(claim("d", {request("r", "nic", 1, {costly})}));
+		CHECK(objection(claims, "n1", i) == "its selectors are longer than 256 KiB together");
+	}
 }
 
 TEST_CASE("claims that want the same are one wish")
@@ -148,7 +190,7 @@ TEST_CASE("no device that its driver wants left alone is given to a claim")
 	DraInventory i(settings);
 	i.classes_replaced({c});
 	i.slices_replaced({s});
-	CHECK(claims_objection({claim("c", {request("r", "nic")})}, "n1", i) == "a device of class nic there is tainted");
+	CHECK(objection({claim("c", {request("r", "nic")})}, "n1", i) == "a device of class nic there is tainted");
 	CHECK(given(share_out({claim("c", {request("r", "nic")})}, {{"nic", "", 1, {0}}}, "n1", i)) ==
 	      "the drivers of node n1 have other devices than Slurm's nic(0)");
 }
