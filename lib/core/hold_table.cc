@@ -202,10 +202,10 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	Hold &h = at->second;
 	if (!fresh && h.node != r.node)
 		leave(h);
-	GresList shared = h.node == r.node ? std::move(h.shared) : GresList{};
-	h = {key, r.node, r.cores, 0, r.memory_mb, h.lost_node && h.node == r.node};
+	if (h.node != r.node)
+		h = {key, r.node, {}, 0, 0};
+	take_over(h, r); // what it has beyond the job stays until set_request()
 	h.gres = r.gres;
-	h.shared = std::move(shared);
 	changed(key.id());
 	return h;
 }

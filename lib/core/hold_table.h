@@ -160,6 +160,7 @@ private:
 	bool suspended(const std::string &id) const;
 	bool runs_there(const std::string &id) const;
 	std::optional<Hold> part_masked(const std::string &id) const;
+	std::optional<Hold> add(const PodKey &key, GresList Hold::*to, const GresList &devices);
 	bool others_hold(const std::string &id, const std::string &node, const GresList &devices) const;
 	Cover cover_of(const std::string &id) const;
 	void changed(const std::string &id);

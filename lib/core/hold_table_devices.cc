@@ -23,24 +23,24 @@ static bool add_named(GresList &to, const GresList &devices)
 	return more;
 }
 
-std::optional<Hold> HoldTable::add_devices(const PodKey &key, const GresList &gres)
+std::optional<Hold> HoldTable::add(const PodKey &key, GresList Hold::*to, const GresList &devices)
 {
 	std::lock_guard lock(mutex_);
 	const auto at = holds_.find(key.id());
-	if (at == holds_.end() || !add_named(at->second.gres, gres))
+	if (at == holds_.end() || !add_named(at->second.*to, devices))
 		return std::nullopt;
 	changed(key.id());
 	return at->second;
 }
 
+std::optional<Hold> HoldTable::add_devices(const PodKey &key, const GresList &gres)
+{
+	return add(key, &Hold::gres, gres);
+}
+
 std::optional<Hold> HoldTable::add_shared(const PodKey &key, const GresList &devices)
 {
-	std::lock_guard lock(mutex_);
-	const auto at = holds_.find(key.id());
-	if (at == holds_.end() || !add_named(at->second.shared, devices))
-		return std::nullopt;
-	changed(key.id());
-	return at->second;
+	return add(key, &Hold::shared, devices);
 }
 
 std::optional<Hold> HoldTable::share(const PodKey &key, const GresList &devices)

@@ -71,11 +71,17 @@ void PodsController::hold_what_it_asks_for(Entry &e)
 	hold_what_it_requests(e);
 }
 
+// Of its hold, which is where its job is, or it is itself.
+std::optional<Hold> PodsController::set_request(const Entry &e)
+{
+	const std::uint32_t tpc = nodes_.threads_per_core(ports_.holds.node_of(e.key)), cpus = whole_cpus(e.pod->request.milli_cpu);
+	return ports_.holds.set_request(e.key, (cpus + tpc - 1) / tpc, whole_mib(e.pod->request.memory_bytes));
+}
+
 // A pod can be resized in place, which its job cannot: that is in Slurm what was asked for it. Its kubelet asks nobody.
 void PodsController::hold_what_it_requests(Entry &e)
 {
-	const std::uint32_t tpc = nodes_.threads_per_core(e.bound_node), cpus = whole_cpus(e.pod->request.milli_cpu);
-	const auto hold = ports_.holds.set_request(e.key, (cpus + tpc - 1) / tpc, whole_mib(e.pod->request.memory_bytes));
+	const auto hold = set_request(e);
 	if (!hold)
 		return;
 	ports_.journal.hold(*hold);

@@ -31,24 +31,64 @@ std::string PodsController::cores_held_by_others(const Entry &e) const
 	return other ? "node " + e.job->node + ": pod " + other->ns + "/" + other->name + " still holds its cores or devices" : "";
 }
 
+// A Binding that was sent, or one that etcd has forgotten.
+bool PodsController::may_arrive(const Entry &e)
+{
+	return e.binding_unsure || e.lost_node;
+}
+
+// Its Bindings were refused: it need not be bound to be deleted.
+bool PodsController::is_preempted_unbound(const Entry &e)
+{
+	return e.job->preempted() && !may_arrive(e);
+}
+
+// Since bind() its job may have ended, or the pod may be gone.
+bool PodsController::can_be_bound(const Entry &e)
+{
+	return e.pod && !e.pod->meta.deleting && e.job && e.job->running() && !is_preempted_unbound(e);
+}
+
+// Why not, or empty. Two that want the same port can be started together: the second one goes back.
+std::string PodsController::not_to_be_bound(const Entry &e)
+{
+	if (outgrows_its_job(e) && !may_arrive(e))
+		return outgrown_text;
+	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
+		return "node " + e.job->node + ": " + why;
+	if (std::string why = cores_held_by_others(e); !why.empty())
+		return why;
+	return claims_not_met(e);
+}
+
+// Where a Binding may still take effect another job would start at once, and be refused again.
+void PodsController::refuse_start(Entry &e, const std::string &why)
+{
+	if (!may_arrive(e))
+		return queue_anew(e, why);
+	back_off(e, "cannot be bound: " + why);
+	plan_retry(e);
+}
+
+// Nobody wants the pod to end.
+void PodsController::queue_anew(Entry &e, const std::string &why)
+{
+	keep_only_if_unsure(e);
+	e.age = e.job->age;
+	end_job(e, {SK8_JOB_CANCELLED, 0, why});
+}
+
 void PodsController::bind(Entry &e)
 {
 	if (e.binding.overdue)
 		return end_unbound(e);
-	// Its Bindings were refused: it need not be bound to be deleted.
-	if (e.job->preempted() && !e.binding_unsure && !e.lost_node) {
+	if (is_preempted_unbound(e)) {
 		free_hold(e);
+		e.age = e.job->age;
 		return end_job(e, end_because_of(e, PodState::waiting));
 	}
-	if (outgrows_its_job(e) && !e.binding_unsure && !e.lost_node)
-		return end_job(e, {SK8_JOB_CANCELLED, 0, outgrown_text});
-	// Two that want the same port can be started together: the second one goes back.
-	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
-		return end_job(e, {SK8_JOB_CANCELLED, 0, "node " + e.job->node + ": " + why});
-	if (std::string why = cores_held_by_others(e); !why.empty())
-		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
-	if (std::string why = claims_not_met(e); !why.empty())
-		return end_job(e, {SK8_JOB_CANCELLED, 0, why});
+	if (std::string why = not_to_be_bound(e); !why.empty())
+		return refuse_start(e, why);
 	use_changed_ |= use_.add(e.key.uid, e.job->node, e.pod->host_ports);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
@@ -159,11 +199,12 @@ void PodsController::place_and_bind()
 			continue;
 		Entry &e = it->second;
 		e.op = Op::none;
-		// Meanwhile the job may have ended, or the pod may be gone: a hold that is made
-		// after the proof that nothing runs would be freed by nothing.
+		// A hold that is made after the proof that nothing runs would be freed by nothing.
 		std::optional<Hold> hold;
-		if (e.pod && !e.pod->meta.deleting && e.job && e.job->running())
+		if (can_be_bound(e))
 			hold = ports_.holds.place(e.key, e.job->ref);
+		if (hold)
+			hold = set_request(e).value_or(*hold);
 		if (hold)
 			hold = share_devices(e).value_or(*hold);
 		if (!hold) {
@@ -251,8 +292,7 @@ void PodsController::end_unbound(Entry &e)
 {
 	log_pod(error, e.key, job_id(e), "%s; its job ends after bindTimeout", e.trouble.c_str());
 	reports_.event(e.key, {true, std::string(names::event_bind_failed), e.trouble});
-	keep_only_if_unsure(e);
-	end_job(e, {SK8_JOB_CANCELLED, 0, e.trouble});
+	queue_anew(e, e.trouble);
 }
 
 } // namespace sk8::core

@@ -244,6 +244,7 @@ private:
 	void hold_what_it_asks_for(Entry &e);
 	void hold_what_it_claims(Entry &e);
 	void hold_what_it_requests(Entry &e);
+	std::optional<Hold> set_request(const Entry &e);
 	bool outgrows_its_job(const Entry &e) const;
 	static const char *const outgrown_text;
 	void save_what_its_job_got(const Entry &e);
@@ -279,7 +280,13 @@ private:
 	void drop_job(Entry &e);
 	void plan_recheck(Entry &e);
 
+	static bool may_arrive(const Entry &e);
+	static bool is_preempted_unbound(const Entry &e);
+	static bool can_be_bound(const Entry &e);
 	std::string cores_held_by_others(const Entry &e) const; // why not to bind, or empty
+	std::string not_to_be_bound(const Entry &e);
+	void refuse_start(Entry &e, const std::string &why);
+	void queue_anew(Entry &e, const std::string &why);
 	void bind(Entry &e);
 	void place_and_bind();
 	void protect(Entry &e);

@@ -266,9 +266,9 @@ void PodsController::mirror(Entry &e)
 	if (e.adopting)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
 	if (wants_other_devices(e))
-		return end_job(e, {SK8_JOB_CANCELLED, 0, "its resource claims want other devices now"});
-	if (outgrows_its_job(e))
-		return end_job(e, {SK8_JOB_CANCELLED, 0, outgrown_text});
+		return queue_anew(e, "its resource claims want other devices now");
+	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
+		return queue_anew(e, outgrown_text);
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
 	warn_of_waiting_for_ever(e);
 

@@ -196,7 +196,7 @@ void PodsController::free_hold(Entry &e)
 // Its job ended before the pod was bound. What no Binding can reach is free.
 void PodsController::keep_only_if_unsure(Entry &e)
 {
-	if (!e.binding_unsure && !e.lost_node)
+	if (!may_arrive(e))
 		free_hold(e);
 }
 

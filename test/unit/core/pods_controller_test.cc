@@ -873,6 +873,40 @@ TEST_CASE("a host port is given once per node, also to two pods that start toget
 	CHECK(w.excluded("c") == "slurm-only,slurm-only");
 }
 
+TEST_CASE("a pod whose Binding may still arrive keeps its job while another pod has its port")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.host_ports = {{"", "TCP", 8080}}; });
+	w.run();
+	w.fail["bind"] = {0};
+	w.slurm_starts("p");
+	w.run();
+	w.controller->use().add("foreign", "n1", {{"", "TCP", 8080}});
+	w.run(Millis(120'000));
+	CHECK(w.jobs.size() == 1);
+	CHECK(w.jobs[0].job.running());
+	CHECK(w.count("bind") == 1);
+	w.controller->use().remove("foreign");
+	w.run(Millis(60'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.jobs.size() == 1);
+}
+
+TEST_CASE("a pod whose Binding was refused queues again when another pod has its port by then")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.host_ports = {{"", "TCP", 8080}}; });
+	w.run();
+	w.fail["bind"] = {429};
+	w.slurm_starts("p");
+	w.run();
+	w.controller->use().add("foreign", "n1", {{"", "TCP", 8080}});
+	w.run(Millis(60'000));
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[1].request.required_node.empty());
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("a node whose pod slots are taken is full, and not excluded for ever")
 {
 	World w;
