@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_26
+#define SK8_BORDER sk8_border_27
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -327,7 +327,8 @@ SK8_API void sk8_runtime_release(void);
 
 /* ---- events, from the select hooks ---- */
 
-SK8_API void sk8_on_node_init(void);   /* loads the saved ledger (the one read from disk in a hook) */
+/* Loads the saved ledger (the one read from disk in a hook). goes_on: after a shutdown that was called off; the jobs are the same. */
+SK8_API void sk8_on_node_init(bool goes_on);
 SK8_API void sk8_on_reconfigure(void); /* this controller is active: reads the configuration, (re)starts the threads */
 SK8_API void sk8_on_shutdown(void);    /* state_save with shutdown under way: stop writing, wait <= 1 s */
 /* nodeinfo_set of a job with our mark, after the stock call; also the replay for running jobs at start.

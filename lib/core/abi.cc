@@ -133,9 +133,9 @@ void sk8_runtime_release(void)
 		with_runtime("sk8_runtime_release", Hook::shutdown, [](Runtime &r) { r.shutdown(); });
 }
 
-void sk8_on_node_init(void)
+void sk8_on_node_init(bool goes_on)
 {
-	with_runtime("sk8_on_node_init", Hook::node_init, [](Runtime &r) { r.node_init(); });
+	with_runtime("sk8_on_node_init", Hook::node_init, [&](Runtime &r) { r.node_init(goes_on); });
 }
 
 void sk8_on_reconfigure(void)

@@ -108,11 +108,14 @@ void ExclusiveNodes::ended(JobRef job)
 	ports_.slurm.watch_end(job);
 }
 
-// Of one that is in the gate (again) that is news of an earlier run.
+// Of one that is in the gate (again) that it is nowhere is news of an earlier run; it can give nodes back there, too.
 void ExclusiveNodes::left(JobRef job, const std::set<std::string> &still_on)
 {
 	auto it = jobs_.find(id_of(job));
-	if (it == jobs_.end() || it->second.in_gate)
+	if (it == jobs_.end())
+		return;
+	const bool somewhere = std::ranges::any_of(it->second.job->shares, [&](const NativeShare &s) { return still_on.contains(s.node); });
+	if (it->second.in_gate && !somewhere)
 		return;
 	if (still_on.empty())
 		return forget(it->first);

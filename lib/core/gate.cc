@@ -66,6 +66,31 @@ std::string Gate::crowded(const NativeJob &job) const
 	return "";
 }
 
+void Gate::answer(JobRef job, const GateAnswer &answer)
+{
+	{
+		std::lock_guard lock(mutex_);
+		untold_.emplace_back(job, answer);
+	}
+	tell_(job, answer);
+}
+
+bool Gate::told(JobRef job)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = std::ranges::find(untold_, job, [](const auto &entry) { return entry.first; });
+	if (at == untold_.end())
+		return false;
+	untold_.erase(at);
+	return true;
+}
+
+std::vector<std::pair<JobRef, GateAnswer>> Gate::untold() const
+{
+	std::lock_guard lock(mutex_);
+	return untold_;
+}
+
 bool Gate::arrive(const NativeJobPtr &job)
 {
 	{
@@ -78,7 +103,7 @@ bool Gate::arrive(const NativeJobPtr &job)
 	}
 	const std::string why = crowded(*job);
 	if (!why.empty())
-		tell_(job->ref, not_started(why, Millis(0)));
+		answer(job->ref, not_started(why, Millis(0)));
 	return !why.empty();
 }
 
@@ -91,7 +116,7 @@ void Gate::ended(JobRef job)
 			return;
 		jobs_.erase(it);
 	}
-	tell_(job, {});
+	answer(job, {});
 }
 
 bool Gate::used() const
@@ -106,6 +131,8 @@ void Gate::set_clusters(std::set<std::string> reserving, std::set<std::string> e
 	std::vector<NativeJobPtr> free;
 	{
 		std::lock_guard lock(mutex_);
+		if (paused_)
+			return;
 		for (auto it = jobs_.begin(); it != jobs_.end();) {
 			const auto asked = clusters.asked(*it->second.job);
 			std::set<std::string> &missing = it->second.missing, kept;
@@ -135,14 +162,28 @@ void Gate::let_out(const std::vector<NativeJobPtr> &jobs)
 		for (const NativeShare &share : job->shares)
 			if (why.empty())
 				why = taken_text(share, taken_by_);
-		tell_(job->ref, why.empty() ? GateAnswer{} : not_started(why, Millis(0)));
+		answer(job->ref, why.empty() ? GateAnswer{} : not_started(why, Millis(0)));
 	}
+}
+
+void Gate::pause()
+{
+	std::lock_guard lock(mutex_);
+	paused_ = true;
+	clusters_.reset();
+}
+
+void Gate::go_on()
+{
+	std::lock_guard lock(mutex_);
+	paused_ = false;
 }
 
 void Gate::forget()
 {
 	std::lock_guard lock(mutex_);
 	jobs_.clear();
+	untold_.clear();
 	clusters_.reset();
 }
 
@@ -156,22 +197,22 @@ std::vector<NativeJobPtr> Gate::waiting(const std::string &cluster) const
 	return out;
 }
 
-void Gate::vote(const std::string &cluster, JobRef job, const GateAnswer &answer)
+void Gate::vote(const std::string &cluster, JobRef job, const GateAnswer &said)
 {
 	NativeJobPtr unheard; // nobody who empties nodes was asked
 	{
 		std::lock_guard lock(mutex_);
 		auto it = jobs_.find(job.id);
-		if (it == jobs_.end() || it->second.job->ref != job || !it->second.missing.erase(cluster))
+		if (!clusters_ || it == jobs_.end() || it->second.job->ref != job || !it->second.missing.erase(cluster))
 			return;
-		if (answer.open && !it->second.missing.empty())
+		if (said.open && !it->second.missing.empty())
 			return;
-		if (answer.open && clusters_ && clusters_->emptying.empty())
+		if (said.open && clusters_->emptying.empty())
 			unheard = it->second.job;
 		jobs_.erase(it);
 	}
 	const std::string why = unheard ? crowded(*unheard) : "";
-	tell_(job, why.empty() ? answer : not_started(why, Millis(0)));
+	answer(job, why.empty() ? said : not_started(why, Millis(0)));
 }
 
 } // namespace sk8::core

@@ -3,7 +3,7 @@
 // The jobs that wait in prolog_slurmctld (CONFIGURING) until each cluster that makes reservation pods,
 // or that empties nodes for such a job (NativeJob::exclusive), has said what becomes of them. One for all clusters: a job may have
 // nodes of several. Every job that arrives is answered once, unless slurmctld ends
-// first: Slurm lets it arrive again after its start.
+// first: Slurm lets it arrive again after its start. It does not if a reconfigure fails, and slurmctld goes on.
 //
 // Any thread. One short mutex, never held during I/O; hooks take it.
 #ifndef SK8_CORE_GATE_H
@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/core/native_job.h"
@@ -39,8 +40,18 @@ public:
 	void set_clusters(std::set<std::string> reserving, std::set<std::string> emptying = {});
 	// There is one of these, or that is not known yet.
 	bool used() const;
-	// slurmctld ends, or is not in charge any more: nobody is answered.
+	// slurmctld ends, or is not in charge any more, unless that is called off: nobody is asked or answered, and settings that come
+	// late do not count.
+	void pause();
+	// It is in charge (again): who waits is asked anew when settings are known.
+	void go_on();
+	// slurmctld reads its jobs anew.
 	void forget();
+
+	// An answer is about to get to Slurm. False: there is none that has not got there; it is not to be told twice.
+	bool told(JobRef job);
+	// Answers that have not: who was to tell them may have ended.
+	std::vector<std::pair<JobRef, GateAnswer>> untold() const;
 
 	std::vector<NativeJobPtr> waiting(const std::string &cluster) const;
 	void vote(const std::string &cluster, JobRef job, const GateAnswer &answer);
@@ -58,6 +69,7 @@ private:
 		bool none() const { return reserving.empty() && emptying.empty(); }
 	};
 
+	void answer(JobRef job, const GateAnswer &answer);
 	void let_out(const std::vector<NativeJobPtr> &jobs);
 	std::string crowded(const NativeJob &job) const;
 
@@ -65,6 +77,8 @@ private:
 	const TakenBy taken_by_, beside_;
 	mutable std::mutex mutex_;
 	std::optional<Clusters> clusters_; // nothing: not known yet
+	bool paused_ = false;
+	std::vector<std::pair<JobRef, GateAnswer>> untold_; // of one job there may be two, of two runs
 	Jobs jobs_;
 };
 

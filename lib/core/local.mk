@@ -43,6 +43,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/foreign_pod.cc \
 	lib/core/foreign_pod.h \
 	lib/core/foreign_pods.cc \
+	lib/core/foreign_pods_ends.cc \
 	lib/core/foreign_pods.h \
 	lib/core/gate.cc \
 	lib/core/gate.h \
@@ -145,10 +146,12 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
 	lib/core/reservations_devices.cc \
-	lib/core/reservations_exchange.cc \
 	lib/core/reservations_eviction.cc \
+	lib/core/reservations_exchange.cc \
 	lib/core/reservations_former.cc \
 	lib/core/reservations_gate.cc \
+	lib/core/reservations_news.cc \
+	lib/core/reservations_orphans.cc \
 	lib/core/reservations_shared.cc \
 	lib/core/resubmit.cc \
 	lib/core/resubmit.h \

@@ -9,7 +9,6 @@
 namespace sk8::core {
 
 static constexpr std::int64_t grace_seconds = 1;
-static constexpr Millis orphan_pause{10'000};
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), mixed_(settings.nodes.any(Sharing::mixed)),
@@ -108,7 +107,8 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 		return;
 	const bool runs = !it->second.ending && !still_on.empty(); // it has been made smaller, or was asked for by former_may_go()
 	const auto stays = [&](const NativeShare &s) { return still_on.contains(s.node); };
-	if (runs && (it->second.in_gate || std::ranges::all_of(it->second.job->shares, stays)))
+	const auto &shares = it->second.job->shares;
+	if (runs && (std::ranges::all_of(shares, stays) || std::ranges::none_of(shares, stays)))
 		return;
 	it->second.ending = !runs;
 	// Also for pods that are told of later: after a start jobs may come first, and go.
@@ -123,193 +123,6 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 		not_wanted(it->second);
 	sync(id);
 	look_at_neighbours();
-}
-
-// ---- what Kubernetes tells ----
-
-Reservations::Pod *Reservations::find(const std::string &ns, const std::string &name, Entry **entry)
-{
-	if (ns != settings_.reservations.ns)
-		return nullptr;
-	auto at = by_name_.find(name);
-	if (at == by_name_.end())
-		return nullptr;
-	Entry &e = entries_.at(at->second.job);
-	*entry = &e;
-	return &e.pods.at(at->second.node);
-}
-
-void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
-{
-	std::set<std::string> listed;
-	for (const auto &pod : pods)
-		listed.insert(pod->meta.uid);
-	for (auto &[id, e] : entries_)
-		for (auto &[node, p] : e.pods)
-			if (!p.uid.empty() && !listed.contains(p.uid))
-				lose(e, p, Gone::unseen);
-	orphans_.clear();
-	choose_all(); // of which some of these may be
-	if (!std::exchange(pods_listed_, true))
-		begun_ = ports_.timer.now();
-	shared_.replaced(listed);
-	for (const auto &pod : pods)
-		changed(pod);
-	sync_all();
-}
-
-void Reservations::changed(const ForeignPodPtr &pod)
-{
-	if (pod->meta.ns != settings_.reservations.ns)
-		return;
-	if (only_former_)
-		return former_changed(pod);
-	if (shared_.changed(pod))
-		return;
-	Entry *e = nullptr;
-	if (Pod *p = find(pod->meta.ns, pod->meta.name, &e)) {
-		const Id id = by_name_.at(pod->meta.name).job;
-		if (p->shared && !stands_for(*e, *p, *pod)) {
-			orphans_[pod->meta.name] = pod;
-			return;
-		}
-		orphans_.erase(pod->meta.name);
-		if (std::exchange(p->shared, false)) {
-			shared_.leave(id, p->share.node);
-			static_cast<ReservationState &>(*p) = {};
-		}
-		see(*e, *p, *pod);
-		return sync(id);
-	}
-	if (is_reservation_name(pod->meta.name) && !pod->meta.deleting) {
-		orphans_[pod->meta.name] = pod;
-		look_at_orphans();
-	}
-}
-
-// Has it had this one before the settings changed, so that its part of the shared pod is given back? If it
-// runs, only what its kubelet has set aside counts.
-bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const
-{
-	const bool all = fits_share(seen, p.share, settings_.resources) &&
-			 Amount{seen.milli_cpu, seen.memory_bytes} == amount_of(p.share);
-	const bool goes = seen.meta.deleting || seen.ended();
-	return all && !goes && (e.in_gate || seen.admitted);
-}
-
-void Reservations::removed(const ForeignPodPtr &last)
-{
-	if (last->meta.ns != settings_.reservations.ns || (!only_former_ && shared_.removed(last)))
-		return;
-	if (auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
-		orphans_.erase(it);
-	Entry *e = nullptr;
-	Pod *p = find(last->meta.ns, last->meta.name, &e);
-	if (!p || p->uid != last->meta.uid)
-		return;
-	const Id id = by_name_.at(last->meta.name).job;
-	see(*e, *p, *last); // perhaps with the reason
-	lose(*e, *p, Gone::seen);
-	sync(id);
-}
-
-void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
-{
-	if (!p.uid.empty() && p.uid != seen.meta.uid) {
-		if (!p.busy)
-			return; // not made by us, in the place of ours
-		uncover(p.uid);
-		p.was_admitted = p.by_us = false;
-	}
-	if (p.uid != seen.meta.uid) {
-		p.found_deleting = seen.meta.deleting;
-		p.former = !p.busy;
-	}
-	// Perhaps the engine before this one has asked for it, and its request came late.
-	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
-	p.uid = seen.meta.uid;
-	p.fits = fits_share(seen, p.share, settings_.resources);
-	p.small = seen.milli_cpu < std::int64_t{1000} * p.share.cpus;
-	p.over = seen.ended();
-	p.admitted = seen.admitted && p.fits && !seen.meta.deleting;
-	p.deleting = seen.meta.deleting;
-	p.was_admitted |= p.fits && seen.admitted;
-	p.reason = seen.reason;
-	p.disruption = seen.disruption;
-	p.container = seen.container && p.fits ? *seen.container : JobContainerState();
-	if (p.admitted)
-		p.failures = 0;
-	if (p.over && !p.deleting)
-		p.trouble = "the kubelet of node " + p.share.node + " refuses the job's reservation pod" +
-			    (seen.reason.empty() ? "" : " (" + seen.reason + ")");
-	else if (!p.fits)
-		p.trouble = "another pod has the name of the job's reservation pod on node " + p.share.node;
-	cover(e, p);
-}
-
-void Reservations::lose(Entry &e, Pod &p, Gone gone)
-{
-	if (p.refused() && !p.exchanges_now && p.wanted && !p.shared) // refused, or evicted: not at once again
-		later(e, p);
-	give_up(e, p, gone);
-	if (const std::string how = eviction(e, p, gone); p.was_admitted && p.wanted && !p.exchanges_now && !e.in_gate && !e.ending && e.asked != Asked::waits)
-		log_job(warning, e.job->ref, "its reservation pod on node %s %s; it is made again", p.share.node.c_str(),
-			how.empty() ? "is gone" : how.c_str());
-	uncover(p.uid);
-	p.uid.clear();
-	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;
-	p.container = {};
-}
-
-void Reservations::cover(Entry &e, Pod &p)
-{
-	if (p.shared)
-		return tell_shared(e, p);
-	if (p.uid.empty())
-		return;
-	if (!p.fits || e.ending || !p.wanted || p.over)
-		return uncover(p.uid);
-	if (covered_.insert(p.uid).second)
-		ports_.cover_changed(p.uid);
-}
-
-void Reservations::uncover(const std::string &uid)
-{
-	if (!covered_.erase(uid))
-		return;
-	beyond_.erase(uid);
-	ports_.cover_changed(uid);
-}
-
-Cover Reservations::covered(const std::string &uid) const
-{
-	if (!covers(uid))
-		return shared_.covered(uid);
-	const auto beyond = beyond_.find(uid);
-	return {.whole = true, .beyond = beyond == beyond_.end() ? GresList() : beyond->second};
-}
-
-void Reservations::nodes_changed()
-{
-	sync_all();
-}
-
-void Reservations::look(JobRef job)
-{
-	sync({job.id, job.submit_time});
-}
-
-void Reservations::node_changed(const std::string &node)
-{
-	const kube::Node *n = nodes_.find(node);
-	if (!n || only_former_ || nodes_.shared(node) != NodeView::Shared::yes || !devices_.read(*n))
-		return;
-	std::vector<Id> waiting;
-	for (const auto &[id, e] : entries_)
-		if (const auto p = e.pods.find(node); p != e.pods.end() && (e.in_gate || (!e.ending && !p->second.share.gres.empty())))
-			waiting.push_back(id);
-	for (const Id &id : waiting)
-		sync(id);
 }
 
 // ---- decisions ----
@@ -500,59 +313,6 @@ void Reservations::failed(const Entry &e, Pod &p, const std::string &why)
 	p.trouble = "the reservation pod on node " + p.share.node + ": " + why;
 	log_job(warning, e.job->ref, "%s; tried again", p.trouble.c_str());
 	later(e, p);
-}
-
-// ---- what nobody needs ----
-
-// Pods with names of ours that no entry has had: an entry has come since, or their job ended
-// while slurmctld was away.
-void Reservations::look_at_orphans()
-{
-	std::vector<ForeignPodPtr> found, gone;
-	for (const auto &[name, pod] : orphans_) {
-		if (asked_.contains(pod->meta.uid))
-			continue;
-		if (by_name_.contains(name))
-			found.push_back(pod);
-		else if (may_go(*pod))
-			gone.push_back(pod);
-	}
-	for (const auto &pod : found) {
-		orphans_.erase(pod->meta.name);
-		changed(pod);
-	}
-	for (const auto &pod : gone) {
-		log_info("cluster %s: reservation pod %s stands for no job%s and is deleted", settings_.name.c_str(),
-			 pod->meta.name.c_str(), mixed_ ? "" : " any more, since no node is mixed,");
-		asked_.insert(pod->meta.uid);
-		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid},
-		       [this, name = pod->meta.name, uid = pod->meta.uid](const KubeReply &r) {
-			       orphan_deleted(name, uid, r);
-		       });
-	}
-}
-
-bool Reservations::may_go(const ForeignPod &orphan)
-{
-	if (!ready() || !(only_former_ || jobs_listed_) || !nodes_.in_slurm(orphan.node_name))
-		return false;
-	const bool tasks_may_run = orphan.container && !nodes_.mixed(orphan.node_name); // a job for which nothing is wanted there now
-	return (mixed_ && !tasks_may_run) || former_may_go(orphan);
-}
-
-// 409 is another pod of that name, of which the watch tells, or a collision with another writer.
-void Reservations::orphan_deleted(const std::string &name, const std::string &uid, const KubeReply &r)
-{
-	asked_.erase(uid);
-	auto it = orphans_.find(name);
-	if (it == orphans_.end() || it->second->meta.uid != uid)
-		return;
-	if (r.ok() || r.status == 404)
-		orphans_.erase(it);
-	else if (by_name_.contains(name)) // its job has come into the gate again
-		look_at_orphans();
-	else
-		ports_.timer.after(orphan_pause, [this] { look_at_orphans(); });
 }
 
 } // namespace sk8::core

@@ -96,13 +96,15 @@ std::vector<std::string> Runtime::slurm_node_names() const
 
 // slurmctld's locks are held, no job runs through job_test: the only moment where
 // the saved ledger can still be in time.
-void Runtime::node_init()
+void Runtime::node_init(bool goes_on)
 {
 	{
 		std::lock_guard lock(mutex_);
 		if (!parked_)
 			return; // reconfigure of the active controller: memory knows better
 	}
+	if (!goes_on)
+		gate_.forget(); // Slurm calls for those that wait once it has read its jobs
 	load_ledgers();
 }
 
@@ -120,7 +122,10 @@ void Runtime::reconfigure()
 			return;
 		}
 		worker_thread_ = std::move(*thread);
+		for (const auto &[job, answer] : gate_.untold())
+			tell_slurm(*worker_, job, answer);
 	}
+	gate_.go_on();
 	worker_->reread();
 	worker_->post([this] { reload(); }); // reads a file, starts threads: not in a hook
 }
@@ -231,14 +236,21 @@ void Runtime::reload()
 	for (const auto &name : stop) // one that is there again tells anew; until then the devices stay masked
 		if (std::ranges::find(wanted->clusters, name, &ClusterSettings::name) == wanted->clusters.end())
 			holds_.forget_missing(name);
+	std::shared_ptr<SlurmWorker> worker; // that engines end takes its time: shutdown() may have been called meanwhile
+	{
+		std::lock_guard lock(mutex_);
+		worker = worker_;
+	}
+	if (!worker)
+		return;
 	tell_gate(gate_, wanted->clusters);
 	for (const auto &c : start)
-		start_engine(c);
+		start_engine(c, worker);
 }
 
-void Runtime::start_engine(const ClusterSettings &settings)
+void Runtime::start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker)
 {
-	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, gate_, worker_);
+	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, gate_, worker);
 	if (auto r = engine->start(); !r) {
 		log_error("cluster %s: %s", settings.name.c_str(), r.error().message.c_str());
 		return;
@@ -323,7 +335,7 @@ void Runtime::shutdown()
 	{
 		std::lock_guard lock(mutex_);
 		parked_ = true;
-		gate_.forget();
+		gate_.pause();
 		metrics_server.swap(metrics_server_);
 		engines.swap(engines_);
 		worker.swap(worker_);

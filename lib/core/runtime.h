@@ -31,7 +31,7 @@ public:
 
 	// Hooks (lib/sk8_abi.h says when); none waits for a thread of ours but
 	// shutdown(), which waits at most a second.
-	void node_init();
+	void node_init(bool goes_on);
 	void reconfigure();
 	void shutdown();
 	void job_start(const sk8_job &job);
@@ -50,9 +50,10 @@ private:
 	void block_unknown_nodes(const std::map<std::string, bool> &readable); // by cluster
 	std::vector<std::string> slurm_node_names() const;
 	void reload();
-	void start_engine(const ClusterSettings &settings);
+	void start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker);
 	void stop_engine(const std::string &cluster);
 	void answer_gate(JobRef job, const GateAnswer &answer);
+	void tell_slurm(SlurmWorker &worker, JobRef job, const GateAnswer &answer);
 	std::vector<std::shared_ptr<ClusterEngine>> engines_with_reservations();
 	void tell_engine(const PodKey &key, const Job &job);
 	void listen_for_metrics(const MetricsSettings &settings);

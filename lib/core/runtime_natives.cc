@@ -15,13 +15,9 @@ std::vector<std::shared_ptr<ClusterEngine>> Runtime::engines_with_reservations()
 	return out;
 }
 
+// Also while slurmctld ends: it saves that the job waits, and calls again after its start.
 bool Runtime::gate(const sk8_native_job &abi)
 {
-	{
-		std::lock_guard lock(mutex_);
-		if (parked_)
-			return false;
-	}
 	if (!gate_.arrive(native_from_abi(abi)))
 		return false;
 	for (const auto &engine : engines_with_reservations())
@@ -53,7 +49,13 @@ void Runtime::answer_gate(JobRef job, const GateAnswer &answer)
 {
 	std::lock_guard lock(mutex_);
 	if (worker_)
-		worker_->answer_gate(job, answer);
+		tell_slurm(*worker_, job, answer);
+}
+
+// A worker that is stopped before it has told leaves it to the next one.
+void Runtime::tell_slurm(SlurmWorker &worker, JobRef job, const GateAnswer &answer)
+{
+	worker.answer_gate(job, answer, [this, job] { return gate_.told(job); });
 }
 
 } // namespace sk8::core

@@ -8,9 +8,11 @@
 
 namespace sk8::core {
 
-void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer)
+void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still)
 {
-	post([this, job, answer] {
+	post([this, job, answer, still = std::move(still)] {
+		if (!still())
+			return;
 		const auto delay = std::chrono::duration_cast<std::chrono::seconds>(answer.delay);
 		const sk8_gate_answer a{job.id, answer.open, static_cast<std::uint32_t>(delay.count()), answer.why.c_str()};
 		ops_.answer_gate(&a);

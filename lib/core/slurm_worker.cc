@@ -187,7 +187,7 @@ void SlurmWorker::round()
 		posted.swap(posted_);
 	}
 	for (const auto &f : posted)
-		f();
+		guard("Slurm thread", f); // each: none is lost for another one
 	if (!ops_.active())
 		return; // standby or shutting down: nothing is written, commands keep
 	bool reread, work;

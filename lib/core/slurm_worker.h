@@ -70,7 +70,8 @@ public:
 	std::unique_ptr<SlurmNodePort> node_port(const Seat &who);
 
 	// slurm_natives.cc. Any thread.
-	void answer_gate(JobRef job, const GateAnswer &answer);
+	// still: asked just before, false: not any more.
+	void answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still);
 	void watch_end(JobRef job);
 	void end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
 	void set_devices(const Seat &who, JobRef job, DeviceChange change, SlurmPort::Done done);

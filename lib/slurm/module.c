@@ -190,11 +190,16 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 		sk8_tell(job_ptr, sk8_on_job_start);
 }
 
-static void on_node_init(void)
+static void init_nodes(bool goes_on)
 {
 	sk8_masks_nodes_changed();
 	if (sk8_layout_fits_tables())
-		sk8_on_node_init();
+		sk8_on_node_init(goes_on);
+}
+
+static void on_node_init(void)
+{
+	init_nodes(false);
 }
 
 static void on_reconfigure(void)
@@ -213,7 +218,7 @@ static void on_nodeinfo_set_all(bool renewed)
 {
 	if (__atomic_load_n(&may_resume, __ATOMIC_ACQUIRE) && !slurmctld_config.shutdown_time) {
 		info("slurm-k8s: slurmctld goes on after a reconfigure that failed, and slurm-k8s with it");
-		on_node_init();
+		init_nodes(true);
 		on_reconfigure();
 	}
 	take_charge();

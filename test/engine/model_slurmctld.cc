@@ -33,7 +33,7 @@ ModelSlurmctld::~ModelSlurmctld()
 void ModelSlurmctld::start()
 {
 	std::lock_guard lock(mutex_);
-	sk8_on_node_init();
+	sk8_on_node_init(false);
 	active_ = true;
 	sk8_on_reconfigure();
 	scheduler_ = std::thread([this] { schedule(); });

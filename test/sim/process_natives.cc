@@ -200,7 +200,7 @@ void Process::answer_gate(JobRef job, const core::GateAnswer &answer)
 {
 	if (!worker_ || dying_)
 		return;
-	worker_->answer_gate(job, answer);
+	worker_->answer_gate(job, answer, [this, job] { return gate_.told(job); });
 	plan_round(out_.dice.between("round", 0, 10 * ms));
 }
 

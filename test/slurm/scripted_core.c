@@ -167,7 +167,7 @@ static void event(const char *what, const struct sk8_job *j)
 	fflush(events);
 }
 
-void sk8_on_node_init(void) { event("node_init", NULL); }
+void sk8_on_node_init(bool goes_on) { event(goes_on ? "goes_on" : "node_init", NULL); }
 void sk8_on_reconfigure(void) { event("reconfigure", NULL); }
 void sk8_on_shutdown(void) { event("shutdown", NULL); }
 void sk8_on_job_start(const struct sk8_job *j) { event("job_start", j); }

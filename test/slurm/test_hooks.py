@@ -63,7 +63,7 @@ def test_reconfigure_that_fails_leaves_slurmctld_in_charge_and_us_with_it():
 		with open(cluster.slurm.conf, "w", encoding="utf-8") as file:
 			file.write(good)
 		wait_for("us", lambda: cluster.ask("active")["active"] == "1", 20, lambda: cluster.log()[-2000:])
-		assert [event for event in cluster.events() if not event.startswith("job_")][-3:] == ["shutdown", "node_init", "reconfigure"]
+		assert [event for event in cluster.events() if not event.startswith("job_")][-3:] == ["shutdown", "goes_on", "reconfigure"]
 		assert cluster.jobs()[int(job)]["state"] == "RUNNING"
 		assert cluster.ask("end", job, "COMPLETED")["rc"] == "0"
 	finally:

@@ -290,6 +290,24 @@ TEST_CASE("reservations: a job that gives a node back while it runs has no pod t
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("reservations: a job that gives a node back while it is in the gate waits for the others only")
+{
+	ReservationWorld w;
+	w.kubelets = false;
+	const auto job = w.job(7, 3, {"n1", "n2"});
+	w.controller->arrived(job);
+	w.run();
+	REQUIRE(w.pods.size() == 2);
+	CHECK(w.fate(7) == "waits");
+	w.controller->left(job->ref, {"n1"});
+	w.run();
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+	w.change_pod("slurm-7-3ef-n1", [](ForeignPod &p) { p.admitted = true; });
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.only_pod() == "slurm-7-3ef-n1");
+}
+
 TEST_CASE("reservations: a pod goes whose job has left its node before anything is known of nodes and pods, after a restart")
 {
 	ReservationWorld w;
@@ -858,8 +876,40 @@ TEST_CASE("gate: each cluster has a say, one refusal is enough, and nobody is as
 	}
 	SECTION("slurmctld ends")
 	{
-		t.gate.forget();
+		t.gate.pause();
 		t.gate.vote("b", {1, 1}, {});
 		CHECK(t.open.empty());
+	}
+	SECTION("slurmctld goes on after a reconfigure that failed")
+	{
+		t.gate.pause();
+		t.gate.set_clusters({}); // late
+		CHECK(t.open.empty());
+		t.gate.go_on();
+		t.gate.set_clusters({"a", "b"});
+		CHECK(t.gate.waiting("a").size() == 1);
+		t.gate.vote("a", {1, 1}, {});
+		CHECK(t.open.empty());
+		t.gate.vote("b", {1, 1}, {});
+		CHECK(t.open.at(1));
+	}
+	SECTION("slurmctld reads its jobs anew")
+	{
+		t.gate.pause();
+		t.gate.forget();
+		t.gate.go_on();
+		t.gate.set_clusters({"a", "b"});
+		CHECK(t.gate.waiting("a").empty());
+	}
+	SECTION("whoever was to tell Slurm ends before")
+	{
+		t.gate.vote("b", {1, 1}, {});
+		REQUIRE(t.gate.untold().size() == 1);
+		CHECK(t.gate.untold()[0].first == JobRef{1, 1});
+		CHECK(t.gate.untold()[0].second.open);
+		CHECK_FALSE(t.gate.told({1, 2}));
+		CHECK(t.gate.told({1, 1}));
+		CHECK_FALSE(t.gate.told({1, 1}));
+		CHECK(t.gate.untold().empty());
 	}
 }
