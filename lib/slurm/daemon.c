@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* daemon.c - see there */
 #include <stdlib.h>
+#include <unistd.h>
 #include "lib/slurm/daemon.h"
 
 extern void sk8_write_log(enum sk8_log_level level, const char *text)
@@ -37,10 +38,18 @@ extern enum sk8_log_level sk8_log_level_now(void)
 extern char *sk8_config_path(const char *variable, const char *file)
 {
 	const char *conf = getenv(variable), *slash;
+	char *path, *other;
 
 	if (conf && conf[0])
 		return xstrdup(conf);
 	conf = slurm_conf.slurm_conf ? slurm_conf.slurm_conf : "/etc/slurm/slurm.conf";
 	slash = strrchr(conf, '/');
-	return xstrdup_printf("%.*s%s", slash ? (int) (slash - conf) + 1 : 0, conf, file);
+	path = xstrdup_printf("%.*s%s", slash ? (int) (slash - conf) + 1 : 0, conf, file);
+	other = xstrdup_printf("/etc/slurm/%s", file);	/* a slurmd without slurm.conf keeps what it got in its spool */
+	if (access(path, F_OK) && !access(other, F_OK)) {
+		xfree(path);
+		return other;
+	}
+	xfree(other);
+	return path;
 }

@@ -69,7 +69,7 @@ static void fill_shares(struct native_view *view, const job_record_t *job_ptr)
 		};
 		fill_cores(share, resrcs, at.first_core, at.cores, view->cores + filled);
 		filled += share->core_count;
-		share->cpus = share->core_count * (node_ptr->tpc ? node_ptr->tpc : 1);
+		share->cpus = share->core_count * MAX(node_ptr->threads, 1); /* tpc is 1 where CPUs= is the number of cores */
 		share->gres_count = sk8_gres_fill(&view->gres, job_ptr, at.host, &share->gres);
 	}
 	view->job.shares = view->shares;

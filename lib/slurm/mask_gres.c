@@ -226,7 +226,7 @@ static bool is_asked(sk8_list_t asked, sk8_list_t node_list, const gres_node_sta
 	return ns && list_find_first(asked, is_record_of, &look);
 }
 
-/* A device that is hidden is none of its other name either, and one of which a share is hidden. */
+/* A device of which a share is hidden is nobody's as a whole. */
 static void take_alternate(struct sk8_gres_marks *marks, int node_inx, const struct plan *plan,
 			   gres_node_state_t *alternate)
 {
@@ -237,8 +237,7 @@ static void take_alternate(struct sk8_gres_marks *marks, int node_inx, const str
 	mark = mark_in(marks, node_inx, alternate, "");
 	for (int d = 0; d < MIN(plan->devices, bit_size(alternate->gres_bit_alloc)); d++)
 		if (plan->amount[d])
-			take(mark, d, plan->shared ? (uint64_t) !is_used(alternate, d) :
-				shares_left(alternate, d));
+			take(mark, d, !is_used(alternate, d));
 }
 
 static void mark_devices(struct sk8_gres_marks *marks, const struct sk8_masked *entry,
@@ -252,7 +251,9 @@ static void mark_devices(struct sk8_gres_marks *marks, const struct sk8_masked *
 	if (!itself && !is_asked(asked, list, alternate))
 		return;
 	make_plan(&plan, state, ns, entry->mask);
-	if (itself) {
+	/* as a job that has the GPU: nobody gets shares of it, and none of them counts as taken, which would leave no other device
+	 * to one_sharing (gres.c, gres_use_busy_dev()) */
+	if (itself || !plan.shared) {
 		struct sk8_gres_mark *mark = mark_in(marks, entry->node_inx, ns, state->gres_name);
 
 		for (int d = 0; d < plan.devices; d++)

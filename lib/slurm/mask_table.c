@@ -188,7 +188,7 @@ static uint64_t beyond(uint64_t overhead, uint64_t allocatable, uint64_t offered
  * cores together: 1 CPU of Kubernetes is one hardware thread. */
 static uint32_t unnamed_cores(const struct sk8_mask *mask, const node_record_t *node_ptr)
 {
-	const uint64_t milli_per_core = 1000 * (uint64_t) MAX(node_ptr->tpc, 1);
+	const uint64_t milli_per_core = 1000 * (uint64_t) MAX(node_ptr->threads, 1); /* tpc is 1 where CPUs= is the number of cores */
 	const uint64_t offered = (node_ptr->tot_cores - node_ptr->core_spec_cnt) * milli_per_core;
 	const uint64_t milli = mask->milli_cpu +
 		beyond(mask->overhead_milli_cpu, mask->allocatable_milli_cpu, offered);
@@ -202,7 +202,7 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 	const struct sk8_mask *mask = entry->mask;
 	node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
 	uint32_t more = unnamed_cores(mask, node_ptr), left;
-	bitstr_t *cores = bit_alloc(node_ptr->tot_cores), *used;
+	bitstr_t *cores = bit_alloc(node_ptr->tot_cores), *used, *nobodys;
 
 	if (mask->whole) {
 		bit_set_all(cores);
@@ -213,20 +213,24 @@ static bitstr_t *choose_cores(const struct sk8_masked *entry)
 	used = bit_alloc(node_ptr->tot_cores);
 	sk8_add_used_cores(used, entry->node_inx);
 	for (uint32_t k = 0; k < mask->core_count; k++) {
-		if (mask->cores[k] >= node_ptr->tot_cores)
+		if (mask->cores[k] >= node_ptr->tot_cores) {
+			more++;	/* from before slurm.conf gave it fewer: the pod is there all the same */
 			continue;
+		}
 		bit_set(cores, mask->cores[k]);
 		/* a job has it, too, as one that a killed slurmctld had forgotten the end of:
 		 * two are there, and another core less is free */
 		more += bit_test(used, mask->cores[k]);
 	}
 	/* a specialised core is nobody's: it cannot stand for a pod's */
-	if (node_ptr->node_spec_bitmap) {
-		bit_or_not(used, node_ptr->node_spec_bitmap);
-	}
+	nobodys = bit_alloc(node_ptr->tot_cores);
+	if (node_ptr->node_spec_bitmap)
+		bit_or_not(nobodys, node_ptr->node_spec_bitmap);
+	bit_or(used, nobodys);
 	/* overcommitted: hide cores in use too, so that none becomes free too early */
 	if ((left = hide_more(cores, used, more)))
-		(void) hide_more(cores, NULL, left);
+		(void) hide_more(cores, nobodys, left);
+	bit_free(nobodys);
 	bit_free(used);
 	return cores;
 }
@@ -247,16 +251,24 @@ extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry)
 	return entry->cores;
 }
 
+static uint64_t memory_of(const struct sk8_masked *entry)
+{
+	const node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
+
+	return node_ptr->real_memory - node_ptr->mem_spec_limit;
+}
+
+extern uint64_t sk8_masked_memory(const struct sk8_masked *entry)
+{
+	const struct sk8_mask *mask = entry->mask;
+	const uint64_t all = memory_of(entry);
+
+	return mask->whole ? all : MIN(mask->memory_mb + beyond(mask->overhead_mb, mask->allocatable_mb, all), all);
+}
+
 extern uint64_t sk8_hidden_memory(const struct sk8_masked *entry, uint64_t counted)
 {
-	node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
-	const struct sk8_mask *mask = entry->mask;
-	uint64_t all = node_ptr->real_memory - node_ptr->mem_spec_limit;
+	const uint64_t all = memory_of(entry);
 
-	if (all <= counted)
-		return 0;
-	if (mask->whole)
-		return all - counted;
-	return MIN(mask->memory_mb + beyond(mask->overhead_mb, mask->allocatable_mb, all),
-		   all - counted);
+	return (all > counted) ? MIN(sk8_masked_memory(entry), all - counted) : 0;
 }

@@ -28,8 +28,9 @@ extern struct sk8_masked *sk8_masks_table(size_t *count);
 
 /* What this entry hides, as many bits as its node has cores. The table's. node_inx >= 0. */
 extern bitstr_t *sk8_hidden_cores(struct sk8_masked *entry);
-/* MB of it that there is still room for beside what is counted already; alloc_memory
- * above the node's memory would underflow. */
+/* MB of it, no more than the node has */
+extern uint64_t sk8_masked_memory(const struct sk8_masked *entry);
+/* ... that there is still room for beside what is counted already */
 extern uint64_t sk8_hidden_memory(const struct sk8_masked *entry, uint64_t counted);
 /* Sets the cores of this node that running jobs hold, as the stock plugin has them. */
 extern void sk8_add_used_cores(bitstr_t *cores, int node_inx);

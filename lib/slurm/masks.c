@@ -137,7 +137,9 @@ static struct marks *mark(struct sk8_masked *masked, size_t count, bitstr_t *nod
 		if ((inx < 0) || (inx >= bit_size(node_bitmap)) ||
 		    !bit_test(node_bitmap, inx))
 			continue;
-		memory = sk8_hidden_memory(entry, (*node_usage)[inx].alloc_memory);
+		/* Perhaps more than is left: that counts when the stock job_test looks what preemption would free. It takes
+		 * no more from less (_verify_node_state()). */
+		memory = sk8_masked_memory(entry);
 		gres = asks && entry->mask->gres_count;
 		slot = needs_slot(entry->mask, job_ptr);
 		hides = bit_ffs(sk8_hidden_cores(entry)) >= 0;

@@ -49,7 +49,7 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.name = node_ptr->name,
 		.cpus = node_ptr->cpus_efctv,
 		.cores = node_ptr->tot_cores - node_ptr->core_spec_cnt,
-		.threads_per_core = node_ptr->tpc,
+		.threads_per_core = node_ptr->threads,
 		.memory_mb = node_ptr->real_memory - node_ptr->mem_spec_limit,
 		.usable = usable(node_ptr),
 		.drain = IS_NODE_DRAIN(node_ptr),

@@ -169,8 +169,14 @@ typedef resv_exc_t sk8_excluded_t;	/* .exc_cores: one bitmap per node */
 static inline sk8_excluded_t sk8_excluded_copy(sk8_excluded_t from)
 {
 #ifdef SK8_ONE_CORE_MAP
-	return from ? bit_copy(from) :
-		bit_alloc(cr_get_coremap_offset(node_record_count));
+	const uint32_t cores = cr_get_coremap_offset(node_record_count);
+	bitstr_t *copy;
+
+	if (!from)
+		return bit_alloc(cores);
+	/* that of a reservation has as many bits as there were cores when it was made: before slurmd -Z, scontrol create */
+	copy = bit_copy(from);
+	return (bit_size(copy) < cores) ? bit_realloc(copy, cores) : copy;
 #else
 	bitstr_t **cores = xcalloc(node_record_count, sizeof(*cores));
 

@@ -204,6 +204,19 @@ def test_shares_of_a_device_that_a_pod_holds_are_nobodys(shares):
 	all_free(shares, ("--gres=gpu:4",))
 
 
+def test_job_that_shares_a_gpu_by_mps_gets_one_that_no_pod_has():
+	"""Of MPS only one device is used at a time (one_sharing): it must not be the one that is hidden."""
+	cluster = Cluster(nodes=["n1"], conf=PODS, gres="gpu@0-7:4,mps:400")
+	try:
+		cluster.tell("mask", "n1", "gres=gpu::2@0,3")
+		start(cluster, "--gres=mps:50")
+		start(cluster, "--gres=mps:50")  # on the same one
+		cluster.tell("mask", "n1", "gres=gpu::4@0-3")
+		waits(cluster, "--gres=mps:10")
+	finally:
+		cluster.down()
+
+
 def start_on_3(shares, gres):
 	"""Slurm takes the first GPU that is free."""
 	others = start(shares, "--gres=gpu:3")

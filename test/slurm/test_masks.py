@@ -136,6 +136,64 @@ def test_pods_of_the_node_hide_nothing_as_far_as_slurm_conf_sets_room_aside_for_
 		cluster.down()
 
 
+def aside(line, *more):
+	"""A cluster with such a node besides, whose jobs are CONFIGURING when they have started, in the partition aside."""
+	return Cluster(nodes=["n1"], conf=f"NodeName=aside State=CLOUD Boards=1 SocketsPerBoard=1 {line}\nPartitionName=aside Nodes=aside\n"
+		"SuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=1000000\nResumeTimeout=3600\n" + "".join(more))
+
+
+def starts_aside(cluster, *options, partition="aside"):
+	job = cluster.batch("-p", partition, "--mem=100", *options)
+	cluster.scheduled()
+	if cluster.show(job)["JobState"] != "PENDING":
+		return True
+	cluster.run("scancel", str(job))
+	return False
+
+
+def test_what_pods_of_the_node_have_is_counted_in_its_threads_though_slurm_offers_its_cores():
+	"""CPUs= is the number of cores: a job has both threads of each all the same."""
+	cluster = aside("CPUs=4 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=16000")
+	try:
+		cluster.tell("mask", "aside", "can_milli=8000", "node_milli=4000")
+		assert not starts_aside(cluster, "-n3")
+		assert starts_aside(cluster, "-n2")
+		assert not starts_aside(cluster, "-n1")
+	finally:
+		cluster.down()
+
+
+def test_specialised_core_does_not_stand_for_one_that_a_pod_has_beside_a_job():
+	cluster = aside("CPUs=8 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=16000 CpuSpecList=7",
+		"PartitionName=forced Nodes=aside OverSubscribe=FORCE:2\n")
+	try:
+		assert starts_aside(cluster, "-n7", partition="forced")
+		cluster.tell("mask", "aside", "milli=1000")
+		assert not starts_aside(cluster, "-n7", partition="forced")
+		cluster.tell("unmask")
+		assert starts_aside(cluster, "-n7", partition="forced")
+	finally:
+		cluster.down()
+
+
+def test_core_that_the_node_has_no_more_is_another_one(cluster):
+	cluster.tell("mask", "n1", "cores=6,200")
+	assert cluster.node("n1")["CPUAlloc"] == "2"
+
+
+def test_nobody_is_preempted_for_memory_that_a_pod_has_as_well(cluster):
+	low = cluster.batch("-p", "lowone", "-n", "1", "--mem=16000")
+	cluster.becomes(low, "RUNNING")
+	cluster.tell("mask", "n1", "mem=500")
+	large = cluster.batch("-p", "one", "-n", "1", "--mem=15800")
+	stays_pending(cluster, large)
+	assert cluster.show(low)["JobState"] == "RUNNING"
+	cluster.run("scancel", str(large))
+	high = cluster.batch("-p", "one", "-n", "1", "--mem=15500")
+	wait_for("the victim to go", lambda: cluster.show(low)["JobState"] in ("PREEMPTED", "COMPLETING"), 20)
+	cluster.becomes(high, "RUNNING")
+
+
 def test_cores_that_are_hidden_move_out_of_the_way_of_each_job_that_starts_or_ends(cluster):
 	cluster.tell("mask", "n1", "milli=2000")
 	jobs = [cluster.batch("-p", "one", "-n", "2") for _ in range(3)]
