@@ -62,7 +62,7 @@ void start_agent()
 {
 	struct stat status;
 	if (stat(host->config_path, &status) != 0 && errno == ENOENT) {
-		log_verbose("no agent on this node: there is no %s", host->config_path);
+		log_info("no agent on this node: there is no %s", host->config_path);
 		return;
 	}
 	auto settings = load_agent_settings(host->config_path, host->uid);

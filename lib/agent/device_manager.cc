@@ -93,7 +93,8 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 			out.ids[resource].clear();
 			continue;
 		}
-		const auto &listed = out.ids[resource] = order(ids);
+		const auto before = former.ids.find(resource);
+		const auto &listed = out.ids[resource] = order(ids, before == former.ids.end() ? std::vector<std::string>() : before->second);
 		for (std::size_t i = 0; i < listed.size(); i++)
 			if (!healthy.contains(listed[i]))
 				out.ill[resource].push_back(static_cast<std::uint16_t>(i));

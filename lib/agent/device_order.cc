@@ -88,25 +88,19 @@ std::map<std::string, unsigned> nvidia_minors(const std::string &folder)
 	return out;
 }
 
-std::vector<std::string> DeviceOrder::sorted(const std::set<std::string> &ids) const
-{
-	std::vector<std::string> out = by_id(ids);
-	const auto minors = nvidia_minors(nvidia_folder_);
-	const auto has_minor = [&](const std::string &id) { return minors.contains(id); };
-	if (!out.empty() && std::ranges::all_of(out, has_minor))
-		std::ranges::stable_sort(out, {}, [&](const std::string &id) { return minors.at(id); });
-	return out;
-}
-
-const std::vector<std::string> &DeviceOrder::operator()(const std::set<std::string> &ids)
+std::vector<std::string> DeviceOrder::operator()(const std::set<std::string> &ids, const std::vector<std::string> &former)
 {
 	static constexpr std::size_t max_known = 64;
+	if (const auto at = known_.find(ids); at != known_.end())
+		return at->second;
+	std::vector<std::string> out = by_id(ids);
+	const auto minors = nvidia_minors(nvidia_folder_);
+	if (out.empty() || !std::ranges::all_of(out, [&](const std::string &id) { return minors.contains(id); }))
+		return std::set(former.begin(), former.end()) == ids ? former : out;
+	std::ranges::stable_sort(out, {}, [&](const std::string &id) { return minors.at(id); });
 	if (known_.size() > max_known)
 		known_.clear();
-	const auto [at, fresh] = known_.try_emplace(ids);
-	if (fresh)
-		at->second = sorted(ids);
-	return at->second;
+	return known_[ids] = out;
 }
 
 } // namespace sk8::agent

@@ -21,15 +21,13 @@ std::map<std::string, unsigned> nvidia_minors(const std::string &folder);
 class DeviceOrder {
 public:
 	explicit DeviceOrder(std::string nvidia_folder) : nvidia_folder_(std::move(nvidia_folder)) {}
-	// All of them, each once: by their minor numbers if each has one, else by_id(). Reads files for IDs that it was not asked
-	// for before.
-	const std::vector<std::string> &operator()(const std::set<std::string> &ids);
+	// All of them, each once: by their minor numbers if each has one. The driver may not tell all of them yet, or for a while: then
+	// as in former, which was told of the same ones before, or else by_id(). Reads files until it has had the numbers.
+	std::vector<std::string> operator()(const std::set<std::string> &ids, const std::vector<std::string> &former = {});
 
 private:
-	std::vector<std::string> sorted(const std::set<std::string> &ids) const;
-
 	const std::string nvidia_folder_;
-	std::map<std::set<std::string>, std::vector<std::string>> known_;
+	std::map<std::set<std::string>, std::vector<std::string>> known_; // by their numbers
 };
 
 } // namespace sk8::agent

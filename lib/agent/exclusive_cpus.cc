@@ -9,16 +9,22 @@ namespace sk8::agent {
 
 static constexpr Millis first_pause{1'000}, longest_pause{60'000};
 
+void ExclusiveCpus::ask_later(Job &job)
+{
+	job.ask_at = clock_.monotonic() + std::min(longest_pause, first_pause * (1 << std::min(job.failures++, 6)));
+}
+
 void ExclusiveCpus::ask(std::uint32_t id, Job &job)
 {
 	const auto found = jobs_.find(id);
 	if (!found) {
 		log_verbose("job %u: not known yet whether it is exclusive: %s", id, found.error().message.c_str());
-		job.ask_at = clock_.monotonic() + std::min(longest_pause, first_pause * (1 << std::min(job.failures++, 6)));
-		return;
+		return ask_later(job);
 	}
+	if (*found && !(*found)->running && (*found)->exclusive) // it is suspended, or comes or goes
+		return ask_later(job);
 	job.known = true;
-	if (!*found || !(*found)->running || !(*found)->exclusive)
+	if (!*found || !(*found)->exclusive)
 		return;
 	if (const auto cpus = topology_.cpus_of((*found)->cores))
 		job.cpus = *cpus;

@@ -34,6 +34,7 @@ private:
 		int failures = 0;
 	};
 	void ask(std::uint32_t id, Job &job);
+	void ask_later(Job &job);
 
 	const Clock &clock_;
 	SlurmJobs &jobs_;

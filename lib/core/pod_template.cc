@@ -236,9 +236,10 @@ void Reader::host_path(const Json &v) const
 		no("hostPath " + one_line(path, 128) + " is no plain absolute path");
 	if (!type.empty() && type != "Directory" && type != "File")
 		no("hostPath " + one_line(path, 128) + " has a type that makes files: leave it out");
-	if (std::ranges::none_of(allowed_.host_paths, [&](const std::string &top) { return path == top || path.starts_with(top + "/"); }))
+	// Just these: what is below them the runtime would mount as root, past folders that are closed to the user, and through links.
+	if (std::ranges::find(allowed_.host_paths, path) == allowed_.host_paths.end())
 		no("hostPath " + one_line(path, 128) + " is not allowed; the administrator allows some by reservations.templates.hostPaths in "
-		   "slurm-k8s.yaml");
+		   "slurm-k8s.yaml, just as they stand there");
 }
 
 void Reader::volume(const Json &v)
@@ -284,6 +285,8 @@ Json Reader::mounts(const std::string &where, const Json &container, bool of_job
 		// A runtime gives a container the groups that its image says its user has.
 		if (!of_job && only_for_job_.contains(name))
 			no(where + " mounts volume " + one_line(name, 64) + ": only the container \"job\" may have claims and host paths");
+		if (only_for_job_.contains(name) && !mount["subPath"].str().empty()) // root opens it, whatever is closed above it
+			no(where + " mounts a subPath of volume " + one_line(name, 64) + ": mount the whole claim or host path");
 		out.append(mount);
 	});
 	return out;

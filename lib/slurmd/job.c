@@ -31,13 +31,13 @@ static int index_of_node(const char *nodes)
 }
 
 /* "0,3": Slurm's cores of the node that the job has. To be freed by xfree(). */
-static char *cores_of(job_resources_t *of, const char *nodes)
+static char *cores_of(job_resources_t *of)
 {
 	char *text = xstrdup("");
 	uint16_t sockets, cores;
 	int inx, first;
 
-	if (!of || !of->core_bitmap || ((inx = index_of_node(nodes)) < 0) || ((uint32_t) inx >= of->nhosts) ||
+	if (!of || !of->core_bitmap || !of->nodes || ((inx = index_of_node(of->nodes)) < 0) || ((uint32_t) inx >= of->nhosts) ||
 	    get_job_resources_cnt(of, inx, &sockets, &cores) ||
 	    ((first = get_job_resources_offset(of, inx, 0, 0)) < 0))
 		return text;
@@ -66,7 +66,8 @@ static void tell(const slurm_job_info_t *job, void (*f)(void *, const struct sk8
 {
 	const bool running = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING &&
 		!(job->job_state & JOB_COMPLETING);
-	char *cores = running ? cores_of(job->job_resrcs, job->nodes) : xstrdup("");
+	/* job->nodes is sorted by name, the cores are in the order of slurmctld's nodes */
+	char *cores = running ? cores_of(job->job_resrcs) : xstrdup("");
 
 	f(arg, &(struct sk8_agent_job) {
 		.mark = job->admin_comment,

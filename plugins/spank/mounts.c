@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -24,12 +25,20 @@
 #ifndef SYS_move_mount
 # define SYS_move_mount 429
 #endif
-enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4 };	/* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH */
+#ifndef SYS_openat2	/* Linux 5.6 */
+# define SYS_openat2 437
+#endif
+/* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, RESOLVE_NO_MAGICLINKS */
+enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4, NO_MAGIC_LINKS = 2 };
 
 extern int sk8_open_folder(spank_t spank, const char *path)
 {
 	gid_t root_groups[NGROUPS_MAX], *groups = NULL, gid;
 	const int root_count = getgroups(NGROUPS_MAX, root_groups);
+	/* A link below /proc leads past all folders, for whoever may trace that process: root's capability is still there. */
+	const struct { uint64_t flags, mode, resolve; } how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = NO_MAGIC_LINKS,
+	};
 	int count = 0, folder = -1, copy, failed;
 	uid_t uid;
 
@@ -44,7 +53,7 @@ extern int sk8_open_folder(spank_t spank, const char *path)
 	setfsgid(gid);
 	setfsuid(uid);	/* of another than root: takes the capabilities of files away, too */
 	if (((uid_t) setfsuid(-1) == uid) && ((gid_t) setfsgid(-1) == gid))
-		folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		folder = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	failed = errno;
 	setfsuid(0);
 	setfsgid(0);

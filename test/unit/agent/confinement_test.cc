@@ -83,6 +83,21 @@ TEST_CASE("confinement: foreign pods are off the cores of an exclusive job for a
 		CHECK(n.cpus(uid) == "0-3");
 }
 
+TEST_CASE("confinement: a job that is suspended when it is first asked for has its cores when it goes on")
+{
+	Node n;
+	n.runs(7, {0, 1, 2});
+	n.jobs.known.at(7).running = false;
+	for (int i = 0; i < 600; i++)
+		n.round();
+	CHECK(n.cpus("u1") == "0-3");
+	CHECK(n.jobs.asked < 20);
+	n.jobs.known.at(7).running = true;
+	for (int i = 0; i < 61; i++)
+		n.round();
+	CHECK(n.cpus("u1") == "3");
+}
+
 TEST_CASE("confinement: jobs that share their node, and pods that are pinned, change nothing")
 {
 	Node n;

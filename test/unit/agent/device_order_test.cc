@@ -32,3 +32,20 @@ TEST_CASE("GPUs of NVIDIA are in the order of their minor numbers")
 	CHECK(order({"GPU-a", "GPU-b", "GPU-c"}) == List{"GPU-b", "GPU-c", "GPU-a"});
 	CHECK(order({"GPU-a", "GPU-b", "MIG-1"}) == List{"GPU-a", "GPU-b", "MIG-1"}); // the driver does not know all
 }
+
+TEST_CASE("GPUs that NVIDIA's driver does not know yet stay in the order in which they were, until it does")
+{
+	const Machine machine;
+	const auto gpu = [&](const std::string &bus, const std::string &text) { machine.file("gpus/" + bus + "/information", text); };
+	DeviceOrder order(machine.folder.path);
+	const std::set<std::string> ids{"GPU-a", "GPU-b"};
+	gpu("0", "GPU UUID: \t GPU-????????\nDevice Minor: \t 1");
+	gpu("1", "GPU UUID: \t GPU-b\nDevice Minor: \t 0");
+	CHECK(order(ids) == List{"GPU-a", "GPU-b"});
+	CHECK(order(ids, {"GPU-b", "GPU-a"}) == List{"GPU-b", "GPU-a"});
+	CHECK(order(ids, {"GPU-b", "GPU-c"}) == List{"GPU-a", "GPU-b"}); // of others
+	gpu("0", "GPU UUID: \t GPU-a\nDevice Minor: \t 1");
+	CHECK(order(ids, {"GPU-a", "GPU-b"}) == List{"GPU-b", "GPU-a"});
+	gpu("0", "GPU UUID: \t GPU-????????\nDevice Minor: \t 1");
+	CHECK(order(ids) == List{"GPU-b", "GPU-a"}); // a GPU that fails has its number still
+}

@@ -51,7 +51,7 @@ spec:
   - {name: shared, emptyDir: }
   - {name: text, configMap: {name: public-motd, items: [{key: a, path: b, mode: 0444}]}}
   - {name: data, persistentVolumeClaim: {claimName: data-alice}}
-  - {name: scratch, hostPath: {path: /scratch/alice}}
+  - {name: scratch, hostPath: {path: /scratch}}
   initContainers:
   - {name: prepare, image: "busybox:1", command: [sh, -c, "echo 5"], resources: {limits: {memory: 32Mi}}}
   - {name: proxy, image: proxy, restartPolicy: Always, resources: {limits: {memory: 1Gi, cpu: 500m}}}
@@ -136,6 +136,7 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		// the node's files
 		{volumes + "hostPath: {path: /etc}\n", "hostPath /etc is not allowed"},
 		{volumes + "hostPath: {path: /scratchy}\n", "hostPath /scratchy is not allowed"},
+		{volumes + "hostPath: {path: /scratch/bob}\n", "hostPath /scratch/bob is not allowed"},
 		{volumes + "hostPath: {path: /scratch/../etc}\n", "is no plain absolute path"},
 		{volumes + "hostPath: {path: /scratch//etc}\n", "is no plain absolute path"},
 		{volumes + "hostPath: {path: scratch}\n", "is no plain absolute path"},
