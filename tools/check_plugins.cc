@@ -185,8 +185,23 @@ static void check_version(const Runner &run, const std::string &command, const P
 		out.ok("Slurm", command + " " + version + ", as the plugins in " + ours + " were built for");
 }
 
+// Left out it is CR_Core_Memory. A partition may have its own.
+static void check_memory_is_counted(const SlurmConf &conf, Findings &out)
+{
+	const auto without = [&](const ConfValue *value, const std::string &of) {
+		if (value && conf_key(value->value).find("_memory") == std::string::npos)
+			out.problem("SelectTypeParameters", value->place() + ": " + value->value + of + " counts no memory, so that jobs and pods are "
+								"given the same; add memory, for example CR_Core_Memory");
+	};
+	without(conf.find("SelectTypeParameters"), "");
+	for (const ConfLine &line : conf.partitions())
+		if (const auto own = line.find("selecttypeparameters"); own != line.end())
+			without(&own->second, " of a partition");
+}
+
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 {
+	check_memory_is_counted(conf, out);
 	const ConfValue *select = conf.find("SelectType");
 	if (!select || select->value != "select/cons_tres")
 		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value

@@ -4,6 +4,8 @@
 noinst_LTLIBRARIES += tools/libtools.la
 tools_libtools_la_LIBADD = lib/core/libcore.la
 tools_libtools_la_SOURCES = \
+	tools/as_user.cc \
+	tools/as_user.h \
 	tools/ask.cc \
 	tools/ask.h \
 	tools/check.h \

@@ -9,6 +9,7 @@
 
 #include "lib/base/text.h"
 #include "sk8_config.h"
+#include "tools/as_user.h"
 #include "tools/ask.h"
 #include "tools/check.h"
 #include "tools/findings.h"
@@ -169,6 +170,15 @@ static std::string config_path(const Arguments &args, const std::string &slurm_c
 	return args.get("--config", named && *named ? named : slurm_conf.substr(0, slurm_conf.rfind('/') + 1) + "slurm-k8s.yaml");
 }
 
+// Read as slurmctld will.
+static std::optional<core::Settings> settings_for(uid_t slurm_uid, const std::string &path, Findings &out)
+{
+	const AsUser slurm_user(slurm_uid);
+	if (!slurm_user.why_not().empty())
+		out.warning("user", "files are not read as SlurmUser: " + slurm_user.why_not() + "; that slurmctld can read them is not known");
+	return check_settings(path, slurm_uid, out);
+}
+
 static void check_all(const Arguments &args, Findings &out)
 {
 	const std::string path = args.get("--slurm-conf", SlurmConf::default_path());
@@ -184,12 +194,13 @@ static void check_all(const Arguments &args, Findings &out)
 	check_slurm(*conf, run, side, out);
 	if (::geteuid() != 0 && ::geteuid() != side.slurm_uid)
 		out.warning("user", "run this as root or SlurmUser, others cannot read all that slurmctld reads");
-	const auto settings = check_settings(config_path(args, path), side.slurm_uid, out);
+	const auto settings = settings_for(side.slurm_uid, config_path(args, path), out);
 	if (!settings)
 		return;
 	check_mapping(*settings, *conf, run, out);
 	check_sharing(*settings, *conf, out);
 	check_tokens(*settings, *conf, out);
+	const AsUser slurm_user(side.slurm_uid); // credentials
 	for (const auto &cluster : settings->clusters)
 		check_cluster(cluster, side, out);
 }

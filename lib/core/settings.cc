@@ -169,7 +169,7 @@ static const Schema<TemplateSettings> &template_schema()
 			.check(each(bad_pattern)),
 		field("claims", &T::claims, "The same of PersistentVolumeClaims. Only the container in which tasks run may have them.")
 			.check(each(bad_pattern)),
-		field("hostPaths", &T::host_paths, "Folders of the nodes that templates may name, with all that is below. Only the container in which tasks run may have them, and there its user has the rights that he has on the node, through symbolic links, too.")
+		field("hostPaths", &T::host_paths, "Folders of the nodes that templates may name, just as they stand here. Only the container in which tasks run may have them, and there its user has the rights that he has on the node to what is in them; folders above them do not count.")
 			.check(each(bad_host_path)),
 	};
 	return *schema;
@@ -385,7 +385,8 @@ static const Schema<ClusterSettings> &cluster_schema()
 	static const auto *schema = &(new Schema<C>{
 		field("name", &C::name, "Name of the Kubernetes cluster; part of every job's admin_comment, so do not change it while pods run.")
 			.required().check(bad_cluster_name),
-		field("kubeconfig", &C::kubeconfig, "Path of the kubeconfig; must be readable by SlurmUser only.")
+		field("kubeconfig", &C::kubeconfig, "Path of the kubeconfig; must be readable by SlurmUser, and by nobody else.")
+			.check(not_absolute)
 			.default_text("the in-cluster service account"),
 		field("context", &C::context, "Context of the kubeconfig.").default_text("its current-context"),
 		field("schedulerNames", &C::scheduler_names, "Pods with one of these in spec.schedulerName are placed by Slurm.")

@@ -2,6 +2,8 @@
 //
 // slurm-k8s check, as far as it needs no Kubernetes: slurm.conf, files, mapping.
 #include "tools/check.h"
+#include "lib/base/file.h"
+#include "tools/as_user.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -273,6 +275,46 @@ TEST_CASE("check: on another host ours must stand first as well")
 	Host h;
 	h.conf["PluginDir"] = h.stock + ":" + h.ours;
 	CHECK(contains(h.check_on_node(), h.ours + " must stand before " + h.stock));
+}
+
+TEST_CASE("check: memory must be counted, in each partition")
+{
+	Host h;
+	for (const char *good : {"CR_Core_Memory", "CR_CPU_Memory,CR_ONE_TASK_PER_CORE", "CR_Memory"}) {
+		h.conf["SelectTypeParameters"] = good;
+		CHECK(h.check().empty());
+	}
+	h.conf["SelectTypeParameters"] = "CR_Core";
+	CHECK(contains(h.check(), "CR_Core counts no memory, so that jobs and pods are given the same; add memory, for example CR_Core_Memory"));
+	h.conf.erase("SelectTypeParameters");
+	CHECK(h.check().empty());
+	h.more += "PartitionName=small Nodes=ALL SelectTypeParameters=CR_CPU\n";
+	CHECK(contains(h.check(), "CR_CPU of a partition counts no memory"));
+}
+
+TEST_CASE("check: what root reads for SlurmUser that one must be able to read himself")
+{
+	const TempFolder folder;
+	folder.write("conf", "x");
+	std::filesystem::permissions(folder.path, std::filesystem::perms::others_exec | std::filesystem::perms::owner_all);
+	std::filesystem::permissions(folder.path + "/conf", std::filesystem::perms::owner_read);
+	const auto readable = [&] { return read_file(folder.path + "/conf", 10).ok(); };
+	const uid_t me = ::geteuid(), nobody = 65534;
+	CHECK(readable());
+	{
+		const AsUser user(nobody);
+		CHECK(user.why_not().empty());
+		CHECK(::geteuid() == (me == 0 ? nobody : me)); // another than root stays as he is
+		CHECK(readable() == (me != 0));
+	}
+	CHECK(::geteuid() == me);
+	CHECK(readable());
+	{
+		const AsUser user(4'000'000'000);
+		CHECK(user.why_not().empty() == (me != 0));
+		CHECK(::geteuid() == me);
+	}
+	CHECK(readable());
 }
 
 TEST_CASE("check: select plugin, job_submit plugin and Slurm's version")
