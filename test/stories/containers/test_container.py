@@ -160,6 +160,21 @@ def test_nobody_mounts_what_he_may_not_reach(containers, tmp_path):
 	assert srun(containers, "--k8s-mount-home", "echo", "ran", home=home).stdout == "ran\n"  # root may
 
 
+def test_nobody_mounts_what_he_may_not_reach_by_a_link_to_where_a_process_is(containers, tmp_path):
+	"""Such a link leads there past all folders, for whoever may trace the process: who opens it for the user is root."""
+	closed, link = tmp_path / "closed", tmp_path / "link"
+	(closed / "inner").mkdir(parents=True, mode=0o755)
+	closed.chmod(0o700)
+	for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+		folder.chmod(0o755)
+	with subprocess.Popen(["sleep", "600"], cwd=closed / "inner") as process:
+		link.symlink_to(f"/proc/{process.pid}/cwd")
+		done = srun(containers, "--k8s-mount-home", "echo", "ran", user=USER, home=link)
+		process.kill()
+	assert done.returncode and "ran" not in done.stdout
+	assert f"slurm-k8s: --k8s-mount-home: {link}: " in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("name", ["{home}/.", "{home}/", "{home}/inner/..", "{home}"])
 def test_nothing_that_is_mounted_for_a_task_is_mounted_on_the_node(containers, home, name):
 	"""The folder where it begins is in its home, but not by name: that is mounted in what is a copy of the node's mount."""
