@@ -59,6 +59,15 @@ def test_rpm_has_its_files_and_no_others(rpms, package):
 
 
 
+def test_documents_that_man_pages_and_messages_name_are_installed(debs, rpms):
+	"""Where everybody has them: with what all packages need."""
+	in_deb = [line.split()[5][1:] for line in run("dpkg-deb", "--contents", debs["libs"]).splitlines()]
+	in_rpm = run("rpm", "-qpl", rpms["libs"]).splitlines()
+	for name in ("gres.md", "reliability.md", "sharing.md"):
+		for names in (in_deb, in_rpm):
+			assert [path for path in names if re.search(rf"/usr/share/doc/[^/]+/(doc/)?{name}(\.gz)?$", path)], (name, names)
+
+
 def test_only_the_controllers_package_needs_a_slurm_and_exactly_the_one_it_was_built_for(debs, rpms, slurm_version):
 	year, month, micro = slurm_version.split(".")
 	for package, path in debs.items():
