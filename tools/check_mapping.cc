@@ -30,10 +30,11 @@ class Accounting {
 public:
 	Accounting(const SlurmConf &conf, const Runner &run)
 		: run_(run), cluster_(conf.get("ClusterName", "")),
-		  used_(conf.get("AccountingStorageType", "").find("slurmdbd") != std::string::npos)
+		  used_(conf.get("AccountingStorageType", "").find("slurmdbd") != std::string::npos && enforces(conf))
 	{
 	}
 
+	// Slurm refuses a job for what is missing there.
 	bool used() const { return used_; }
 	const std::string &error() const { return error_; } // of the first question that failed
 
@@ -45,6 +46,12 @@ public:
 	const std::set<std::string> &qos() { return ask("qos", {"sacctmgr", "-nP", "show", "qos", "format=name"}); }
 
 private:
+	static bool enforces(const SlurmConf &conf)
+	{
+		const std::string what = conf_key(conf.get("AccountingStorageEnforce", ""));
+		return !what.empty() && what != "none" && what != "0";
+	}
+
 	const std::set<std::string> &ask(const std::string &key, const std::vector<std::string> &argv)
 	{
 		auto [at, fresh] = answers_.try_emplace(key);
@@ -97,8 +104,23 @@ static std::vector<std::string> wrong_with(const core::NamespaceSettings &ns, co
 	return out;
 }
 
+// The jobs of pods come from no node: k8s is what Slurm has as their AllocNode.
+static void check_alloc_nodes(const SlurmConf &conf, Findings &out)
+{
+	for (const ConfLine &line : conf.partitions()) {
+		const auto at = line.find("allocnodes");
+		if (at == line.end() || conf_key(at->second.value) == "all")
+			continue;
+		const auto names = split(at->second.value, ',');
+		if (std::ranges::find(names, std::string_view("k8s")) == names.end())
+			out.warning("AllocNodes", at->second.place() + ": AllocNodes of partition " + line.at("partitionname").value +
+							  " is without k8s, so it takes no pods; add k8s if it is to");
+	}
+}
+
 void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out)
 {
+	check_alloc_nodes(conf, out);
 	std::set<std::string> partitions;
 	bool has_default = false;
 	for (const ConfLine &line : conf.partitions()) {

@@ -35,7 +35,7 @@ static const struct {
 	{ ESLURM_RESERVATION_NOT_USABLE, RETRY, NULL },
 	{ ESLURM_SUBMISSIONS_DISABLED, RETRY, NULL },
 	/* nobody will ever run it as it is */
-	{ ESLURM_ACCESS_DENIED, FATAL, "access denied: the partition takes no jobs of this user, account or QOS, or wants a reservation" },
+	{ ESLURM_ACCESS_DENIED, FATAL, "access denied: the partition takes no jobs of this user, account or QOS, wants a reservation, or has AllocNodes without k8s" },
 	{ ESLURM_ALREADY_DONE, FATAL, NULL },
 	{ ESLURM_BAD_TASK_COUNT, FATAL, NULL },
 	{ ESLURM_BAD_THREAD_PER_CORE, FATAL, NULL },

@@ -458,12 +458,28 @@ TEST_CASE("check: users and partitions of the mapping must exist")
 	CHECK(h.check_namespace(mapped("root", "any")).empty()); // without accounting nobody knows accounts
 	h.more = "PartitionName=batch Nodes=ALL\n";
 	CHECK(contains(h.check_namespace(mapped("root")), "slurm.conf has none with Default=YES"));
+	h.more = "PartitionName=batch Nodes=ALL Default=YES AllocNodes=login1,login2\n";
+	CHECK(contains(h.check_namespace(mapped("root")), "AllocNodes of partition batch is without k8s, so it takes no pods"));
+	for (const char *names : {"ALL", "login1,k8s"}) {
+		h.more = std::string("PartitionName=batch Nodes=ALL Default=YES AllocNodes=") + names + "\n";
+		CHECK(h.check_namespace(mapped("root")).empty());
+	}
+}
+
+TEST_CASE("check: what Slurm does not enforce is nobody's mistake")
+{
+	Host h;
+	h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+	CHECK(h.check_namespace(mapped("root", "physics", "", "best")).empty());
+	h.conf["AccountingStorageEnforce"] = "none";
+	CHECK(h.check_namespace(mapped("root", "physics", "", "best")).empty());
 }
 
 TEST_CASE("check: accounts and QOS of the mapping must exist in slurmdbd")
 {
 	Host h;
 	h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+	h.conf["AccountingStorageEnforce"] = GENERATE("associations", "limits,qos", "Safe");
 	CHECK(h.check_namespace(mapped("root", "ml", "", "high")).empty());
 	CHECK(contains(h.check_namespace(mapped("root", "physics")), "no association with account physics"));
 	CHECK(contains(h.check_namespace(mapped("root", "ml", "", "best")), "slurmdbd has no QOS best"));
