@@ -2,6 +2,8 @@
 //
 // The Slurm thread, one round at a time, over a slurmctld of a few lines.
 #include "lib/core/slurm_worker.h"
+
+#include "lib/core/gate.h"
 #include "test/unit/catch.h"
 
 #include <algorithm>
@@ -49,6 +51,7 @@ struct FakeSlurm {
 	std::vector<std::uint32_t> excluded; // in this order
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
+	std::string answered; // "7 open, "
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
 	const FakeClock *clock = nullptr;
@@ -262,6 +265,12 @@ const sk8_slurm_ops ops = {
 			for (std::uint32_t k = 0; k < c->device_count; k++)
 				fake.native_end += " " + std::to_string(c->devices[k]);
 			*out = {};
+		},
+	.answer_gate =
+		[](const sk8_gate_answer *a) {
+			if (fake.locked)
+				throw std::logic_error("answered under slurmctld's locks");
+			fake.answered += std::to_string(a->job_id) + (a->open ? " open, " : " refused, ");
 		},
 };
 
@@ -863,6 +872,37 @@ TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says wh
 	CHECK(reply.ok);
 	CHECK(reply.requeued == requeue);
 	CHECK(fake.wakes == 1);
+}
+
+TEST_CASE("an answer of the gate that a stopped worker has not told is told by the next one, and none twice")
+{
+	Stand first;
+	Gate *told_by = nullptr;
+	Gate gate([&](JobRef job, const GateAnswer &answer) {
+		first.worker.answer_gate(job, answer, [&, job] { return told_by->told(job); });
+	});
+	told_by = &gate;
+	gate.set_clusters({"c"});
+	for (const std::uint32_t id : {7u, 8u}) {
+		auto job = std::make_shared<NativeJob>();
+		job->ref = {id, 1000};
+		REQUIRE(gate.arrive(job));
+	}
+	gate.vote("c", {7, 1000}, {});
+	first.worker.round();
+	CHECK(std::exchange(fake.answered, "") == "7 open, ");
+	gate.vote("c", {8, 1000}, {.open = false, .why = "no room"});
+	gate.pause(); // slurmctld ends, and the first worker with it
+	REQUIRE(gate.untold().size() == 1);
+
+	Stand next;
+	for (const auto &[job, answer] : gate.untold())
+		next.worker.answer_gate(job, answer, [&, ref = job] { return gate.told(ref); });
+	next.worker.round();
+	CHECK(fake.answered == "8 refused, ");
+	first.worker.round(); // not stopped after all
+	CHECK(fake.answered == "8 refused, ");
+	CHECK(gate.untold().empty());
 }
 
 TEST_CASE("two runs of a job of Slurm's own are watched to the end of each, at whatever time they end")
