@@ -190,6 +190,19 @@ struct Pool final : NativePort, EvictionPort {
 		tell_arrival(j);
 		run();
 	}
+	// scontrol update NodeList=
+	void keeps_only(std::uint32_t id, const std::string &node)
+	{
+		auto smaller = std::make_shared<NativeJob>(*find(id));
+		std::erase_if(smaller->shares, [&](const NativeShare &s) { return s.node != node; });
+		for (auto *list : {&jobs, &in_gate})
+			for (auto &j : *list)
+				if (j->ref == smaller->ref)
+					j = smaller;
+		exclusive->left(smaller->ref, {node});
+		reservations->left(smaller->ref, {node});
+		run();
+	}
 	// All of its processes end.
 	void ends(std::uint32_t id)
 	{
@@ -328,6 +341,26 @@ private:
 using Is = std::string;
 
 } // namespace
+
+TEST_CASE("exclusive: nobody is evicted from a node that a job gives back while it waits")
+{
+	Pool w;
+	w.pod("a");
+	w.pod("b", {}, "n2");
+	w.refusals = {{"a", 429}, {"b", 429}};
+	w.arrives(7, {"n1", "n2"});
+	w.run(minute);
+	REQUIRE(w.fates.at(7) == "waits");
+	w.keeps_only(7, "n1");
+	w.refusals.clear();
+	w.evicted.clear();
+	w.run(minute);
+	CHECK(w.evicted == std::vector<Is>{"a"});
+	CHECK(w.pods.contains("b"));
+	CHECK(w.fates.at(7) == "launched");
+	w.run(3 * minute);
+	CHECK_FALSE(w.tainted("n2"));
+}
 
 TEST_CASE("exclusive: a busy node is tainted, emptied, given to the job, kept for a while, and given back")
 {
