@@ -167,10 +167,10 @@ def test_nobody_mounts_what_he_may_not_reach_by_a_link_to_where_a_process_is(con
 	closed.chmod(0o700)
 	for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
 		folder.chmod(0o755)
-	with subprocess.Popen(["sleep", "600"], cwd=closed / "inner") as process:
-		link.symlink_to(f"/proc/{process.pid}/cwd")
+	with containers.start("srun", "--mem=100", "-n1", "-w", "n1", "-D", str(closed / "inner"), "sh", "-c", "echo $$; exec sleep 600") as other:
+		link.symlink_to(f"/proc/{int(other.stdout.readline())}/cwd")
 		done = srun(containers, "--k8s-mount-home", "echo", "ran", user=USER, home=link)
-		process.kill()
+		other.terminate()
 	assert done.returncode and "ran" not in done.stdout
 	assert f"slurm-k8s: --k8s-mount-home: {link}: " in done.stderr, done.stderr
 
