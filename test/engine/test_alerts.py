@@ -34,6 +34,7 @@ def api(code):
 
 HEALTHY = {
 	'up{job="slurm-k8s"}': f"1x{MINUTES}",
+	'up{job="slurm-k8s", instance="standby"}': STAYS,  # it serves none
 	'slurm_k8s_build_info{version="1"}': f"1x{MINUTES}",
 	f"slurm_k8s_connected{{{CLUSTER}}}": f"1x{MINUTES}",
 	f"slurm_k8s_engine_responsive{{{CLUSTER}}}": f"1x{MINUTES}",
@@ -55,7 +56,7 @@ HEALTHY = {
 
 # What differs from a healthy site when this alert is to fire; None: the series is not there.
 TROUBLES = {
-	"SlurmK8sAbsent": {'up{job="slurm-k8s"}': STAYS},
+	"SlurmK8sAbsent": {'up{job="slurm-k8s"}': STAYS, 'slurm_k8s_build_info{version="1"}': None},
 	"SlurmK8sDisconnected": {f"slurm_k8s_connected{{{CLUSTER}}}": STAYS},
 	"SlurmK8sEngineBusy": {f"slurm_k8s_engine_responsive{{{CLUSTER}}}": STAYS},
 	"SlurmK8sWatchSilent": {f'slurm_k8s_watch_last_event_timestamp_seconds{{{CLUSTER}, resource="pods"}}': f"0+60x70 4200x{MINUTES}"},
