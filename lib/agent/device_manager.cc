@@ -65,16 +65,15 @@ DeviceManager parse_device_manager(std::string_view checkpoint)
 
 // ---- what is told ----
 
-static std::set<std::string> known_ids(const DeviceManager &now, const std::string &resource, const core::NodeDevices &former)
+static std::set<std::string> known_ids(const DeviceManager &now, const std::string &resource, const std::vector<std::string> &former)
 {
 	std::set<std::string> out = now.healthy.at(resource);
-	const auto before = former.ids.find(resource);
-	const bool some_ill = before != former.ids.end() && out.size() < before->second.size();
+	const bool some_ill = out.size() < former.size();
 	for (const auto &[uid, pod] : now.pods)
 		if (const auto has = pod.find(resource); has != pod.end())
 			out.insert(has->second.begin(), has->second.end());
 	if (some_ill)
-		out.insert(before->second.begin(), before->second.end());
+		out.insert(former.begin(), former.end());
 	return out;
 }
 
@@ -83,7 +82,9 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 {
 	core::NodeDevices out;
 	for (const auto &[resource, healthy] : now.healthy) {
-		const std::set<std::string> ids = known_ids(now, resource, former);
+		const auto before = former.ids.find(resource);
+		const std::vector<std::string> listed_before = before == former.ids.end() ? std::vector<std::string>() : before->second;
+		const std::set<std::string> ids = known_ids(now, resource, listed_before);
 		const auto has = capacity.find(resource);
 		const auto known = static_cast<std::int64_t>(ids.size());
 		const std::int64_t all = std::max(known, has == capacity.end() ? known : has->second);
@@ -93,8 +94,7 @@ core::NodeDevices devices_to_tell(const DeviceManager &now, const core::NodeDevi
 			out.ids[resource].clear();
 			continue;
 		}
-		const auto before = former.ids.find(resource);
-		const auto &listed = out.ids[resource] = order(ids, before == former.ids.end() ? std::vector<std::string>() : before->second);
+		const auto &listed = out.ids[resource] = order(ids, listed_before);
 		for (std::size_t i = 0; i < listed.size(); i++)
 			if (!healthy.contains(listed[i]))
 				out.ill[resource].push_back(static_cast<std::uint16_t>(i));

@@ -17,6 +17,13 @@
 
 namespace sk8::core {
 
+// What of an unsigned amount is above a limit.
+template <class T>
+T above(T what, T limit)
+{
+	return what > limit ? what - limit : 0;
+}
+
 // What one pod holds on one node.
 struct Hold {
 	PodKey key;

@@ -18,12 +18,6 @@ static std::uint32_t core_count(const Hold &hold)
 	return static_cast<std::uint32_t>(hold.cores.size()) + hold.more_cores;
 }
 
-template <class T>
-static T above(T what, T limit)
-{
-	return what > limit ? what - limit : 0;
-}
-
 // Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's,
 // what it shares, and what it has by a resize.
 std::optional<Hold> HoldTable::part_masked(const std::string &id) const
@@ -32,7 +26,7 @@ std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 	const Running *job = runs_there(id) ? &running_.at(id) : nullptr;
 	Hold out = h;
 	out.cores.clear();
-	if (suspended(id) && !lifted_.contains(id))
+	if (job && job->suspended && !lifted_.contains(id))
 		out.cores = job->cores;
 	out.more_cores = job ? above(core_count(h), job->core_count()) : 0;
 	out.memory_mb = job && job->memory_mb ? above(h.memory_mb, job->memory_mb) : 0; // 0: Slurm does not count it
@@ -40,11 +34,6 @@ std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 	if (out.cores.empty() && !out.more_cores && !out.memory_mb && out.shared.empty())
 		return std::nullopt;
 	return out;
-}
-
-bool HoldTable::suspended(const std::string &id) const
-{
-	return runs_there(id) && running_.at(id).suspended;
 }
 
 HoldTable::Running HoldTable::running_of(const Job &job)

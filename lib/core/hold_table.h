@@ -157,7 +157,6 @@ private:
 	static bool take_over(Hold &hold, const Running &job);
 	void run(const std::string &id, Running job);
 	std::optional<Running> take_second(const std::string &id, const std::string &node);
-	bool suspended(const std::string &id) const;
 	bool runs_there(const std::string &id) const;
 	std::optional<Hold> part_masked(const std::string &id) const;
 	std::optional<Hold> add(const PodKey &key, GresList Hold::*to, const GresList &devices);

@@ -8,12 +8,6 @@
 
 namespace sk8::core {
 
-template <class T>
-static T above(T what, T limit)
-{
-	return what > limit ? what - limit : 0;
-}
-
 // What of the node's own pods does not fit beside what Slurm offers to jobs, as lib/slurm/mask_table.c has it.
 template <class T>
 static T beyond(T overhead, T allocatable, T offered)

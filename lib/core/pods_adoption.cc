@@ -22,18 +22,21 @@ std::string PodsController::node_of(const Entry &e) const
 	return e.bound_node.empty() ? ports_.holds.node_of(e.key) : e.bound_node;
 }
 
+// Whole ones, of so many hardware threads.
+static std::uint32_t cores_for(std::uint32_t cpus, const NodeView &nodes, const std::string &node)
+{
+	const std::uint32_t tpc = nodes.threads_per_core(node);
+	return (cpus + tpc - 1) / tpc;
+}
+
 // What the pod holds where it runs, as well as that can be told without its job.
 Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &request) const
 {
-	const std::uint32_t tpc = nodes_.threads_per_core(node_of(e));
-	const std::int64_t milli = std::max<std::int64_t>(e.pod->request.milli_cpu, 0);
-	const std::int64_t cpus = request ? request->cpus : (milli + 999) / 1000;
 	Hold h;
 	h.key = e.key;
 	h.node = node_of(e);
-	h.more_cores = static_cast<std::uint32_t>((cpus + tpc - 1) / tpc);
-	h.memory_mb = request ? request->memory_mb
-			      : static_cast<std::uint64_t>(e.pod->request.memory_bytes >> 20);
+	h.more_cores = cores_for(request ? request->cpus : whole_cpus(e.pod->request.milli_cpu), nodes_, h.node);
+	h.memory_mb = request ? request->memory_mb : whole_mib(e.pod->request.memory_bytes);
 	h.gres = gres_of(e.pod->request.extended, settings_.resources);
 	std::ranges::move(claimed_there(e, Whose::own), std::back_inserter(h.gres));
 	h.shared = claimed_there(e, Whose::shared);
@@ -74,8 +77,8 @@ void PodsController::hold_what_it_asks_for(Entry &e)
 // Of its hold, which is where its job is, or it is itself.
 std::optional<Hold> PodsController::set_request(const Entry &e)
 {
-	const std::uint32_t tpc = nodes_.threads_per_core(ports_.holds.node_of(e.key)), cpus = whole_cpus(e.pod->request.milli_cpu);
-	return ports_.holds.set_request(e.key, (cpus + tpc - 1) / tpc, whole_mib(e.pod->request.memory_bytes));
+	const std::uint32_t cores = cores_for(whole_cpus(e.pod->request.milli_cpu), nodes_, ports_.holds.node_of(e.key));
+	return ports_.holds.set_request(e.key, cores, whole_mib(e.pod->request.memory_bytes));
 }
 
 // A pod can be resized in place, which its job cannot: that is in Slurm what was asked for it. Its kubelet asks nobody.

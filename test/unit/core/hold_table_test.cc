@@ -87,11 +87,7 @@ TEST_CASE("a suspended job's cores are masked, but not its memory, which stays i
 {
 	HoldTable t;
 	const PodKey key{"c", "ns", "p", "u"};
-	Job job;
-	job.ref = {7, 1};
-	job.state = SK8_JOB_RUNNING;
-	job.node = "n1";
-	job.cores = {2, 3};
+	Job job = ::job(7, {2, 3});
 	job.memory_mb = 100;
 	const auto masks_of_suspended = [&] {
 		const auto snapshot = t.masks();

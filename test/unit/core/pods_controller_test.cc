@@ -873,16 +873,23 @@ TEST_CASE("a host port is given once per node, also to two pods that start toget
 	CHECK(w.excluded("c") == "slurm-only,slurm-only");
 }
 
+// Its Binding is answered so; then a foreign pod has its port.
+static void loses_its_port(World &w, int answer)
+{
+	const std::vector<kube::HostPort> ports{{"", "TCP", 8080}};
+	w.create_pod("p", [&](kube::Pod &p) { p.host_ports = ports; });
+	w.run();
+	w.fail["bind"] = {answer};
+	w.slurm_starts("p");
+	w.run();
+	w.controller->use().add("foreign", "n1", ports);
+	w.run(Millis(120'000));
+}
+
 TEST_CASE("a pod whose Binding may still arrive keeps its job while another pod has its port")
 {
 	World w;
-	w.create_pod("p", [](kube::Pod &p) { p.host_ports = {{"", "TCP", 8080}}; });
-	w.run();
-	w.fail["bind"] = {0};
-	w.slurm_starts("p");
-	w.run();
-	w.controller->use().add("foreign", "n1", {{"", "TCP", 8080}});
-	w.run(Millis(120'000));
+	loses_its_port(w, 0);
 	CHECK(w.jobs.size() == 1);
 	CHECK(w.jobs[0].job.running());
 	CHECK(w.count("bind") == 1);
@@ -895,13 +902,7 @@ TEST_CASE("a pod whose Binding may still arrive keeps its job while another pod 
 TEST_CASE("a pod whose Binding was refused queues again when another pod has its port by then")
 {
 	World w;
-	w.create_pod("p", [](kube::Pod &p) { p.host_ports = {{"", "TCP", 8080}}; });
-	w.run();
-	w.fail["bind"] = {429};
-	w.slurm_starts("p");
-	w.run();
-	w.controller->use().add("foreign", "n1", {{"", "TCP", 8080}});
-	w.run(Millis(60'000));
+	loses_its_port(w, 429);
 	REQUIRE(w.jobs.size() == 2);
 	CHECK(w.jobs[1].request.required_node.empty());
 	CHECK_FALSE(w.masked("n1"));

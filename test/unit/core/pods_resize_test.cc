@@ -10,6 +10,17 @@ using namespace sk8;
 using namespace sk8::core;
 using namespace sk8::core::test;
 
+static Job running_job(std::vector<std::uint16_t> cores)
+{
+	Job job;
+	job.ref = {7, 1};
+	job.state = SK8_JOB_RUNNING;
+	job.node = "n1";
+	job.cores = std::move(cores);
+	job.memory_mb = 100;
+	return job;
+}
+
 // Beyond what the pod's job has: cores, MiB.
 static std::pair<std::uint32_t, std::uint64_t> beyond(World &w)
 {
@@ -155,12 +166,7 @@ TEST_CASE("what a pod requests beyond the job that it gets where it runs is mask
 	const PodKey key{"c", "ns", "p", "u"};
 	HoldTable t;
 	t.adopt({key, "n1", {}, 4, 400});
-	Job job;
-	job.ref = {7, 1};
-	job.state = SK8_JOB_RUNNING;
-	job.node = "n1";
-	job.cores = {0};
-	job.memory_mb = 100;
+	const Job job = running_job({0});
 	t.job_started(key, job);
 	const auto hold = t.place(key, job.ref);
 	REQUIRE(hold);
@@ -190,12 +196,7 @@ TEST_CASE("of a resized pod all that it requests is either its job's or masked, 
 	for (unsigned seed = 1; seed <= 300; seed++) {
 		std::mt19937 random(seed);
 		HoldTable t;
-		Job job;
-		job.ref = {7, 1};
-		job.state = SK8_JOB_RUNNING;
-		job.node = "n1";
-		job.cores = {4, 5};
-		job.memory_mb = 100;
+		const Job job = running_job({4, 5});
 		bool runs = false;
 		std::uint32_t requested = 0; // 0: it holds nothing
 		for (int step = 0; step < 60; step++) {
