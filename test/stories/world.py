@@ -26,6 +26,7 @@ from stands.waiting import StandError, wait_for
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGE = "localhost/busybox:test"
 MARK = "k8s:stand/"
+SAVED_WITHIN = 6  # seconds
 LIVE = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED")
 
 # Who may what in the stories. default: nothing but its own; team-a: a partition of
@@ -256,6 +257,7 @@ class Stand:
 		self.folder = tempfile.mkdtemp(prefix="sk8-", dir="/var/tmp" if "--private-tmp" in options else "/tmp")
 		self.count = 0
 		self.spoiled = False
+		self.cleaned = 0
 		self.spare = tempfile.mkdtemp(prefix="sk8-", dir="/tmp")  # a stand's folder must be its own
 		config = os.path.join(self.spare, "slurm-k8s.yaml")
 		with open(config, "w", encoding="utf-8") as file:
@@ -295,6 +297,8 @@ class Stand:
 
 	def cluster(self, command, *words, folder=False, check=True):
 		"""test/cluster COMMAND; with folder the folder comes last (up, down), else first."""
+		if "slurmctld" in words and "--kill" in words:
+			self.wait_saved()
 		argv = [os.path.join(TEST, "cluster"), command, *((*words, self.folder) if folder else (self.folder, *words))]
 		done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900)
 		if check and done.returncode:
@@ -302,6 +306,12 @@ class Stand:
 		if command in ("start", "restart") and "apiserver" in words:
 			self.api = Api(self.env["KUBECONFIG"])  # the old connection is dead
 		return done
+
+	def wait_saved(self):
+		"""Until slurmctld, if it is killed, does not run the jobs of earlier stories again: it saves an end five seconds later at
+		most (SAVE_MAX_WAIT of state_save.c), and none that comes in the second of clean() is sure to know all ends."""
+		wait_for("Slurm to save the end of earlier stories", lambda: time.time() > self.cleaned + SAVED_WITHIN
+			or os.stat(f"{self.folder}/slurm/state/job_state").st_mtime > self.cleaned + 1, SAVED_WITHIN + 5)
 
 	def daemons_ended(self):
 		"""Lines."""
@@ -479,15 +489,23 @@ class Stand:
 				except ValueError:
 					pass  # the server was killed while it wrote
 
+	def _bindings(self):
+		"""(uid, node, seconds since 1970) of each successful Binding, in their order."""
+		for event in self.audit():
+			if event.get("objectRef", {}).get("subresource") == "binding" and event.get("responseStatus", {}).get("code") == 201:
+				body = event["requestObject"]
+				yield body["metadata"]["uid"], body["target"]["name"], seconds_of(event["requestReceivedTimestamp"])
+
 	def bindings(self):
 		"""{uid: [node of each successful Binding]}"""
 		found = {}
-		for event in self.audit():
-			ref = event.get("objectRef", {})
-			if ref.get("subresource") == "binding" and event.get("responseStatus", {}).get("code") == 201:
-				body = event["requestObject"]
-				found.setdefault(body["metadata"]["uid"], []).append(body["target"]["name"])
+		for uid, node, _ in self._bindings():
+			found.setdefault(uid, []).append(node)
 		return found
+
+	def bound_at(self):
+		"""{uid: seconds since 1970} of each pod's last Binding. Its condition may not tell: a kubelet that refuses a pod replaces it."""
+		return {uid: when for uid, _, when in self._bindings()}
 
 	# -- between stories
 
@@ -511,6 +529,7 @@ class Stand:
 			return [line for line in text.splitlines() if not line.split()[1].startswith("0/")]
 		wait_for("an empty stand", lambda: not (live() or self.pods() or used()), seconds,
 			lambda: f"jobs: {live()}\npods: {[p.about() for p in self.pods()]}\nnodes in use: {used()}")
+		self.cleaned = time.time()
 
 
 def _log_time(stamp):
