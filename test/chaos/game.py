@@ -89,23 +89,38 @@ class Game:
 	def _administrate(self):
 		"""What Slurm wants a person for, with slurm-k8s or without."""
 		while not self.closing.wait(ROUND):
-			try:
-				for node in self.users.undrain():
-					self.drained += 1
-					self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
-				if self.faults.over.is_set():
-					for number in self.users.release():
-						self.story.tell(f"job {number} was held again, as before a crash, or Slurm lets it wait; released")
-				for uid in (set(self.lost) | self._ended_by_force()) - self.released:
-					self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
-					self.released.add(uid)
-				# Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping
-				if self.left.get("jobs"):
-					self.faults.restart("slurmd-n1", "slurmd-n2")
-				for node in self.users.register_gpus():
-					self.story.tell(f"the kubelet of {node} had forgotten its GPUs; registered again")
-			except (OSError, StandError, subprocess.TimeoutExpired):
-				pass  # no answer: next time
+			# each by itself: what one cannot do must not keep the administrator from the others
+			for task in (self._undrain, self._release_jobs, self._release_pods, self._restart_slurmds, self._register_gpus):
+				try:
+					task()
+				except (OSError, StandError, subprocess.TimeoutExpired):
+					pass  # no answer: next time
+
+	def _undrain(self):
+		for node in self.users.undrain():
+			self.drained += 1
+			self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
+
+	def _release_jobs(self):
+		if self.faults.over.is_set():
+			for number in self.users.release():
+				self.story.tell(f"job {number} was held again, as before a crash, or Slurm lets it wait; released")
+
+	def _release_pods(self):
+		"""Of those that still hold something: for one that is free meanwhile it is an error."""
+		held = {mark.rsplit("/", 1)[-1] for mark in self.holds()}
+		for uid in held & (set(self.lost) | self._ended_by_force()) - self.released:
+			self.stand.run(os.path.join(build_folder(), "tools", "slurm-k8s"), "release", uid)
+			self.released.add(uid)
+
+	def _restart_slurmds(self):
+		"""Slurm looks for batch jobs whose launch was lost when a node registers, else at every 20th ping."""
+		if self.left.get("jobs"):
+			self.faults.restart("slurmd-n1", "slurmd-n2")
+
+	def _register_gpus(self):
+		for node in self.users.register_gpus():
+			self.story.tell(f"the kubelet of {node} had forgotten its GPUs; registered again")
 
 	def _ended_by_force(self):
 		"""Foreign pods that were deleted by force, and of which an administrator sees that no process is left: one that never

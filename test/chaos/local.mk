@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	test/chaos/reservations.py \
 	test/chaos/story.py \
 	test/chaos/test_chaos.py \
+	test/chaos/test_game.py \
 	test/chaos/test_judge.py \
 	test/chaos/test_plan.py \
 	test/chaos/test_users.py \
