@@ -108,6 +108,13 @@ The file stands beside
 or where the environment variable
 .B SLURM_K8S_NODE_CONF
 of slurmd says.
+A slurmd that has its
+.I slurm.conf
+from slurmctld
+.RB ( \-\-conf\-server ,
+configless) reads the one in
+.IR /etc/slurm ,
+as this file is none of those that Slurm hands out.
 Its owner must be root, and others must not be able to write it.
 A file with a mistake is not used; slurmd runs on without the agent, and its log has one line for each mistake:
 .IR "file:line: key: what is wrong, what would be right" .
