@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Jobs of Slurm's own: what they have on each node is told, and they are queued again or cancelled with a reason."""
+import os
 import re
 import subprocess
 import time
@@ -47,6 +48,23 @@ def start(cluster, *options):
 	job = cluster.batch("-p", "all", "--mem=10", *options)
 	cluster.becomes(job, "RUNNING")
 	return job
+
+
+def process_states(cluster, job):
+	"""Of the processes of the job's script, as in /proc: {"T"} if all are stopped. slurmstepd stops them two seconds after Slurm says
+	so, and slurmd takes each order in a thread of its own: a job that it were to let run before that would stay stopped."""
+	states, mine = set(), (f"SLURM_JOB_ID={job}".encode(), cluster.folder.encode())
+	for name in filter(str.isdigit, os.listdir("/proc")):
+		try:
+			with open(f"/proc/{name}/environ", "rb") as file:
+				environ = file.read().split(b"\0")
+			with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+				state = file.read().rpartition(")")[2].split()[0]
+		except OSError:
+			continue
+		if mine[0] in environ and any(mine[1] in word for word in environ):
+			states.add(state)
+	return states
 
 
 def comment(cluster, job):
@@ -98,8 +116,10 @@ def test_what_jobs_have_of_each_node_is_told_and_of_suspended_ones_only_memory(s
 	assert used(slurm) == {"n1": (2, 10, {"gpu": "3"}), "n2": (7, 50, {"gpu": "3", "token": "2"})}
 	slurm.run("scontrol", "suspend", str(narrow))
 	assert used(slurm)["n2"][:2] == (4, 50)
+	wait_for("its processes to be stopped", lambda: process_states(slurm, narrow) == {"T"}, 20)
 	slurm.run("scontrol", "resume", str(narrow))
 	assert used(slurm)["n2"][:2] == (7, 50)
+	wait_for("its processes to run", lambda: "T" not in process_states(slurm, narrow), 20)
 	slurm.run("scancel", str(wide))
 	wait_for("the others' alone", lambda: used(slurm) == {"n1": (0, 0, {}), "n2": (5, 40, {"token": "2"})}, 20)
 
