@@ -203,22 +203,17 @@ static inline void sk8_excluded_free(sk8_excluded_t *excluded)
 static inline void sk8_excluded_add(sk8_excluded_t *excluded, int node_inx,
 				    bitstr_t *cores)
 {
-#ifdef SK8_ONE_CORE_MAP
-	const int first = bit_ffs(cores), last = bit_fls(cores);
-	uint32_t base;
+	int last = bit_fls(cores);
 
-	if (first < 0)
+	if (last < 0)
 		return;
-	base = cr_get_coremap_offset(node_inx);
-	if (bit_set_count(cores) == last - first + 1)	/* nearly always: pods' cores are a node's last ones */
-		bit_nset(*excluded, base + first, base + last);
-	else
-		for (int k = first; k <= last; k++)
-			if (bit_test(cores, k))
-				bit_set(*excluded, base + k);
+#ifdef SK8_ONE_CORE_MAP
+	uint32_t base = cr_get_coremap_offset(node_inx);
+
+	for (int k = bit_ffs(cores); k <= last; k++)
+		if (bit_test(cores, k))
+			bit_set(*excluded, base + k);
 #else
-	if (bit_ffs(cores) < 0)
-		return;
 	if (excluded->exc_cores[node_inx])
 		bit_or(excluded->exc_cores[node_inx], cores);
 	else
