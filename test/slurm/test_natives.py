@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Jobs of Slurm's own: what they have on each node is told, and they are queued again or cancelled with a reason."""
-import os
 import re
 import subprocess
 import time
 
 import pytest
 from conftest import Cluster, words
+from stands.process import processes_with
 from stands.waiting import wait_for
 
 NODES = "PartitionName=all Nodes=n1,n2 Default=YES\n"
@@ -53,17 +53,13 @@ def start(cluster, *options):
 def process_states(cluster, job):
 	"""Of the processes of the job's script, as in /proc: {"T"} if all are stopped. slurmstepd stops them two seconds after Slurm says
 	so, and slurmd takes each order in a thread of its own: a job that it were to let run before that would stay stopped."""
-	states, mine = set(), (f"SLURM_JOB_ID={job}".encode(), cluster.folder.encode())
-	for name in filter(str.isdigit, os.listdir("/proc")):
+	states = set()
+	for pid, _ in processes_with(f"SLURM_JOB_ID={job}", f"SLURM_CONF={cluster.slurm.env['SLURM_CONF']}"):
 		try:
-			with open(f"/proc/{name}/environ", "rb") as file:
-				environ = file.read().split(b"\0")
-			with open(f"/proc/{name}/stat", encoding="utf-8") as file:
-				state = file.read().rpartition(")")[2].split()[0]
+			with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+				states.add(file.read().rpartition(")")[2].split()[0])
 		except OSError:
-			continue
-		if mine[0] in environ and any(mine[1] in word for word in environ):
-			states.add(state)
+			pass  # it has ended
 	return states
 
 

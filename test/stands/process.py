@@ -312,17 +312,21 @@ def run(argv, env=None, seconds=60, **more):
 
 def processes_of(folder):
 	"""(pid, command) of every process that a daemon of this stand started, however far down."""
-	needle = MEMBER.encode() + b"=" + os.path.abspath(folder).encode() + b"\0"
-	found = []
+	return processes_with(f"{MEMBER}={os.path.abspath(folder)}")
+
+
+def processes_with(*variables):
+	"""(pid, command) of every process that has all of these, as NAME=value, in its environment."""
+	wanted, found = {variable.encode() for variable in variables}, []
 	for name in os.listdir("/proc"):
 		if name.isdigit():
 			try:
 				with open(f"/proc/{name}/environ", "rb") as file:
-					environ = file.read()
+					environ = file.read().split(b"\0")
 				with open(f"/proc/{name}/cmdline", "rb") as file:
 					command = file.read().replace(b"\0", b" ").decode(errors="replace")
 			except OSError:
 				continue
-			if needle in b"\0" + environ + b"\0" and start_time(name) is not None:
+			if wanted.issubset(environ) and start_time(name) is not None:
 				found.append((int(name), command[:100]))
 	return found
