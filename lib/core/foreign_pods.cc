@@ -218,7 +218,8 @@ void ForeignPods::claims_changed()
 // Holds what it uses, or nothing: on a node that is not shared, or released by hand.
 void ForeignPods::update(Entry &e)
 {
-	if (!nodes_.synced())
+	e.waits_for_nodes = !nodes_.synced();
+	if (e.waits_for_nodes)
 		return; // what the saved ledger says holds until then
 	const auto held = ports_.holds.held_by(e.key);
 	if (held && !held->hold.foreign)
@@ -297,7 +298,7 @@ void ForeignPods::nodes_changed()
 	for (auto &[uid, e] : entries_) {
 		if (e.gone != Entry::Gone::no)
 			count_anew(e); // what its kubelet did before is not known
-		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key) && !learned.contains(e.node))
+		if (e.gone != Entry::Gone::no && ports_.holds.held(e.key) && !learned.contains(e.node) && !e.waits_for_nodes)
 			continue;
 		update(e); // also of what vanished before nodes were known
 		if (e.gone != Entry::Gone::no && nodes_.synced() && !ports_.holds.held(e.key))

@@ -113,6 +113,7 @@ private:
 		bool mirror = false, overhead = false, controlled = false, leaves = false;
 		std::int64_t created = 0; // its object
 		bool held = false; // it has been
+		bool waits_for_nodes = false; // what it holds may be other than what the saved ledger says
 		bool seen = false; // its object has been, not only what the saved ledger has of it
 		bool agent_asked = false;
 		// No object any more, and no proof of its end.

@@ -193,6 +193,8 @@ void PodsController::sync(const std::string &uid)
 		use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
 		hold_what_runs(e);
 		correct_devices(e);
+	} else if (e.pod && ports_.holds.held(e.key) && e.op == Op::binding) {
+		hold_what_it_asks_for(e); // its Binding may take effect
 	}
 	if (e.op != Op::none)
 		return; // its answer leads here again

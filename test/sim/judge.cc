@@ -35,6 +35,14 @@ bool Judge::may_stay(const SlurmJob &job) const
 	return key && needs_person(key->uid, job.node.empty() ? job.required : job.node);
 }
 
+// It was started beside what came second and waits for a person's word.
+bool Judge::waits_to_bind(const SlurmJob &job, const std::set<std::string> &blocked) const
+{
+	const auto key = core::PodKey::from_mark(job.mark);
+	const kube::PodPtr pod = key ? api_.pod(key->name) : nullptr;
+	return pod && is_there(pod, key->uid) && pod->node_name.empty() && blocked.contains(job.node);
+}
+
 // ---- what people did ----
 
 void Judge::created(const kube::Pod &pod, const Program &program)
@@ -67,6 +75,7 @@ void Judge::finalizer_by_people(const std::string &uid, const std::string &final
 void Judge::etcd_restored()
 {
 	shared_pods_restored();
+	requests_restored();
 	for (auto &[uid, t] : pods_) {
 		t.restored = true;
 		t.innocent = false;
@@ -112,7 +121,7 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown &&
 		    !pods_.at(c.uid).foreign)
-			add(c.program.cores, c.program.memory, c.program.gpus, "pod " + c.pod);
+			add(of_its_job(c).milli / 1000, of_its_job(c).memory, c.program.gpus, "pod " + c.pod);
 	if (more)
 		add(more->cpus, more->memory_mb, more->gpus, "job " + std::to_string(more->id) + " that starts");
 	auto have = static_cast<std::uint64_t>(slurm_->select().cores);
@@ -178,8 +187,11 @@ void Judge::job_started(const SlurmJob &job)
 	PodTruth *t = truth_of(job.mark);
 	if (t)
 		t->untrue_since = -1; // of a former run, which Slurm has forgotten
-	if (t)
+	if (t) {
 		t->placed_at = time_.now();
+		t->placed_request = {std::min(t->told_request.milli, std::int64_t{1000} * job.cpus),
+				     std::min(t->told_request.memory, static_cast<std::int64_t>(job.memory_mb))};
+	}
 	if (t && !another_stands(job)) {
 		t->devices = job.devices;
 		t->node_of_devices = job.node;
@@ -227,6 +239,10 @@ void Judge::submit_by_us(const core::PodKey &key)
 
 void Judge::job_ended(const SlurmJob &job)
 {
+	if (!job.live()) { // where Slurm's clock was set back another one may have this id and submit time
+		priorities_.erase(ref(job));
+		exclusions_.erase(ref(job));
+	}
 	PodTruth *t = truth_of(job.mark);
 	if (!t)
 		return;
@@ -301,6 +317,7 @@ void Judge::bound(const kube::Pod &pod)
 {
 	PodTruth &t = pods_.at(pod.meta.uid);
 	t.bound_at = time_.now();
+	t.crashes_when_bound = crashes_;
 	if (++t.bound > 1 && !t.restored)
 		violation("I3: pod " + pod.meta.name + " (" + pod.meta.uid + ") is bound a second time");
 }
@@ -347,6 +364,7 @@ void Judge::pod_event(const ApiEvent &event)
 	t.word = t.told = false;
 	t.gone = true;
 	t.unknown = runs && state_lost_ && !holds_something(event.pod->meta.uid);
+	t.unknown |= runs && t.node_forgotten && event.pod->node_name.empty() && crashes_ > t.crashes_when_bound;
 	t.excused = trouble_ || just_bound || t.restored;
 	// It never had a node, or its kubelet had seen its end.
 	t.tells = event.pod->node_name.empty() ? !t.node_forgotten : core::kubelet_reports_over(*event.pod);
@@ -436,12 +454,15 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	}
 	// what waits for a person's word may keep others away
 	for (const auto &[id, job] : slurm_->jobs())
-		if (job.live() && !(excuses_ && may_stay(job)) && (excused == 0 || !job.pending()))
+		if (job.live() && !(excuses_ && may_stay(job)) && (excused == 0 || !(job.pending() || waits_to_bind(job, blocked))))
 			return "job " + std::to_string(id) + " (" + job.name + ") is still there, state " + std::to_string(job.state);
+	bool has_slot = false; // a pod that waits for a person, of a node that may have no other one
 	for (const auto &[name, pod] : api_.pods()) {
 		const std::string who = name_of("pod", name, pod->meta.uid);
-		if (excuses_ && needs_person(pod->meta.uid, ""))
+		if (excuses_ && needs_person(pod->meta.uid, "")) {
+			has_slot |= !pod->node_name.empty();
 			continue;
+		}
 		if (pod->meta.deleting)
 			return who + " is deleted and does not go";
 		if (pod->phase != "Succeeded" && pod->phase != "Failed" && (excused == 0 || !pod->node_name.empty()))
@@ -449,7 +470,7 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 		if (pod->phase != "Pending" && core::has_finalizer(*pod))
 			return who + " still has our finalizer";
 	}
-	if (masked && excused == 0)
+	if (masked && excused == 0 && !has_slot)
 		return "something is still masked";
 	if (const std::string what = unfinished_natives(); !what.empty())
 		return what;

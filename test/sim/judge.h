@@ -37,6 +37,12 @@
 
 namespace sk8::sim {
 
+struct Sum {
+	std::int64_t milli = 0, memory = 0; // mCPU, MB
+	bool covers(const Sum &other) const { return milli >= other.milli && memory >= other.memory; }
+	bool operator==(const Sum &) const = default;
+};
+
 class Judge final : public ApiListener, public ContainerListener, public SlurmWatcher, public RequestWatcher {
 public:
 	Judge(Schedule &time, ModelApi &api, const Config &config) : time_(time), api_(api), config_(config) {}
@@ -66,6 +72,7 @@ public:
 	void priority_by_people(const SlurmJob &job) { priorities_[ref(job)] = job.priority; }
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
 	void second_job_by_people(const std::string &uid) { pods_.at(uid).two_jobs = true; }
+	void resized_by_people(const std::string &uid); // judge_resize.cc
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void node_cordoned_by_people(const std::string &name, bool on);
 	void node_drained_by_people(const std::string &name, const std::string &reason);
@@ -155,7 +162,8 @@ public:
 	void condition_by_us(const core::PodKey &) override {}
 	void submit_by_us(const core::PodKey &key) override;
 	void removal_told(const std::string &uid) override;
-	void foreign_told(const std::string &uid) override;
+	void foreign_told(const kube::Pod &pod) override;
+	void request_told(const kube::Pod &pod) override;
 	void node_told(const kube::Node &node) override;
 	void engine_starts(const core::Ledger &known) override;
 	void node_written(const std::string &name) override { nodes_[name].writes++; }
@@ -188,6 +196,10 @@ private:
 	struct PodTruth {
 		std::string name;
 		Program program;
+		bool resized = false;      // by people, in place
+		Sum told_request;          // ... as far as the engine knows,
+		Micros told_since = 0;     // ... since then;
+		Sum placed_request;        // ... when Slurm placed it
 		bool innocent = true;      // nobody wanted it to end
 		bool phase_set = false;    // a garbage collector wrote its phase
 		std::vector<std::uint16_t> devices; // that its job got at last, ...
@@ -201,6 +213,7 @@ private:
 		bool node_forgotten = false; // it had a node, and the backup did not know
 		int bound = 0, started = 0;
 		Micros bound_at = 0;
+		int crashes_when_bound = 0;
 		Micros placed_at = -1;     // by Slurm: when the last job that it has had was started
 		bool ended_by_itself = false, job_told = false;
 		bool protected_ = false;   // our finalizer has been on it
@@ -281,10 +294,6 @@ private:
 	bool devices_promised(const std::string &node) const { return promised(node) || devices_since_.contains(node); }
 	std::optional<Micros> promised_since(const SlurmJob &job) const;
 	void check_mixed(const std::string &node, const std::string &when);
-	struct Sum {
-		std::int64_t milli = 0, memory = 0;
-		bool covers(const Sum &other) const { return milli >= other.milli && memory >= other.memory; }
-	};
 	Sum reserved(const std::string &node, bool shared_only) const;
 	bool shares(Ref job, const NativeTruth &n, const std::string &node) const;
 	bool shared_covers(const std::string &node) const;
@@ -309,6 +318,7 @@ private:
 	static std::string name_of(const std::string &what, const std::string &name, const std::string &uid);
 	PodTruth *truth_of(const std::string &mark);
 	bool may_stay(const SlurmJob &job) const; // a person must tell
+	bool waits_to_bind(const SlurmJob &job, const std::set<std::string> &blocked) const; // nodes where a person must
 	void check_devices(const SlurmJob &job, const std::string &own_pod);
 	bool another_stands(const SlurmJob &job) const;
 	void devices_told(const kube::Node &node);
@@ -333,6 +343,11 @@ private:
 	void check_annotations();
 	void check_use(const std::string &node, const std::string &but_pod, const SlurmJob *more);
 	void check_foreign(const SlurmJob &job);
+	bool resized_since_placed(const Container &c, const PodTruth &t) const;
+	Sum of_its_job(const Container &c) const;
+	Sum known_use(const Container &c, const PodTruth &t) const;
+	void requests_restored();
+	void requests_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_event(const ApiEvent &event);
 	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
 	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);

@@ -25,8 +25,8 @@ void Judge::check_annotations()
 	for (const auto &[id, job] : slurm_->jobs()) {
 		PodTruth *t = job.running() && !job.in_grace() ? truth_of(job.mark) : nullptr;
 		const kube::PodPtr pod = t ? api_.pod(t->name) : nullptr;
-		if (!pod || pod->node_name != job.node || pod->meta.deleting)
-			continue;
+		if (!pod || pod->node_name != job.node || pod->meta.deleting || std::ranges::count(schedulers_, pod->scheduler_name) == 0)
+			continue; // of another scheduler's only the job is ours
 		if (t->two_jobs || core::PodKey::from_mark(job.mark)->uid != pod->meta.uid || says_the_truth(*pod, job))
 			t->untrue_since = -1;
 		else if (t->untrue_since < 0)

@@ -34,9 +34,11 @@ void Judge::foreign_created(const kube::Pod &pod, const std::string &node, const
 	t.innocent = false; // it is others' business how it ends
 }
 
-void Judge::foreign_told(const std::string &uid)
+void Judge::foreign_told(const kube::Pod &pod)
 {
-	PodTruth &t = pods_.at(behind(uid));
+	PodTruth &t = pods_.at(behind(pod.meta.uid));
+	if (t.foreign)
+		request_told(pod);
 	if (!t.known)
 		t.known_since = time_.now();
 	t.known = true;
@@ -86,17 +88,23 @@ void Judge::check_foreign(const SlurmJob &job)
 	for (const auto &[k, c] : kubelet_->containers())
 		if (c.node == job.node && c.state == State::running && !pods_.at(c.uid).foreign && !pods_.at(c.uid).unknown &&
 		    !(key && key->uid == c.uid)) {
-			milli += c.program.milli();
-			memory += c.program.memory;
+			const PodTruth &t = pods_.at(c.uid);
+			const Sum use = known_use(c, t);
+			milli += use.milli;
+			memory += use.memory;
 			gpus += c.program.gpus;
+			if (t.resized)
+				who += ", resized " + t.name + " " + std::to_string(use.milli) + " mCPU " + std::to_string(use.memory) + " MB";
 		}
 	for (const auto &[uid, t] : pods_) {
 		if (!foreign_uses(uid, t, job.node))
 			continue;
-		(t.overhead ? overhead : milli) += t.program.milli();
-		(t.overhead ? overhead_memory : memory) += t.program.memory;
+		const Container *c = kubelet_->find(job.node, uid);
+		const Sum use = c ? known_use(*c, t) : t.resized ? t.told_request : Sum{t.program.milli(), t.program.memory};
+		(t.overhead ? overhead : milli) += use.milli;
+		(t.overhead ? overhead_memory : memory) += use.memory;
 		gpus += t.program.gpus;
-		who += ", " + t.name + " " + std::to_string(t.program.milli()) + " mCPU " + std::to_string(t.program.memory) + " MB " +
+		who += ", " + t.name + " " + std::to_string(use.milli) + " mCPU " + std::to_string(use.memory) + " MB " +
 		       std::to_string(t.program.gpus) + " GPUs";
 	}
 	if (who.empty())
@@ -118,10 +126,11 @@ void Judge::container_refused(const Container &c, const std::vector<std::string>
 	PodTruth &t = pods_.at(c.uid);
 	if (t.foreign)
 		return;
-	bool others = t.restored;
+	bool others = t.restored || resized_since_placed(c, t);
 	for (const auto &[key, other] : kubelet_->containers())
 		if (other.node == c.node && other.state != State::ended && other.uid != c.uid)
-			others |= pods_.at(other.uid).foreign || pods_.at(other.uid).unknown || pods_.at(other.uid).restored;
+			others |= pods_.at(other.uid).foreign || pods_.at(other.uid).unknown || pods_.at(other.uid).restored ||
+				  pods_.at(other.uid).resized;
 	if (!others && !(lacks == std::vector<std::string>{"pods"} && may_lack_slot(c)))
 		violation("I1: the kubelet of " + c.node + " has no room (" + join(lacks, ", ") + ") for " + name_of("pod", c.pod, c.uid) +
 			  " beside pods for Slurm");

@@ -99,7 +99,7 @@ void Judge::check_mixed(const std::string &node, const std::string &when)
 }
 
 // By its kubelet, whatever the pods request.
-Judge::Sum Judge::reserved(const std::string &node, bool shared_only) const
+Sum Judge::reserved(const std::string &node, bool shared_only) const
 {
 	Sum sum;
 	for (const auto &[key, c] : kubelet_->containers()) {
@@ -113,7 +113,7 @@ Judge::Sum Judge::reserved(const std::string &node, bool shared_only) const
 }
 
 // What processes have of such jobs.
-Judge::Sum Judge::launched(const std::string &node, const std::function<bool(Ref, const NativeTruth &)> &counts) const
+Sum Judge::launched(const std::string &node, const std::function<bool(Ref, const NativeTruth &)> &counts) const
 {
 	Sum sum;
 	for (const auto &p : slurm_->processes()) {
@@ -326,12 +326,14 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 	kube::PodPtr pod = api_.pod(key.name);
 	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !devices_promised(t.node))
 		return;
-	// Made anew before, it has other devices than the job goes on using: it is exchanged.
+	// Made anew before, it has other devices than the job goes on using, or Slurm remembers after a crash: it is exchanged.
 	const auto has_others = [&](const Ref &job) {
 		return std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
 			const Container &c = at.second;
 			return c.uid == key.uid && !c.devices.empty() && std::ranges::any_of(slurm_->processes(), [&](const BatchProcess &p) {
-				return Ref{p.job_id, p.submit_time} == job && p.node == c.node && p.devices != c.devices;
+				const auto known = slurm_->jobs().find(p.job_id);
+				const bool others = p.devices != c.devices || (known != slurm_->jobs().end() && known->second.devices != c.devices);
+				return Ref{p.job_id, p.submit_time} == job && p.node == c.node && others;
 			});
 		});
 	};

@@ -32,6 +32,7 @@ bool Judge::remembered(const std::string &uid, const core::Ledger &known)
 void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 {
 	foreign_after_crash(on_disk, written_by);
+	requests_after_crash(on_disk, written_by);
 	nodes_after_crash();
 	again_after_crash(on_disk);
 	if (device_plugin)

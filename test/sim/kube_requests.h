@@ -36,7 +36,9 @@ public:
 	// It has seen the last state of the removed object.
 	virtual void removal_told(const std::string &uid) = 0;
 	// It knows of this foreign pod, and where nodes stand on both sides.
-	virtual void foreign_told(const std::string &uid) = 0;
+	virtual void foreign_told(const kube::Pod &pod) = 0;
+	// ... and what this pod for Slurm, which can be resized in place, requests in this version of it.
+	virtual void request_told(const kube::Pod &pod) = 0;
 	// ... and this version of a Node object.
 	virtual void node_told(const kube::Node &node) = 0;
 	// Another one: what its settings do not share it masks no more.

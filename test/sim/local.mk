@@ -27,6 +27,7 @@ test_sim_sim_SOURCES = \
 	test/sim/judge_overcommit.cc \
 	test/sim/judge_preempt.cc \
 	test/sim/judge_preempt.h \
+	test/sim/judge_resize.cc \
 	test/sim/judge_slots.cc \
 	test/sim/judge_static.cc \
 	test/sim/judge_words.cc \
@@ -36,6 +37,7 @@ test_sim_sim_SOURCES = \
 	test/sim/make_case.cc \
 	test/sim/make_more.h \
 	test/sim/make_preemption.cc \
+	test/sim/make_resize.cc \
 	test/sim/make_static.cc \
 	test/sim/make_mixed.cc \
 	test/sim/model_api.cc \
@@ -129,15 +131,16 @@ EXTRA_DIST += \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
 	test/sim/regressions/gone-in-the-turn-of-its-release.case \
+	test/sim/regressions/gpu-that-a-preempted-pod-leaves.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
 	test/sim/regressions/late-news.case \
+	test/sim/regressions/launched-before-its-node-was-mixed.case \
 	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
-	test/sim/regressions/launched-before-its-node-was-mixed.case \
 	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/lost-with-what-was-deleted-by-force.case \
@@ -158,10 +161,11 @@ EXTRA_DIST += \
 	test/sim/regressions/pod-of-former-settings-admitted-late.case \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
-	test/sim/regressions/gpu-that-a-preempted-pod-leaves.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \
+	test/sim/regressions/resized-foreign-pod-that-vanishes-before-nodes-are-known.case \
+	test/sim/regressions/resized-while-its-binding-is-under-way.case \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \

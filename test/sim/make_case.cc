@@ -42,6 +42,8 @@ public:
 			add_static_pods(case_, dice_, length_);
 		if (chance(400))
 			node_states();
+		if (dice_.chance("resize", 250))
+			add_resizes(case_, dice_, length_);
 		if (mixed_)
 			make_mixed(case_, length_);
 		if (chance(400))

@@ -12,6 +12,8 @@ namespace sk8::sim {
 // length: when all that people do has begun. The order of the actions is put right afterwards.
 void add_preemption(Case &c, Dice &dice, Micros length);
 void add_static_pods(Case &c, Dice &dice, Micros length);
+// Of the pods that the case has already.
+void add_resizes(Case &c, Dice &dice, Micros length);
 
 } // namespace sk8::sim
 

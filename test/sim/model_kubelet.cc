@@ -290,14 +290,6 @@ void ModelKubelet::plan_report(Container &c)
 void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 {
 	pod.started_at = c.seen_at;
-	if (is_resizable(pod)) {
-		Resizing r = resizing_of(pod);
-		r.seen = c.generation;
-		r.has_milli_cpu = c.program.milli();
-		r.has_memory_bytes = std::max<std::int64_t>(c.program.memory << 20, 1); // the least that it is asked for
-		r.put_off = c.put_off;
-		set_resizing(pod, r);
-	}
 	kube::ContainerStatus status;
 	status.name = "main";
 	status.started_ever = c.started_ever;
@@ -329,6 +321,14 @@ void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 		pod.containers.clear();
 	else
 		pod.containers = {status};
+	if (is_resizable(pod)) {
+		Resizing r = resizing_of(pod);
+		r.seen = c.generation;
+		r.has_milli_cpu = c.program.milli();
+		r.has_memory_bytes = std::max<std::int64_t>(c.program.memory << 20, 1); // the least that it is asked for
+		r.put_off = c.put_off;
+		set_resizing(pod, r);
+	}
 }
 
 // It has a final phase, and not all that its kubelet tells in the end.

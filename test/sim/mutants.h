@@ -92,6 +92,8 @@ enum class Mutant {
 	eviction_ignored,
 	covered_by_name,
 	resize_believed,
+	resize_unseen,
+	foreign_resize_believed,
 	devices_untold,
 	device_order,
 	gate_devices_believed,
@@ -117,6 +119,8 @@ kube::PodPtr mutate(Mutant m, kube::PodPtr pod);
 kube::NodePtr mutate_node(Mutant m, kube::NodePtr node);
 // What the controllers of pods see of nodes.
 kube::NodePtr mutate_devices(Mutant m, kube::NodePtr node);
+// The object of a foreign pod, and what the engine sees of it.
+kube::PodPtr mutate_resized(Mutant m, kube::PodPtr pod);
 core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
 // What the reservations see of pods.
 core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod);

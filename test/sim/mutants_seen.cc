@@ -4,11 +4,25 @@
 #include "test/sim/mutants.h"
 
 #include "lib/core/names.h"
+#include "test/sim/resizing.h"
 
 namespace sk8::sim {
 
+// A pod has one core for its job to begin with, at least.
+static kube::PodPtr unresized(kube::PodPtr pod)
+{
+	if (!is_resizable(*pod) || pod->node_name.empty())
+		return pod;
+	auto copy = std::make_shared<kube::Pod>(*pod);
+	copy->request.milli_cpu = 1000;
+	copy->request.memory_bytes = 1 << 20;
+	return copy;
+}
+
 kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
 {
+	if (m == Mutant::resize_unseen)
+		return unresized(std::move(pod));
 	if (m != Mutant::deletion_is_proof || !pod->meta.deleting || pod->started_at == 0)
 		return pod;
 	auto copy = std::make_shared<kube::Pod>(*pod);
@@ -31,6 +45,18 @@ kube::NodePtr mutate_node(Mutant m, kube::NodePtr node)
 		for (auto name : {core::names::drain_owner, core::names::drain_reason})
 			out->meta.annotations.erase(std::string(name));
 	return out;
+}
+
+kube::PodPtr mutate_resized(Mutant m, kube::PodPtr pod)
+{
+	if (m != Mutant::foreign_resize_believed || !is_resizable(*pod))
+		return pod;
+	auto copy = std::make_shared<kube::Pod>(*pod);
+	Resizing r = resizing_of(*copy);
+	r.has_milli_cpu = r.milli_cpu;
+	r.has_memory_bytes = r.memory_bytes;
+	set_resizing(*copy, r);
+	return copy;
 }
 
 core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)

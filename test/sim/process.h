@@ -98,6 +98,7 @@ private:
 	void watch_foreign_pods();
 	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
 	void told(const kube::PodPtr &pod);
+	void request_told(const kube::PodPtr &pod);
 	void tell_judge();
 	void end_of_turn();
 	void tell_full_nodes();
@@ -158,7 +159,8 @@ private:
 	Micros posted_until_ = 0;
 	Micros round_at_ = -1;
 	bool turn_ends_ = false, wake_is_coming_ = false, full_nodes_stale_ = false;
-	std::map<std::string, std::string> told_; // foreign pods that the judge is to know of: uid, node
+	std::map<std::string, kube::PodPtr> told_requests_; // ... and pods for Slurm that can be resized
+	std::map<std::string, kube::PodPtr> told_; // foreign pods that the judge is to know of
 	Micros started_at_ = -1;
 };
 

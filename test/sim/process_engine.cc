@@ -208,6 +208,7 @@ void Process::stop_engine()
 	slurm_gate_.reset();
 	slurm_port_.reset();
 	told_.clear();
+	told_requests_.clear();
 	started_at_ = -1;
 	turn_ends_ = false;
 	(void) holds_.set_full(settings_.name, {}); // the next one tells anew
@@ -284,8 +285,13 @@ void Process::watch_pods()
 				controller_->pods_replaced(name, of_it);
 			}
 		});
+		for (const auto &pod : pods)
+			request_told(pod);
 	};
-	calls.changed = [this](const auto &pod) { turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); }); };
+	calls.changed = [this](const auto &pod) {
+		turn([&] { controller_->pod_changed(mutate(out_.mutant, pod)); });
+		request_told(pod);
+	};
 	calls.removed = [this](const auto &pod) {
 		turn([&] {
 			controller_->pod_removed(mutate(out_.mutant, pod));
@@ -330,7 +336,9 @@ void Process::watch_pods()
 
 void Process::watch_foreign_pods()
 {
-	auto as_seen = [m = out_.mutant](const kube::PodPtr &pod) { return mutate_foreign(m, foreign_pod_seen(*pod)); };
+	auto as_seen = [m = out_.mutant](const kube::PodPtr &pod) {
+		return mutate_foreign(m, foreign_pod_seen(*mutate_resized(m, pod)));
+	};
 	PodWatch::Calls calls;
 	calls.back = [this] { turn([&] { controller_->hurry(); }); };
 	calls.replaced = [this, as_seen, back = calls.back](const auto &pods) {
@@ -393,8 +401,15 @@ void Process::told(const kube::PodPtr &pod)
 	if (!controller_ || dying_)
 		return;
 	if (!core::kubelet_reports_over(*pod)) // which a static pod may come back from
-		told_[pod->meta.uid] = pod->node_name;
+		told_[pod->meta.uid] = pod;
 	tell_judge();
+}
+
+// The engine has seen it when its turn ends.
+void Process::request_told(const kube::PodPtr &pod)
+{
+	if (controller_ && !dying_ && is_resizable(*pod))
+		told_requests_[pod->meta.uid] = pod;
 }
 
 void Process::tell_judge()
@@ -405,9 +420,12 @@ void Process::tell_judge()
 		started_at_ = out_.time.now();
 	if (!controller_->nodes().synced())
 		return;
-	for (const auto &[uid, node] : std::exchange(told_, {}))
-		if (controller_->nodes().shared(node) == core::NodeView::Shared::yes)
-			out_.requests.foreign_told(uid);
+	for (const auto &[uid, pod] : std::exchange(told_, {}))
+		if (controller_->nodes().shared(pod->node_name) == core::NodeView::Shared::yes)
+			out_.requests.foreign_told(*pod);
+	if (controller_->started())
+		for (const auto &[uid, pod] : std::exchange(told_requests_, {}))
+			out_.requests.request_told(*pod);
 }
 
 // What comes within one turn of the loop is served by one end_of_turn().

@@ -59,13 +59,7 @@ void KubeRequests::resize_reservation(const PodKey &key, const std::string &vers
 	const kube::Resources asked = kube::decode_resources(requests, problem);
 	send("resize", key, true,
 	     [this, key, version, asked] {
-		     return change_pod(key, version, [&asked](kube::Pod &pod) {
-			     Resizing r = resizing_of(pod);
-			     r.generation++;
-			     r.milli_cpu = asked.milli_cpu;
-			     r.memory_bytes = asked.memory_bytes;
-			     set_resizing(pod, r);
-		     });
+		     return change_pod(key, version, [&asked](kube::Pod &pod) { ask_for(pod, asked.milli_cpu, asked.memory_bytes); });
 	     },
 	     std::move(done));
 }

@@ -10,6 +10,12 @@ namespace sk8::sim {
 
 static const std::string note = "model/resizing";
 
+// Of others a kubelet does not tell what it has set aside for them.
+static bool is_running(const kube::ContainerStatus &c)
+{
+	return c.state == kube::ContainerStatus::State::running;
+}
+
 bool is_resizable(const kube::Pod &pod)
 {
 	return pod.meta.annotations.contains(note);
@@ -29,8 +35,25 @@ void set_resizing(kube::Pod &pod, const Resizing &r)
 	out << r.generation << ' ' << r.milli_cpu << ' ' << r.memory_bytes << ' ' << r.seen << ' ' << r.has_milli_cpu << ' '
 	    << r.has_memory_bytes << ' ' << r.put_off;
 	pod.meta.annotations[note] = out.str();
-	pod.request.milli_cpu = std::max(r.milli_cpu, r.has_milli_cpu);
-	pod.request.memory_bytes = std::max(r.memory_bytes, r.has_memory_bytes);
+	const bool tells = std::ranges::any_of(pod.containers, is_running);
+	pod.request.milli_cpu = std::max(r.milli_cpu, tells ? r.has_milli_cpu : 0);
+	pod.request.memory_bytes = std::max(r.memory_bytes, tells ? r.has_memory_bytes : 0);
+}
+
+void ask_for(kube::Pod &pod, std::int64_t milli_cpu, std::int64_t memory_bytes)
+{
+	Resizing r;
+	if (is_resizable(pod)) {
+		r = resizing_of(pod);
+	} else if (pod.started_at) { // its kubelet has set that aside
+		r.seen = r.generation;
+		r.has_milli_cpu = pod.request.milli_cpu;
+		r.has_memory_bytes = pod.request.memory_bytes;
+	}
+	r.generation++;
+	r.milli_cpu = milli_cpu;
+	r.memory_bytes = memory_bytes;
+	set_resizing(pod, r);
 }
 
 static Json resources(std::int64_t milli_cpu, std::int64_t memory_bytes)
@@ -47,6 +70,10 @@ static Json metadata(const kube::Meta &meta, const Resizing &r)
 		notes.set(name, value);
 	out.set("namespace", meta.ns).set("name", meta.name).set("uid", meta.uid).set("resourceVersion", meta.resource_version);
 	out.set("generation", Json::integer(r.generation)).set("labels", labels).set("annotations", notes);
+	if (!meta.controller_kind.empty()) {
+		const Json owner = Json::object().set("kind", meta.controller_kind).set("name", "owner").set("controller", Json::boolean(true));
+		out.set("ownerReferences", Json::array().append(owner));
+	}
 	if (meta.deleting) {
 		out.set("deletionTimestamp", format_rfc3339(meta.deletion_time));
 		out.set("deletionGracePeriodSeconds", Json::integer(meta.deletion_grace_seconds));
@@ -83,7 +110,7 @@ static Json conditions_of(const kube::Pod &pod, const Resizing &r)
 		{kube::Disruption::garbage, "DeletionByPodGC"},
 	};
 	for (const auto &[disruption, reason] : reasons)
-		if (pod.disruption == disruption)
+		if (pod.disruption == disruption || (pod.garbage_collected && disruption == kube::Disruption::garbage))
 			out.append(Json::object().set("type", "DisruptionTarget").set("status", "True").set("reason", reason));
 	return out;
 }
@@ -94,7 +121,7 @@ static Json status_of(const kube::Pod &pod, const Resizing &r)
 	for (const auto &c : pod.containers) {
 		Json status = Json::object();
 		status.set("name", c.name).set("state", state_of(c)).set("started", Json::boolean(c.started_ever));
-		if (c.state == kube::ContainerStatus::State::running)
+		if (is_running(c))
 			status.set("allocatedResources", resources(r.has_milli_cpu, r.has_memory_bytes));
 		containers.append(status);
 	}
@@ -114,7 +141,10 @@ core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod)
 	const Resizing r = resizing_of(pod);
 	Json container = Json::object(), spec = Json::object(), object = Json::object();
 	container.set("name", "main");
-	container.set("resources", Json::object().set("requests", resources(r.milli_cpu, r.memory_bytes)));
+	Json requests = resources(r.milli_cpu, r.memory_bytes);
+	for (const auto &[name, count] : pod.request.extended)
+		requests.set(name, std::to_string(count));
+	container.set("resources", Json::object().set("requests", requests));
 	spec.set("schedulerName", pod.scheduler_name).set("nodeName", pod.node_name).set("containers", Json::array().append(container));
 	spec.set("terminationGracePeriodSeconds", Json::integer(pod.grace_seconds));
 	object.set("metadata", metadata(pod.meta, r)).set("spec", spec).set("status", status_of(pod, r));

@@ -23,6 +23,8 @@ struct Resizing {
 bool is_resizable(const kube::Pod &pod);
 Resizing resizing_of(const kube::Pod &pod);
 void set_resizing(kube::Pod &pod, const Resizing &resizing); // and what Kubernetes counts for it
+// Its spec requests this from now on.
+void ask_for(kube::Pod &pod, std::int64_t milli_cpu, std::int64_t memory_bytes);
 
 // As decode_foreign_pod() of the object that the API server would show.
 core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod);

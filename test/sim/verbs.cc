@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "test/sim/resizing.h"
 #include "test/sim/world.h"
 
 namespace sk8::sim {
@@ -125,6 +126,17 @@ struct Verbs {
 			p.garbage_collected = true;
 		});
 		w.api_.remove(pod->meta.name, pod->meta.uid, -1);
+	}
+	// Its container's requests, in place: cpu=N or mcpu=N, mem=N. Of a static pod that is refused.
+	static void resize(World &w, const Action &a)
+	{
+		kube::PodPtr pod = w.pod_named(a);
+		if (w.calm_ || !pod || w.judge_.is_reservation(pod->meta.uid) || pod->phase == "Succeeded" || pod->phase == "Failed")
+			return;
+		const std::int64_t milli = a.number("mcpu", 1000 * std::min<std::int64_t>(a.number("cpu", 1), w.case_.cores));
+		const std::int64_t memory = std::min(a.number("mem", 100), w.case_.memory) << 20;
+		w.judge_.resized_by_people(pod->meta.uid);
+		w.api_.change(pod->meta.name, pod->meta.uid, [&](kube::Pod &p) { ask_for(p, milli, memory); });
 	}
 	static void cordon(World &w, const Action &a) { w.cordon(a.text("node"), a.number("on", 1) != 0); }
 
@@ -360,6 +372,7 @@ const Verbs::Row Verbs::table[] = {
 	{"annotate", annotate},
 	{"finalizer", finalizer},
 	{"gc", gc},
+	{"resize", resize},
 	{"cordon", cordon},
 	{"drain", drain},
 	{"undrain", undrain},

@@ -660,6 +660,30 @@ TEST_CASE("a foreign pod that vanishes before nodes are known is held once they 
 	CHECK(s.foreign->numbers().lost == 1);
 }
 
+TEST_CASE("a foreign pod that was resized while nobody looked, and vanishes before nodes are known, is held as it was last")
+{
+	Site s;
+	s.foreign->replaced({s.pod("a", 500, 100)});
+	(void) s.journal.flush();
+	s.foreign.reset();
+	s.holds.restore(s.journal.saved());
+	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
+	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.foreign->replaced({s.pod("a", 3'000, 100)});
+	s.foreign->removed(s.pod("a", 3'000, 100));
+	CHECK(s.mask()->milli_cpu == 500); // the saved ledger's word until nodes are known
+	s.nodes->set_slurm({{"n1", 1}});
+	s.nodes->replace({s.node("n1", "true")});
+	s.foreign->nodes_changed();
+	CHECK(s.mask()->milli_cpu == 3'000);
+	SECTION("and stays so, whatever becomes of its node")
+	{
+		s.nodes->replace({s.node("n1", "false")});
+		s.foreign->nodes_changed();
+		CHECK(s.mask()->milli_cpu == 3'000);
+	}
+}
+
 TEST_CASE("foreign pods take pod slots and host ports from pods for Slurm")
 {
 	Site s;

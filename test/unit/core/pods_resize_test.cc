@@ -161,6 +161,19 @@ TEST_CASE("a pod that is resized after its Binding was refused is tied to no nod
 	CHECK_FALSE(w.masked("n1"));
 }
 
+TEST_CASE("what a pod requests beyond its job is masked while nobody can tell whether it is bound already")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.at_bind = [&w] { w.resize("p", 3'000, 300); };
+	w.fail["bind"] = {0}; // the Binding may have taken effect
+	w.fail["get"] = {0, 0, 0, 0, 0};
+	w.slurm_starts("p");
+	w.run();
+	CHECK(beyond(w) == std::pair(2u, std::uint64_t{200}));
+}
+
 TEST_CASE("what a pod requests beyond the job that it gets where it runs is masked all the time")
 {
 	const PodKey key{"c", "ns", "p", "u"};

@@ -347,6 +347,8 @@ void World::bind(const PodKey &key, const std::string &node,
 {
 	if (!journal.holds(key.uid))
 		throw std::logic_error("Binding sent before its hold was on disk");
+	if (const auto first = std::exchange(at_bind, {}))
+		first();
 	if (!binding_arrives_without_answer && fault("bind", done))
 		return;
 	if (binding_arrives_without_answer)

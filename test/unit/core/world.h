@@ -161,6 +161,7 @@ public:
 	std::vector<kube::ResourceSlicePtr> slices;
 	std::vector<kube::DeviceClassPtr> device_classes;
 	void claim_changes(const std::string &name, const Json &patch); // by whoever, without a version
+	std::function<void()> at_bind;                                  // once, before the next Binding is seen
 	std::function<void()> at_claim_patch;                           // once, before the next one of ours is answered
 
 	// f is the next that happens after what is under way.
