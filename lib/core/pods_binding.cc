@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "lib/base/log_limit.h"
+#include "lib/base/text.h"
 #include "lib/core/annotations.h"
 #include "lib/core/metrics.h"
 #include "lib/core/names.h"
@@ -49,11 +50,29 @@ bool PodsController::can_be_bound(const Entry &e)
 	return e.pod && !e.pod->meta.deleting && e.job && e.job->running() && !is_preempted_unbound(e);
 }
 
+// Whoever gave its job another list of excluded nodes than ours, or more nodes, may have made Slurm choose what the pod must not
+// have: taints and volumes no kubelet looks at.
+std::string PodsController::node_not_allowed(Entry &e)
+{
+	const std::string &node = e.job->node, &list = e.job->excluded_nodes;
+	if (!nodes_.synced())
+		return "";
+	if (!nodes_.in_slurm(node))
+		return "its job is not on one node, but on " + one_line(node, 64);
+	if (!list.empty() && list == e.excluded && are_our_excluded_nodes(list))
+		return "";
+	const std::string all = excluded_nodes(e);
+	const auto names = split(all, ',');
+	return std::ranges::count(names, node) ? "node " + node + " is none that its pod may have" : "";
+}
+
 // Why not, or empty. Two that want the same port can be started together: the second one goes back.
-std::string PodsController::not_to_be_bound(const Entry &e)
+std::string PodsController::not_to_be_bound(Entry &e)
 {
 	if (outgrows_its_job(e) && !may_arrive(e))
 		return outgrown_text;
+	if (std::string why = may_arrive(e) ? "" : node_not_allowed(e); !why.empty())
+		return why;
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return "node " + e.job->node + ": " + why;
 	if (std::string why = cores_held_by_others(e); !why.empty())

@@ -284,7 +284,8 @@ private:
 	static bool is_preempted_unbound(const Entry &e);
 	static bool can_be_bound(const Entry &e);
 	std::string cores_held_by_others(const Entry &e) const; // why not to bind, or empty
-	std::string not_to_be_bound(const Entry &e);
+	std::string node_not_allowed(Entry &e);
+	std::string not_to_be_bound(Entry &e);
 	void refuse_start(Entry &e, const std::string &why);
 	void queue_anew(Entry &e, const std::string &why);
 	void bind(Entry &e);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
  * job_submit_k8s.c - keeps the mark of placeholder jobs ours: what stands in
- * admin_comment says which pod a job belongs to, so nobody else may write it.
+ * admin_comment says which pod a job belongs to, so nobody else may write it. Nor may
+ * the job's owner make it smaller than its pod (owner.h).
  *
  * Only privileged users can set admin_comment at all; this stops their mistakes
  * and other job_submit plugins. slurm.conf: JobSubmitPlugins=...,k8s (the last).
@@ -17,6 +18,7 @@
 #include "lib/slurm/sizes.h"
 #include "lib/slurm/tokens.h"
 #include "plugins/job_submit/complete.h"
+#include "plugins/job_submit/owner.h"
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -165,6 +167,9 @@ extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 		return SLURM_SUCCESS;
 	if ((wrong = wrong_mark(job_ptr->admin_comment, job_desc->admin_comment)))
 		return refuse(ESLURM_ACCESS_DENIED, SK8_JOB_MODIFY_ERR_MSG, submit_uid, wrong);
+	if (sk8_is_mark(job_ptr->admin_comment) && sk8_changes_request(job_desc) && !validate_operator(submit_uid))
+		return refuse(ESLURM_ACCESS_DENIED, SK8_JOB_MODIFY_ERR_MSG, submit_uid,
+			      "slurm-k8s: what this job asks for and which nodes it may have come from its Kubernetes pod; only an administrator can change that here");
 	if (lacks_type(job_desc))
 		return refuse_untyped(SK8_JOB_MODIFY_ERR_MSG, submit_uid);
 	if (!sk8_complete_change(job_desc, job_ptr, &why))

@@ -14,7 +14,9 @@ job_submit_k8s_la_SOURCES = \
 	lib/slurm/tokens.h \
 	plugins/job_submit/complete.c \
 	plugins/job_submit/complete.h \
-	plugins/job_submit/job_submit_k8s.c
+	plugins/job_submit/job_submit_k8s.c \
+	plugins/job_submit/owner.c \
+	plugins/job_submit/owner.h
 job_submit_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 job_submit_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/plugins/job_submit/job_submit.map

@@ -21,3 +21,31 @@ def test_mark_cannot_be_given_to_another_job(cluster):
 	cluster.run("scontrol", "update", f"JobId={job}", "AdminComment=anything else")
 	assert "AdminComment=anything else" in cluster.run("scontrol", "show", "job", str(job))
 	assert job not in cluster.jobs()
+
+
+NOBODY = 65534
+OWNER = ("setpriv", "--reuid", str(NOBODY), "--clear-groups")
+CHANGES = ("NumCPUs=1", "NumTasks=1", "CPUsPerTask=1", "MinCPUsNode=1", "MinMemoryNode=1", "MinMemoryCPU=1", "NumNodes=1-2", "ExcNodeList=",
+	"ExcNodeList=n2", "ReqNodeList=n1", "Gres=gpu:1", "TresPerNode=gres:gpu:1", "OverSubscribe=yes", "ThreadSpec=1")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_owner_of_a_pods_job_cannot_make_it_smaller_or_move_it(cluster, change):
+	job = cluster.submit(mark="k8s:prod/ns/p/uid", uid=NOBODY, gid=NOBODY, cpus=4, held=1)["job"]
+	before, said = cluster.show(job), cluster.log().count("come from its Kubernetes pod")
+	with pytest.raises(StandError, match="denied"):
+		cluster.run(*OWNER, "scontrol", "update", f"JobId={job}", change)
+	assert cluster.show(job) == before and cluster.log().count("come from its Kubernetes pod") == said + 1
+
+
+def test_owner_of_a_pods_job_can_change_the_rest_and_an_administrator_all(cluster):
+	job = cluster.submit(mark="k8s:prod/ns/p/uid", uid=NOBODY, gid=NOBODY, cpus=4, held=1)["job"]
+	cluster.run(*OWNER, "scontrol", "update", f"JobId={job}", "Comment=mine", "Nice=100")
+	cluster.run("scontrol", "update", f"JobId={job}", "NumCPUs=1", "ExcNodeList=n2")
+	assert cluster.show(job)["Comment"] == "mine" and cluster.show(job)["ExcNodeList"] == "n2"
+
+
+def test_owner_of_another_job_can_change_all_of_it(cluster):
+	job = int(cluster.run(*OWNER, "sbatch", "--parsable", "-H", "-n", "4", "-D", "/", "-o", "/dev/null", "--wrap", "sleep 600"))
+	cluster.run(*OWNER, "scontrol", "update", f"JobId={job}", "NumTasks=1", "ExcNodeList=n2")
+	assert cluster.show(job)["ExcNodeList"] == "n2"

@@ -1021,6 +1021,62 @@ TEST_CASE("an administrator's list of excluded nodes is left alone also after a 
 	CHECK(w.count("exclude") == 0);
 }
 
+TEST_CASE("a pod is not bound where somebody's list of excluded nodes lets its job go, and the pod must not")
+{
+	World w;
+	const std::string list = GENERATE("", "n2");
+	CAPTURE(list);
+	w.create_pod("p", [](kube::Pod &p) { p.node_selector["disk"] = "ssd"; });
+	auto labelled = std::make_shared<kube::Node>(*w.nodes[1]);
+	labelled->meta.labels["disk"] = "ssd";
+	w.nodes[1] = labelled;
+	w.controller->node_changed(labelled);
+	w.run();
+	REQUIRE(w.jobs.size() == 1);
+	SECTION("known all the time") {}
+	SECTION("or given while slurmctld was away") { w.restart(); }
+	Job job = *w.job_of("p");
+	job.excluded_nodes = list;
+	w.jobs[0].job = job;
+	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
+	w.slurm_starts("p", "n1");
+	w.run(Millis(2'000));
+	CHECK(w.count("bind") == 0);
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[0].end.comment == "node n1 is none that its pod may have");
+	CHECK(w.jobs[1].request.excluded_nodes == "n1,slurm-only,n1");
+	w.slurm_starts("p", "n2");
+	w.run();
+	CHECK(w.pod("p").node_name == "n2");
+}
+
+TEST_CASE("an administrator's list of excluded nodes keeps no pod from a node that it may have")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	Job job = *w.job_of("p");
+	job.excluded_nodes = "n2";
+	w.jobs[0].job = job;
+	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
+	w.slurm_starts("p", "n1");
+	w.run();
+	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("a pod whose job got several nodes is not bound, and gets another job")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.slurm_starts("p", "n[1-2]");
+	w.run(Millis(2'000));
+	CHECK(w.count("bind") == 0);
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[0].end.comment == "its job is not on one node, but on n[1-2]");
+	CHECK_FALSE(w.masked("n[1-2]"));
+}
+
 TEST_CASE("our list of excluded nodes is kept right also after a restart")
 {
 	World w;
