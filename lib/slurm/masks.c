@@ -56,7 +56,7 @@ struct marks {
  */
 static bool wants_whole_node(const job_record_t *job_ptr)
 {
-	return (job_ptr->details && (job_ptr->details->whole_node & WHOLE_NODE_REQUIRED)) ||
+	return (job_ptr->details && sk8_asks_for_whole_nodes(job_ptr->details)) ||
 		(job_ptr->part_ptr && !job_ptr->part_ptr->max_share);
 }
 

@@ -323,10 +323,16 @@ static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
 #endif
 }
 
-/* of job_details_t.whole_node */
-#ifndef WHOLE_NODE_REQUIRED
-# define WHOLE_NODE_REQUIRED 0x01
+/* Does the job ask for whole nodes (--exclusive)? In 22.05 whole_node is one of several numbers, --exclusive=mcs is 3; later a
+ * set of flags. */
+static inline bool sk8_asks_for_whole_nodes(const job_details_t *details)
+{
+#ifdef SK8_SLURM_2205
+	return details->whole_node == WHOLE_NODE_REQUIRED;
+#else
+	return details->whole_node & WHOLE_NODE_REQUIRED;
 #endif
+}
 
 /* ---- GRES -------------------------------------------------------------------------- */
 

@@ -127,7 +127,7 @@ static void read_job(struct sk8_ask *ask, const job_record_t *job_ptr)
 		.cpus_per_node = ((details->pn_min_cpus == of_tasks) || (details->pn_min_cpus == details->cpus_per_task)) ?
 			0 : details->pn_min_cpus,
 		.overcommit = details->overcommit,
-		.exclusive = details->whole_node & WHOLE_NODE_REQUIRED,
+		.exclusive = sk8_asks_for_whole_nodes(details),
 		.cpus_by_gres = job_ptr->cpus_per_tres, .memory_by_gres = job_ptr->mem_per_tres,
 		.per_node = job_ptr->tres_per_node, .per_task = job_ptr->tres_per_task,
 		.per_job = job_ptr->tres_per_job, .per_socket = job_ptr->tres_per_socket,

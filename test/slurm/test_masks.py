@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from conftest import Cluster
+from conftest import CONF, Cluster
 from stands.replays import once_only
 from stands.waiting import wait_for
 
@@ -310,6 +310,16 @@ def test_job_of_an_exclusive_partition_is_planned_where_no_pod_has_a_part_of_the
 		assert cluster.show(second)["StartTime"] >= cluster.show(first)["EndTime"]
 	finally:
 		cluster.run("scontrol", "update", "PartitionName=batch", "OverSubscribe=NO")
+
+
+@pytest.mark.parametrize("whose", ("user", "mcs"))
+def test_job_that_shares_its_node_with_its_like_only_starts_beside_pods(whose):
+	cluster = Cluster(nodes=["n1"], conf=CONF + "MCSPlugin=mcs/user\n")
+	try:
+		cluster.tell("mask", "n1", "cores=0")
+		cluster.becomes(cluster.batch("-n", "1", f"--exclusive={whose}"), "RUNNING")
+	finally:
+		cluster.down()
 
 
 def test_test_only_answers_with_a_time_while_pods_are_in_the_way(cluster):
