@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_27
+#define SK8_BORDER sk8_border_28
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -112,6 +112,7 @@ struct sk8_node {
 	bool usable;              /* not DOWN, DRAIN, FAIL, FUTURE, not answering */
 	bool drain, down, fail;   /* why Slurm gives it no job: any of these, ... */
 	bool maint;               /* ... or a reservation for maintenance */
+	bool asleep;              /* power saving: down, or on its way there or back */
 	const char *reason;       /* Slurm's, "" = none */
 	uint32_t reason_uid;      /* who gave it, or SK8_NO_UID */
 	uint32_t job_count;       /* jobs that run or end there, of everybody */
@@ -288,6 +289,10 @@ struct sk8_slurm_ops {
 	/* false: no such node. Pointers in *node are valid until unlock(), gres only
 	 * until another node is looked at. */
 	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
+	/* Does Slurm power nodes down that have no jobs (SuspendProgram)? No lock. */
+	bool (*saves_power)(void);
+	/* No node counts as idle that pods hold something of, but for pods that belong to the node: SuspendTime begins anew. */
+	void (*keep_masked_nodes_up)(void);                                        /* write */
 	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
 	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */
 	/* ESLURM_INVALID_NODE_STATE: as change_node. Pending jobs for which there was no node get another turn. */

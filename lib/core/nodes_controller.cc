@@ -119,10 +119,11 @@ void NodesController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 
 // ---- facts ----
 
-// How long it has been not ready; and asks again when it is long enough.
+// How long it has been not ready; and asks again when it is long enough. Of one that Slurm has powered down nobody expects more,
+// and drained it would never be powered up again.
 void NodesController::watch_ready(const std::string &name, Entry &e, const NodeFacts &f)
 {
-	if (!e.kube || e.kube->ready) {
+	if (!e.kube || e.kube->ready || (e.slurm && e.slurm->asleep)) {
 		e.not_ready_since.reset();
 		e.not_ready = false;
 		return;
@@ -162,7 +163,7 @@ NodeFacts NodesController::facts(const std::string &name, Entry &e)
 	watch_ready(name, e, f);
 	if (e.kube)
 		f.causes = causes_of(*e.kube, settings_.state, e.not_ready, f.ours_cordon);
-	else if (f.shared)
+	else if (f.shared && !(e.slurm && e.slurm->asleep)) // a cloud's controller deletes what it has switched off
 		f.causes = {deleted_cause()};
 	remember_resumed(e, f);
 	return f;

@@ -17,6 +17,7 @@ struct SlurmNode {
 	std::uint32_t threads_per_core = 1;
 	// Why Slurm gives it no job; see struct sk8_node.
 	bool drain = false, down = false, fail = false, maint = false;
+	bool asleep = false; // power saving
 	std::string reason;
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::uint32_t jobs = 0; // that run or end there

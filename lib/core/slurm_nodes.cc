@@ -35,7 +35,7 @@ std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const Seat &who)
 
 static SlurmNode node_from_abi(const sk8_node &n)
 {
-	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.reason, n.reason_uid, n.job_count,
+	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.asleep, n.reason, n.reason_uid, n.job_count,
 		n.features, n.active_features, merged(gres_from_abi(n.gres, n.gres_count))};
 }
 
@@ -99,6 +99,18 @@ void SlurmWorker::tell_of_masks(SlurmLock &lock)
 		backfill_missed_ |= lock.changed || lock.masks;
 	else
 		lock.masks |= std::exchange(backfill_missed_, false);
+}
+
+// A tenth of the shortest SuspendTime that makes sense.
+static constexpr Millis keep_up_interval{10'000};
+
+void SlurmWorker::keep_nodes_up()
+{
+	if (clock_.monotonic() < keep_up_at_ || !holds_.masks() || !ops_.saves_power())
+		return;
+	SlurmLock lock(ops_, clock_, true);
+	ops_.keep_masked_nodes_up();
+	keep_up_at_ = clock_.monotonic() + keep_up_interval;
 }
 
 void SlurmWorker::scan_nodes(Posts &posts)

@@ -201,6 +201,7 @@ void SlurmWorker::round()
 		read_all();
 	if (work || masks_are_news())
 		run_commands();
+	keep_nodes_up();
 	scan_jobs();
 	Posts posts;
 	look_for_others(posts);

@@ -162,6 +162,7 @@ private:
 	void scan_natives(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);
 	void look_for_others(Posts &posts);
+	void keep_nodes_up();
 	void plan_look_for_others(Millis took);
 	void remember(const PodKey &key, const JobPtr &job);
 	void forget(std::uint32_t id);
@@ -192,6 +193,7 @@ private:
 	std::uint64_t masks_told_ = 0;                       // generation of those that Slurm was last told of
 	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not
 	std::int64_t others_seen_ = 0;                       // of look_for_others()
+	Millis keep_up_at_{0};                               // not before
 	Millis others_at_{0};                                // not before
 };
 

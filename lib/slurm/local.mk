@@ -46,6 +46,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/sizes.c \
 	lib/slurm/sizes.h \
 	lib/slurm/slurmctld.h \
+	lib/slurm/power.c \
 	lib/slurm/start.c \
 	lib/slurm/submit.c \
 	lib/slurm/suspension.c \

@@ -56,6 +56,7 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.down = IS_NODE_DOWN(node_ptr),
 		.fail = IS_NODE_FAIL(node_ptr),
 		.maint = IS_NODE_MAINT(node_ptr),
+		.asleep = IS_NODE_POWERED_DOWN(node_ptr) || IS_NODE_POWERING_DOWN(node_ptr) || IS_NODE_POWERING_UP(node_ptr),
 		.reason = node_ptr->reason ? node_ptr->reason : "",
 		.reason_uid = (node_ptr->reason && (node_ptr->reason_uid != NO_VAL)) ?
 			node_ptr->reason_uid : SK8_NO_UID,

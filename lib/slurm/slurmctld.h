@@ -102,6 +102,9 @@ extern void sk8_on_suspension(job_record_t *job_ptr, bool suspended);
 /* submit.c, end.c, nodes.c */
 extern void sk8_submit_job(const struct sk8_submit *s, struct sk8_outcome *out);
 extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
+/* power.c; as in sk8_slurm_ops */
+extern bool sk8_saves_power(void);
+extern void sk8_keep_masked_nodes_up(void);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
 extern bool sk8_find_node(const char *name, struct sk8_node *node);
 

@@ -277,6 +277,8 @@ const sk8_slurm_ops &ModelSlurmctld::ops()
 			*node = the->view(*it);
 			return true;
 		},
+		.saves_power = [] { return false; },
+		.keep_masked_nodes_up = [] {},
 		.change_node = [](const sk8_node_change *c, sk8_outcome *out) {
 			*out = {};
 			out->rc = the->drained_[c->node] != c->expected;

@@ -224,6 +224,8 @@ const sk8_slurm_ops Ops::table = {
 			*node = the->view(it->first, it->second);
 		return it != the->select_.nodes.end();
 	},
+	.saves_power = [] { return false; },
+	.keep_masked_nodes_up = [] {},
 	.change_node = [](const sk8_node_change *c, sk8_outcome *out) { the->change_node(*c, *out); },
 	.change_features = [](const sk8_feature_change *c, sk8_outcome *out) { the->change_features(*c, *out); },
 	.each_native = [](void (*f)(void *, const sk8_native_job *), void *arg) {

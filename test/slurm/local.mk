@@ -45,6 +45,7 @@ EXTRA_DIST += \
 	test/slurm/test_natives.py \
 	test/slurm/test_node_features.py \
 	test/slurm/test_pod_devices.py \
+	test/slurm/test_power.py \
 	test/slurm/test_node_state.py \
 	test/slurm/test_step_gres.py \
 	test/slurm/test_tokens.py \

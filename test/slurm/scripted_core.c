@@ -633,6 +633,15 @@ static void cmd_features(FILE *io, const struct words *a)
 	fputc('\n', io);
 }
 
+static void cmd_keep_up(FILE *io)
+{
+	host->ops->lock(true);
+	if (host->ops->saves_power())
+		host->ops->keep_masked_nodes_up();
+	host->ops->unlock(true, false, false);
+	fprintf(io, "saves_power=%d\n", host->ops->saves_power());
+}
+
 static void cmd_find(FILE *io, const struct words *a)
 {
 	struct sk8_job j;
@@ -696,6 +705,8 @@ static void command(FILE *io, char *line)
 		cmd_node(io, &a);
 	else if (!strcmp(a.w[0], "features") && (a.n > 1))
 		cmd_features(io, &a);
+	else if (!strcmp(a.w[0], "keep_up"))
+		cmd_keep_up(io);
 	else if (!strcmp(a.w[0], "find") && (a.n > 1))
 		cmd_find(io, &a);
 	else if (!strcmp(a.w[0], "jobs") || !strcmp(a.w[0], "nodes"))

@@ -77,6 +77,11 @@ public:
 		kube.allocatable.extended = allocatable;
 		changed();
 	}
+	void asleep(bool on)
+	{
+		slurm.asleep = on;
+		scan();
+	}
 	void jobs(std::uint32_t left)
 	{
 		slurm.jobs = left;

@@ -178,6 +178,45 @@ TEST_CASE("nodes: a deleted node is drained until another of its name is there")
 	CHECK(w.drained().empty());
 }
 
+TEST_CASE("nodes: what Slurm has powered down is not drained, whatever becomes of its kubelet, until it is up again")
+{
+	NodeWorld w;
+	w.run();
+	w.asleep(true);
+	SECTION("not ready")
+	{
+		w.ready(false);
+		w.run(Millis(600'000));
+		CHECK(w.drained().empty());
+		w.asleep(false);
+		w.run(Millis(39'000));
+		CHECK(w.drained().empty()); // it has just come up
+		w.run(Millis(2'000));
+		CHECK(w.drained() == "k8s: NotReady: (what its pods hold stays masked)");
+	}
+	SECTION("deleted, by a cloud's controller")
+	{
+		w.delete_node();
+		w.run(Millis(600'000));
+		CHECK(w.drained().empty());
+		w.asleep(false);
+		w.run();
+		CHECK(w.drained() == "k8s: deleted: Kubernetes has no such node");
+	}
+}
+
+TEST_CASE("nodes: a node that is drained already can be powered down and is given back")
+{
+	NodeWorld w;
+	w.run();
+	w.ready(false);
+	w.run(Millis(60'000));
+	REQUIRE_FALSE(w.drained().empty());
+	w.asleep(true);
+	w.run();
+	CHECK(w.drained().empty());
+}
+
 TEST_CASE("nodes: a node that is not shared any more is given back, one that never was is left alone")
 {
 	NodeWorld w;

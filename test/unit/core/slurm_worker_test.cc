@@ -49,6 +49,8 @@ struct FakeSlurm {
 	std::string features; // of the node
 	std::uint32_t used_cores = 0;
 	std::vector<std::uint32_t> excluded; // in this order
+	bool saves_power = false;
+	int kept_up = 0;
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
 	std::string answered; // "7 open, "
@@ -219,6 +221,12 @@ const sk8_slurm_ops ops = {
 		[](const char *name, sk8_node *node) {
 			*node = a_node();
 			return std::string(name) == "n1";
+		},
+	.saves_power = [] { return fake.saves_power; },
+	.keep_masked_nodes_up =
+		[] {
+			need_lock(true);
+			fake.kept_up++;
 		},
 	.change_node =
 		[](const sk8_node_change *c, sk8_outcome *out) {
@@ -678,6 +686,26 @@ TEST_CASE("ends go before submits, in few lock holds, and the scheduler is woken
 	CHECK(fake.submits == 29);
 	CHECK(fake.locks - locks <= 3);
 	CHECK(fake.wakes > wakes);
+}
+
+TEST_CASE("nodes with pods are kept up all the time where Slurm powers nodes down, and only there")
+{
+	Stand s;
+	const auto rounds = [&s] {
+		for (int i = 0; i < 100; i++) {
+			s.clock.wall++;
+			s.worker.round();
+		}
+		return std::exchange(fake.kept_up, 0);
+	};
+	fake.saves_power = true;
+	CHECK(rounds() == 0); // nothing is masked
+	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {0}, 0, 1});
+	const int kept = rounds();
+	CHECK(kept >= 9);
+	CHECK(kept <= 11);
+	fake.saves_power = false;
+	CHECK(rounds() == 0);
 }
 
 TEST_CASE("masks go with the Slurm thread's next round, whoever freed what they stood for, and the scheduler is woken")
