@@ -246,4 +246,15 @@ Result<void> AppendFile::truncate(std::uint64_t size)
 	return {};
 }
 
+// By what the name leads to: a file that was replaced may have other names left. Whoever cannot look it up may still append.
+bool AppendFile::replaced() const
+{
+	struct stat ours, named;
+	if (::fstat(fd_.get(), &ours) != 0 || ours.st_nlink == 0)
+		return true;
+	if (::lstat(path_.c_str(), &named) != 0)
+		return errno == ENOENT;
+	return named.st_dev != ours.st_dev || named.st_ino != ours.st_ino;
+}
+
 } // namespace sk8

@@ -89,6 +89,9 @@ public:
 	// Shortens to size bytes, for example to drop a torn last record.
 	Result<void> truncate(std::uint64_t size);
 	std::uint64_t size() const { return size_; } // bytes
+	// True: its name belongs to another file by now, or to none. What is appended would not
+	// be found.
+	bool replaced() const;
 
 private:
 	AppendFile(Fd fd, std::string path, std::uint64_t size)

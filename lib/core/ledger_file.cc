@@ -55,8 +55,10 @@ Result<void> LedgerFile::rewrite()
 
 Result<void> LedgerFile::flush()
 {
-	// lines may be long: a pod that is made again has its manifest in one
-	const bool old = !file_ || begins_anew() || (lines_ > min_lines_for_rewrite && lines_ > 2 * live()) ||
+	// Replaced: by another process, or by an engine that was left to itself. Lines may be
+	// long: a pod that is made again has its manifest in one.
+	const bool old = !file_ || file_->replaced() || begins_anew() ||
+			 (lines_ > min_lines_for_rewrite && lines_ > 2 * live()) ||
 			 file_->size() > 2 * size_anew_ + min_bytes_for_rewrite;
 	if (!old && pending_.empty())
 		return {};

@@ -183,3 +183,24 @@ TEST_CASE("ledger: what a full or read-only disk did not take is all there as so
 		uids.insert(h.key.uid);
 	CHECK(uids == std::set<std::string>{"u1", "u3"});
 }
+
+TEST_CASE("ledger: what is held after another process has put its own file in the place is in the file of that name")
+{
+	const bool has_other_name = GENERATE(false, true);
+	State state;
+	LedgerFile file(state.path, load_ledger(state.path, ::geteuid())->ledger);
+	REQUIRE(file.flush()); // is open from now on
+	if (has_other_name)
+		fs::create_hard_link(state.path, state.path + ".kept");
+	LedgerFile other(state.path, {});
+	other.hold({{"c", "ns", "old", "o"}, "n1", {3}, 0, 100});
+	REQUIRE(other.flush());
+	file.hold({{"c", "ns", "q", "v"}, "n1", {1}, 0, 100});
+	REQUIRE(file.flush());
+	const auto saved = load_ledger(state.path, ::geteuid());
+	REQUIRE(saved);
+	std::set<std::string> names;
+	for (const Hold &h : saved->ledger.holds)
+		names.insert(h.key.name);
+	CHECK(names == std::set<std::string>{"p", "q"});
+}
