@@ -2,8 +2,11 @@
 #include "lib/core/ledger_file.h"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "lib/base/text.h"
 #include "lib/core/metrics.h"
 
 namespace sk8::core {
@@ -34,6 +37,34 @@ Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid
 	if (!ledger)
 		return Error{path + ": " + ledger.error().message};
 	return SavedLedger{true, std::move(*ledger)};
+}
+
+std::string refused_path(const std::string &path)
+{
+	return path + ".refused";
+}
+
+// The mode of a file that was open to others stays: made private it would be believed by the next start. So that one is copied.
+Result<void> keep_refused(const std::string &path, std::uint32_t slurm_uid)
+{
+	const std::string copy = refused_path(path);
+	struct stat status, kept;
+	if (lstat(path.c_str(), &status) != 0)
+		return Error{strprintf("cannot look at %s: %m", path.c_str())};
+	if (!S_ISREG(status.st_mode))
+		return Error{path + " is not a regular file"};
+	if (lstat(copy.c_str(), &kept) == 0) {
+		if (kept.st_dev == status.st_dev && kept.st_ino == status.st_ino)
+			return {}; // by a start before this one
+		return Error{copy + " is there already"};
+	}
+	if (check_trust(status, path, Trust::state, slurm_uid)) {
+		if (linkat(AT_FDCWD, path.c_str(), AT_FDCWD, copy.c_str(), 0) == 0)
+			return {};
+		return Error{strprintf("cannot link %s to %s: %m", copy.c_str(), path.c_str())};
+	}
+	const auto text = read_file(path, max_file);
+	return text ? write_file_atomic(copy, *text) : text.error();
 }
 
 // Also the way out of every trouble: the memory is right, the file is made anew.

@@ -22,6 +22,13 @@ struct SavedLedger {
 // Reads from the disk. An error means that the file exists and cannot be believed.
 Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid);
 
+// Where a ledger that was refused is kept: no ledger of any cluster.
+std::string refused_path(const std::string &path);
+// Of a file that load_ledger() refuses, before the next flush() replaces it: afterwards its content is at refused_path() as well,
+// for its owner only. A link if that will do, so that a full disk takes it, too. Error: there is no copy, for that reason; a former
+// one is not replaced. Disk I/O.
+Result<void> keep_refused(const std::string &path, std::uint32_t slurm_uid);
+
 class LedgerFile final : public JournalText {
 public:
 	// known: what load_ledger() gave, or the table has by now.

@@ -39,6 +39,13 @@ static std::vector<std::string> saved_clusters(const std::string &state_dir)
 	return out;
 }
 
+// Whoever finds out what went wrong needs it, and the first flush() replaces it.
+static std::string text_of_copy(const std::string &path, std::uint32_t slurm_uid)
+{
+	const auto kept = keep_refused(path, slurm_uid);
+	return kept ? "; it is kept as " + refused_path(path) : "; no copy is kept: " + kept.error().message;
+}
+
 // Independent of the configuration: what pods hold counts even if a mistake in
 // slurm-k8s.yaml keeps the engine parked.
 void Runtime::load_ledgers()
@@ -49,10 +56,12 @@ void Runtime::load_ledgers()
 		const std::string path = ledger_path(host_.state_dir, cluster);
 		auto saved = load_ledger(path, host_.slurm_uid);
 		readable[cluster] = saved.ok() && !saved->ledger.partial;
-		if (!readable[cluster])
-			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job",
-				  saved ? (path + ": was begun after a loss and may lack pods").c_str() : saved.error().message.c_str(),
+		if (!readable[cluster]) {
+			const std::string why = saved ? path + ": was begun after a loss and may lack pods"
+						      : saved.error().message + text_of_copy(path, host_.slurm_uid);
+			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job", why.c_str(),
 				  cluster.c_str());
+		}
 		if (!saved)
 			continue;
 		Ledger &ledger = saved->ledger;

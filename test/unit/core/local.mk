@@ -53,6 +53,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/reservations_test.cc \
 	test/unit/core/resubmit_test.cc \
 	test/unit/core/rights_test.cc \
+	test/unit/core/runtime_test.cc \
 	test/unit/core/service_account_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/shared_nodes_test.cc \
