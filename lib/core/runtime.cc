@@ -2,7 +2,9 @@
 #include "lib/core/runtime.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <dirent.h>
+#include <set>
 
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
@@ -24,19 +26,24 @@ Runtime::Runtime(const sk8_host &host)
 
 // ---- start ----
 
-static std::vector<std::string> saved_clusters(const std::string &state_dir)
+// Adds those that have a ledger. An error: there may be others.
+static Result<void> add_saved_clusters(const std::string &state_dir, std::set<std::string> &out)
 {
 	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
-	std::vector<std::string> out;
+	const auto failed = [&](const char *doing) { return Error{strprintf("cannot %s %s: %m", doing, state_dir.c_str())}; };
 	DIR *dir = opendir(state_dir.c_str());
-	while (const dirent *entry = dir ? readdir(dir) : nullptr) {
+	if (!dir)
+		return errno == ENOENT ? Result<void>() : failed("open");
+	errno = 0;
+	while (const dirent *entry = readdir(dir)) {
 		const std::string_view name = entry->d_name;
 		if (name.starts_with(before) && name.ends_with(after) && name.size() > before.size() + after.size())
-			out.emplace_back(name.substr(before.size(), name.size() - before.size() - after.size()));
+			out.emplace(name.substr(before.size(), name.size() - before.size() - after.size()));
+		errno = 0;
 	}
-	if (dir)
-		closedir(dir);
-	return out;
+	const Result<void> all = errno == 0 ? Result<void>() : failed("list");
+	closedir(dir);
+	return all;
 }
 
 // Whoever finds out what went wrong needs it, and the first flush() replaces it.
@@ -51,10 +58,24 @@ static std::string text_of_copy(const std::string &path, std::uint32_t slurm_uid
 void Runtime::load_ledgers()
 {
 	Ledger all;
-	std::map<std::string, bool> readable; // of the ledgers that exist
-	for (const auto &cluster : saved_clusters(host_.state_dir)) {
+	std::map<std::string, bool> readable; // of the ledgers that exist, or may
+	const auto settings = load_settings(host_.config_path, host_.slurm_uid);
+	std::set<std::string> clusters;
+	const auto listed = add_saved_clusters(host_.state_dir, clusters);
+	if (!listed) {
+		log_error("saved ledgers: %s; those of the configured clusters are read by name, and where none is found the nodes take no "
+			  "new job until the cluster has told what runs where", listed.error().message.c_str());
+		if (settings)
+			for (const auto &c : settings->clusters)
+				clusters.insert(c.name);
+	}
+	for (const auto &cluster : clusters) {
 		const std::string path = ledger_path(host_.state_dir, cluster);
 		auto saved = load_ledger(path, host_.slurm_uid);
+		if (!listed && saved && !saved->found) {
+			readable[cluster] = false; // so broken a folder proves nothing
+			continue;
+		}
 		readable[cluster] = saved.ok() && !saved->ledger.partial;
 		if (!readable[cluster]) {
 			const std::string why = saved ? path + ": was begun after a loss and may lack pods"
@@ -69,19 +90,18 @@ void Runtime::load_ledgers()
 		all.add(std::move(ledger));
 	}
 	holds_.restore(std::move(all));
-	block_unknown_nodes(readable);
+	block_unknown_nodes(readable, settings);
 }
 
 // Where pods may be that nobody has written down, or whose record cannot be read or may lack
 // some. Such a record says that there were pods, so without a list of nodes it is all
 // of them; without a record there may never have been one, and Slurm goes on.
-void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable)
+void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings)
 {
 	std::map<std::string, std::vector<std::string>> blocked;
 	for (const auto &[cluster, good] : readable)
 		if (!good)
 			blocked[cluster] = slurm_node_names();
-	auto settings = load_settings(host_.config_path, host_.slurm_uid);
 	if (settings) { // else reload() says what is wrong
 		for (const auto &c : settings->clusters)
 			if (auto it = readable.find(c.name); !c.nodes.names.empty() && (it == readable.end() || !it->second))

@@ -47,7 +47,8 @@ private:
 	void start_control();
 	RuntimeState state();
 	void load_ledgers();
-	void block_unknown_nodes(const std::map<std::string, bool> &readable); // by cluster
+	// readable: by cluster.
+	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
 	std::vector<std::string> slurm_node_names() const;
 	void reload();
 	void start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker);

@@ -138,3 +138,34 @@ TEST_CASE("start: of what is no file there is no copy, and all else goes on")
 	CHECK_FALSE(fs::exists(fs::symlink_status(s.copy("a"))));
 	CHECK(errors.find("no copy is kept") != errors.npos);
 }
+
+TEST_CASE("start: a StateSaveLocation that cannot be listed is not taken for one without ledgers")
+{
+	Start s;
+	SECTION("it is no folder")
+	{
+		fs::remove(s.state);
+		std::ofstream(s.state) << "x";
+		s.node_init();
+		CHECK(s.closed() == Nodes{"n1", "n2"});
+		CHECK(errors.find(s.state) != errors.npos);
+	}
+	SECTION("what can be read of it by name counts")
+	{
+		if (::geteuid() == 0)
+			return; // who may list everything
+		s.save("a", "p", "n1");
+		fs::permissions(s.state, fs::perms(0300));
+		s.node_init();
+		fs::permissions(s.state, fs::perms(0700));
+		CHECK(s.knows("a", "p"));
+		CHECK(errors.find(s.state) != errors.npos);
+	}
+	SECTION("one that is not there has none")
+	{
+		fs::remove(s.state);
+		s.node_init();
+		CHECK(s.closed() == Nodes{"n2"});
+		CHECK(errors.empty());
+	}
+}
