@@ -17,6 +17,8 @@
 //     check that is older than what was
 //     seen (it was restored)
 //   any other refusal or ERROR event      back off, list
+//   whoever takes a list fails            back off, list
+//   ... takes an event                    the watch goes on behind it; back off, list
 // The check: a server that was restored from a backup accepts a watch from a
 // resourceVersion that is still to come and is silent until it comes (Kubernetes API
 // concepts, "Unavailable resource versions"); what happens until then would never be

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "lib/base/guard.h"
 #include "lib/base/json_mend.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
@@ -48,6 +49,8 @@ public:
 		client_.cancel(call_);
 		client_.loop().cancel_timer(timer_);
 		client_.loop().cancel_timer(up_timer_);
+		client_.loop().cancel_timer(relist_timer_);
+		relist_at_.reset();
 		pausing_ = false;
 	}
 
@@ -85,6 +88,8 @@ private:
 
 	void list()
 	{
+		client_.loop().cancel_timer(relist_timer_);
+		relist_at_.reset();
 		sink_.list_begins();
 		recovery_.list_begins();
 		call_ = client_.list(
@@ -117,13 +122,17 @@ private:
 			return go_on(recovery_.list_failed(now(), {}), "the list of " + options_.name + " is not complete");
 		if (!healthy())
 			since_ = now();
-		synced_ = true;
+		const bool was_synced = std::exchange(synced_, true);
 		lost_at_.reset();
 		heard_at_ = now();
 		int run = run_;
-		sink_.list_complete();
-		if (run == run_) // not stopped by that
-			watch();
+		const bool taken = takes([&] { sink_.list_complete(); });
+		if (run != run_) // stopped by that
+			return;
+		if (taken)
+			return watch();
+		synced_ = was_synced;
+		go_on(recovery_.list_failed(now(), {}), not_taken("the list"));
 	}
 
 	// --- watch -----------------------------------------------------------------
@@ -168,11 +177,13 @@ private:
 	void works()
 	{
 		recovery_.works();
-		if (!std::exchange(lost_at_, {}))
-			return;
+		if (relist_at_ || !std::exchange(lost_at_, {}))
+			return; // what was missed, only a list has
 		since_ = now();
 		log_verbose("kube: %s: the watch works again", options_.name.c_str());
-		sink_.regained();
+		const int run = run_;
+		if (!takes([&] { sink_.regained(); }) && run == run_)
+			missed("the end of an outage");
 	}
 
 	// Returns false to end the watch.
@@ -204,13 +215,16 @@ private:
 		// Before the sink sees it: an event on which it fails must not come for ever.
 		if (!v.empty())
 			version_ = v;
+		bool taken = true;
 		if (type == "ADDED" || type == "MODIFIED")
-			sink_.changed(object);
+			taken = takes([&] { sink_.changed(object); });
 		else if (type == "DELETED")
-			sink_.deleted(object);
+			taken = takes([&] { sink_.deleted(object); });
 		else if (type != "BOOKMARK")
 			complain("an event of the unknown type " + one_line(type, 32));
-		return run == run_;
+		if (!taken && run == run_)
+			missed("an event of the watch");
+		return taken && run == run_;
 	}
 
 	bool parse_event(std::string_view line, bool cut, std::string &type, Json &object)
@@ -307,8 +321,42 @@ private:
 		if (known)
 			return;
 		lost_at_ = since_ = now();
-		sink_.lost(why);
+		(void) takes([&] { sink_.lost(why); }); // there is nobody else to tell
 	}
+
+	// False: it threw. A bug there, or memory that has run out, must not make us deaf.
+	template <class F>
+	bool takes(F &&f)
+	{
+		return guard(options_.name.c_str(), false, [&] {
+			f();
+			return true;
+		});
+	}
+
+	std::string not_taken(const char *what) const
+	{
+		return std::string(what) + " of " + options_.name + " has come, but it could not be dealt with";
+	}
+
+	// Once for all that is missed until then: all is listed, later each time that this happens. The watch brings news meanwhile.
+	void missed(const char *what)
+	{
+		if (relist_at_)
+			return;
+		const Millis delay = recovery_.list_failed(now(), {}).delay;
+		relist_at_ = now() + delay;
+		relist_timer_ = client_.loop().after(delay, [this] {
+			if (pausing_)
+				return; // which may be the server's wish; then a list comes next
+			client_.cancel(call_);
+			client_.loop().cancel_timer(up_timer_);
+			list();
+		});
+		tell_lost(not_taken(what));
+	}
+
+	bool relist_due() const { return relist_at_ && now() >= *relist_at_; }
 
 	void later(Recovery::Next next, Millis delay)
 	{
@@ -317,7 +365,8 @@ private:
 		pause_ends_ = now() + delay;
 		timer_ = client_.loop().after(delay, [this, next] {
 			pausing_ = false;
-			begin(recovery_.after_pause(next, lost_at_ ? now() - *lost_at_ : Millis(0)));
+			begin(relist_due() ? Recovery::Next::list
+					   : recovery_.after_pause(next, lost_at_ ? now() - *lost_at_ : Millis(0)));
 		});
 	}
 
@@ -347,7 +396,7 @@ private:
 	Recovery recovery_;
 	int run_ = 0; // changes at stop()
 	bool synced_ = false, complained_ = false;
-	std::optional<Millis> lost_at_;
+	std::optional<Millis> lost_at_, relist_at_; // relist_at_: see missed()
 	bool heard_ = false;     // something came on this watch
 	bool pausing_ = false;   // timer_ runs, until pause_ends_, for after_pause_
 	bool asked_to_wait_ = false; // by Retry-After
@@ -358,7 +407,7 @@ private:
 	Json error_event_;
 	Millis watch_began_{0}, since_{0};
 	Client::CallId call_ = 0;
-	HttpLoop::TimerId timer_ = 0, up_timer_ = 0;
+	HttpLoop::TimerId timer_ = 0, up_timer_ = 0, relist_timer_ = 0;
 };
 
 ReflectorCore::ReflectorCore(Client &client, ReflectorOptions options, Random random, Sink &sink)

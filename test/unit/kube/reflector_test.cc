@@ -767,3 +767,133 @@ TEST_CASE("reflector: an exception in a callback neither stops the stream nor re
 	second->send(bookmark("12"));
 	REQUIRE(rig.until([&] { return r.resource_version() == "12"; }));
 }
+
+namespace {
+
+// What it tells ends in an exception, as often as is wished.
+struct FailingRig : ReflectorRig {
+	int fail_replace = 0, fail_upsert = 0, fail_lost = 0, fail_regained = 0;
+
+	FailingRig()
+	{
+		Reflector<Pod>::Callbacks call = callbacks();
+		const auto fail = [](int &left) {
+			if (left > 0 && left--)
+				throw std::runtime_error("bug");
+		};
+		call.on_replace = [this, fail, f = call.on_replace](std::vector<PodPtr> all) { f(all), fail(fail_replace); };
+		call.on_upsert = [this, fail, f = call.on_upsert](PodPtr p) { f(p), fail(fail_upsert); };
+		call.on_lost = [this, fail, f = call.on_lost](std::string why) { f(why), fail(fail_lost); };
+		call.on_regained = [this, fail, f = call.on_regained] { f(), fail(fail_regained); };
+		reflector = std::make_unique<Reflector<Pod>>(*client, ReflectorOptions{"pods", resource_path(pods_resource), "", "", {}},
+							     decode_pod, call, [this] { return chance; });
+	}
+};
+
+} // namespace
+
+TEST_CASE("reflector: a list whose taker fails does not count, and comes again after a pause")
+{
+	FailingRig rig;
+	rig.fail_replace = 2;
+	rig.server->push(200, list("10", pod("a", "1")));
+	rig.reflector->start();
+	rig.until_told("[a1]lost");
+	CHECK_FALSE(rig.reflector->synced());
+	rig.server->push(200, list("20", pod("b", "12")));
+	rig.expect_request_after(Millis(800), 1);
+	rig.until_told("lost[b12]lost");
+	CHECK_FALSE(rig.reflector->healthy());
+	rig.server->push(200, list("30", pod("c", "22")));
+	rig.server->push_stream();
+	rig.expect_request_after(Millis(1600), 2);
+	rig.until_told("[c22]");
+	REQUIRE(rig.until_requests(4));
+	CHECK(rig.watched_from(3) == "30");
+	CHECK(rig.reflector->healthy());
+}
+
+TEST_CASE("reflector: it goes on although whoever is told of a loss fails")
+{
+	FailingRig rig;
+	rig.fail_lost = 1;
+	rig.server->push(410, status(410));
+	rig.reflector->start();
+	rig.until_told("lost");
+	rig.server->push(200, list("10", pod("a", "1")));
+	rig.expect_request_after(Millis(800), 1);
+	rig.until_told("[a1]");
+}
+
+TEST_CASE("reflector: an event whose taker fails is followed by a list, after a pause in which other events come")
+{
+	FailingRig rig;
+	auto stream = rig.start();
+	rig.fail_upsert = 1;
+	auto second = rig.server->push_stream();
+	stream->send(event("ADDED", pod("b", "11")));
+	rig.until_told("+b11lost");
+	CHECK_FALSE(rig.reflector->healthy());
+	REQUIRE(rig.until_requests(3));
+	CHECK(rig.watched_from(2) == "11");
+	second->send(event("ADDED", pod("c", "12")));
+	rig.until_told("+c12");
+	rig.pass(Millis(799));
+	CHECK(rig.server->count() == 3);
+	CHECK_FALSE(rig.reflector->healthy()); // not regained by a watch that works
+	rig.server->push(200, list("20", pod("b", "11") + "," + pod("c", "12")));
+	rig.server->push_stream();
+	rig.clock.advance(Millis(1));
+	REQUIRE(rig.until_requests(5));
+	CHECK(rig.is_list(3));
+	CHECK(rig.watched_from(4) == "20");
+	CHECK(rig.told == "[a1]+b11lost+c12[b11c12]");
+	CHECK(rig.reflector->healthy());
+}
+
+TEST_CASE("reflector: the pause before a list grows as long as each event's taker fails")
+{
+	FailingRig rig;
+	auto stream = rig.start();
+	rig.fail_upsert = 1000;
+	std::size_t n = 2;
+	int version = 11;
+	for (Millis pause(800); pause < Millis(20'000); pause *= 2) {
+		CAPTURE(pause.count());
+		auto second = rig.server->push_stream();
+		stream->send(event("ADDED", pod("b", std::to_string(version++))));
+		REQUIRE(rig.until_requests(++n));
+		REQUIRE(rig.until([&] { return !rig.reflector->healthy(); }));
+		second->send(bookmark(std::to_string(version)));
+		REQUIRE(rig.until([&] { return rig.reflector->resource_version() == std::to_string(version); }));
+		rig.pass(pause - Millis(1));
+		CHECK(rig.server->count() == n);
+		rig.server->push(200, list(std::to_string(version++)));
+		stream = rig.server->push_stream();
+		rig.clock.advance(Millis(1));
+		REQUIRE(rig.until_requests(n += 2));
+		CHECK(rig.is_list(n - 2));
+	}
+}
+
+TEST_CASE("reflector: when whoever is told that a watch works again fails, all is listed")
+{
+	FailingRig rig;
+	auto stream = rig.start();
+	rig.fail_regained = 1;
+	rig.server->push(500, status(500));
+	rig.pass(Millis(2000));
+	stream->end();
+	rig.until_told("lost");
+	auto second = rig.server->push_stream();
+	rig.expect_request_after(Millis(800), 3);
+	second->send(bookmark("12"));
+	rig.until_told("regainedlost");
+	rig.server->push(200, list("20", pod("a", "1")));
+	rig.server->push_stream();
+	REQUIRE(rig.until([&] {
+		rig.clock.advance(Millis(50));
+		return rig.reflector->healthy();
+	}));
+	CHECK(rig.told == "[a1]lostregainedlost[a1]");
+}
