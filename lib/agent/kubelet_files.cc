@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
+#include "lib/base/log_limit.h"
 
 namespace sk8::agent {
 
@@ -25,7 +26,13 @@ std::optional<std::string> ReplacedFile::news()
 		return std::nullopt;
 	reads_++;
 	auto text = read_file(path_, max_file);
-	return text ? std::move(*text) : "";
+	if (text)
+		return std::move(*text);
+	if (now == Stamp{}) // what is not there says that nothing is given
+		return "";
+	seen_.reset(); // it will be the same file when it can be read
+	log_limited(LogLevel::warning, path_, "agent: %s; what it said before counts", text.error().message.c_str());
+	return std::nullopt;
 }
 
 KubeletFiles::KubeletFiles(const std::string &root_dir, const std::string &device_plugin_dir)

@@ -20,7 +20,7 @@ namespace sk8::agent {
 class ReplacedFile {
 public:
 	explicit ReplacedFile(std::string path) : path_(std::move(path)) {}
-	// Its text, empty if it cannot be read; nothing: it is the same as at the last call.
+	// Its text, empty if it is not there; nothing: it is the same as at the last call, or cannot be read, which is tried again.
 	std::optional<std::string> news();
 	unsigned reads() const { return reads_; } // so often its text was read
 

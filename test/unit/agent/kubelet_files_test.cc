@@ -45,3 +45,24 @@ TEST_CASE("the kubelet's files are read anew when they change, and what is gone 
 	CHECK(files.cpus().pins());
 	CHECK(files.devices() == DeviceManager{});
 }
+
+TEST_CASE("a kubelet's file that is there and cannot be read changes nothing, and is read as soon as it can be")
+{
+	const Machine machine;
+	const std::string path = machine.folder.path + "/cpu_manager_state";
+	ReplacedFile file(path);
+	KubeletFiles files(machine.folder.path, machine.folder.path + "/device-plugins");
+	const std::string text = R"({"policyName":"static","entries":{"a":{"main":"1"}}})";
+	machine.file("cpu_manager_state", text);
+	CHECK(file.news() == text + "\n");
+	files.look();
+	REQUIRE(files.cpus().pins());
+	std::filesystem::resize_file(path, 9 << 20); // more than is read of any
+	for (int i = 0; i < 2; i++) {
+		CHECK(!file.news());
+		files.look();
+		CHECK(files.cpus().pins());
+	}
+	std::filesystem::resize_file(path, text.size());
+	CHECK(file.news() == text);
+}
