@@ -239,7 +239,11 @@ Result<bool> PodCgroups::set_cpus(const std::string &folder, const CpuSet &wante
 		return now.error();
 	if (*now == wanted)
 		return false;
-	if (auto r = write_text(folder + "/cpuset.cpus", cpu_list(wanted)); !r)
+	const std::string file = folder + "/cpuset.cpus";
+	const auto own = read_file(file, max_text);
+	if (const auto named = own ? parse_cpu_list(*own) : own.error(); named && *named == wanted)
+		return Error{"only CPUs " + cpu_list(*now) + " are there: its parent, or the machine, has no others"};
+	if (auto r = write_text(file, cpu_list(wanted)); !r)
 		return r.error();
 	return true;
 }

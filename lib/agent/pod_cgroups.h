@@ -37,7 +37,7 @@ public:
 	// Of a container by its id in its runtime, below the pod's; empty: it is not there (yet).
 	std::string folder_of_container(const std::string &pod_folder, const std::string &id) const;
 	// All of the pod runs on these CPUs from now on, also containers that come later.
-	// True: something was changed.
+	// True: something was changed. Error also if the folder names them already, and the kernel gives it others.
 	Result<bool> set_cpus(const std::string &folder, const CpuSet &cpus) const;
 	// The CPUs that the folder's parent has: what the pod had before somebody took it some.
 	Result<CpuSet> cpus_of_parent(const std::string &folder) const;

@@ -141,6 +141,28 @@ TEST_CASE("pinning: a pod that is pinned stays so while slurmctld is away, and w
 	CHECK(n.cpus("u1") == "0");
 }
 
+TEST_CASE("pinning: that the kernel gives a pod fewer CPUs is told once, and nothing is written again and again")
+{
+	static int told;
+	Node n;
+	n.slurm_runs(7, "p", "u1", {1, 2});
+	n.machine.v2("kubepods", "0-1");
+	n.machine.v2("kubepods/podu1", "0-1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	n.wait(Millis(0));
+	told = 0;
+	set_log_sink([](LogLevel, const char *) { told++; }, LogLevel::info);
+	for (int i = 0; i < 5; i++) {
+		n.machine.v2("kubepods/podu1", "1", "1-2");
+		n.wait(Millis(10'000));
+	}
+	CHECK(told == 1);
+	n.machine.v2("kubepods/podu1", "1-2", "1-2");
+	n.wait(Millis(10'000));
+	set_log_sink(nullptr, LogLevel::info);
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {1, 2}}});
+}
+
 TEST_CASE("pinning: where it is switched off a pod gets all CPUs back")
 {
 	Node n(false);

@@ -135,3 +135,23 @@ TEST_CASE("pod cgroups: what cannot be read is no answer")
 	SECTION("it says something else") { m.file("kubepods/poda/cgroup.events", "populated 7"); }
 	CHECK_FALSE(cgroups.processes());
 }
+
+TEST_CASE("pod cgroups: with version 2 CPUs that the parent has not are an error, and are not written again and again")
+{
+	const Machine m;
+	const PodCgroups cgroups(m.folder.path, "/");
+	const std::string folder = m.folder.path + "/kubepods/poda";
+	m.v2("kubepods", "0-1");
+	m.v2("kubepods/poda", "0-1");
+	REQUIRE(cgroups.set_cpus(folder, {1, 2}));
+	CHECK(m.text("kubepods/poda/cpuset.cpus") == "1-2");
+	m.v2("kubepods/poda", "1", "1-2"); // what the kernel makes of it
+	const auto cut = cgroups.set_cpus(folder, {1, 2});
+	REQUIRE_FALSE(cut.ok());
+	CHECK(cut.error().message == "only CPUs 1 are there: its parent, or the machine, has no others");
+	m.v2("kubepods", "0-3");
+	m.v2("kubepods/poda", "1-2", "1-2"); // the kernel gives them as soon as they are there
+	const auto set = cgroups.set_cpus(folder, {1, 2});
+	REQUIRE(set);
+	CHECK_FALSE(*set);
+}
