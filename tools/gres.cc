@@ -13,13 +13,13 @@ namespace sk8::tools {
 
 // ---- what an answer has ----
 
-core::GresList gres_list(const Json &list)
+core::GresList gres_list(const Json &list, std::int64_t least)
 {
 	core::GresList out;
 	list.each_item([&](const Json &g) {
 		const std::string name(g["name"].str()), type(g["type"].str());
 		const std::int64_t count = g["count"].integer_or(0);
-		if (count > 0 && !name.empty() && core::bad_gres_word(name).empty() && core::bad_gres_word(type).empty())
+		if (count >= least && count >= 0 && !name.empty() && core::bad_gres_word(name).empty() && core::bad_gres_word(type).empty())
 			out.push_back({name, type, static_cast<std::uint64_t>(count), {}});
 	});
 	return out;

@@ -4,6 +4,7 @@
 #ifndef SK8_TOOLS_GRES_H
 #define SK8_TOOLS_GRES_H
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -22,8 +23,8 @@ std::string gres_lines(const Json &answer);
 std::size_t gres_nodes(const Json &answer);
 // f(its name, what is told of it) for each node whose name slurm.conf could have.
 void each_gres_node(const Json &answer, const std::function<void(const std::string &, const Json &)> &f);
-// What Slurm can read of such a list.
-core::GresList gres_list(const Json &list);
+// What Slurm can read of such a list, of which there are at least so many.
+core::GresList gres_list(const Json &list, std::int64_t least = 1);
 // Of gres.conf. files: "" if it is not known which they are.
 std::string gres_conf_line(const std::string &node, const core::Gres &gres, const std::string &files);
 // Clusters of whose nodes nothing is known, a line each, which begins so.

@@ -70,6 +70,8 @@ static bool as_many_as_slurm(std::vector<Device> &devices, const core::GresList 
 			return false;
 		same->count = std::max(same->count, g.count);
 	}
+	if (std::ranges::any_of(devices, [](const Device &d) { return d.count > 0; })) // what is not there is none of no type
+		std::erase_if(devices, [](const Device &d) { return d.count == 0; });
 	if (devices.size() == 1)
 		devices[0].count = std::max(devices[0].count, total(slurm, name));
 	for (const auto &d : devices)
@@ -81,7 +83,7 @@ static std::string lines_of(const std::string &node, const std::string &name, co
 {
 	std::string out;
 	for (const auto &d : devices)
-		out += gres_conf_line(node, {name, d.type, d.count, {}}, files_of(d.resource, d.count));
+		out += d.count == 0 ? "" : gres_conf_line(node, {name, d.type, d.count, {}}, files_of(d.resource, d.count));
 	return out;
 }
 
@@ -90,13 +92,14 @@ static std::string lines_of(const std::string &node, const Json &about)
 	const core::GresList slurm = gres_list(about["slurm"]);
 	std::map<std::string, std::vector<Device>> names;
 	about["gres"].each_item([&](const Json &g) {
-		for (const auto &one : gres_list(Json::array().append(g)))
+		for (const auto &one : gres_list(Json::array().append(g), 0)) // its plugin may be down, slurm.conf says how many there are
 			names[one.name].push_back({std::string(g["kubernetes"].str()), one.type, one.count});
 	});
 	std::string out;
 	for (auto &[name, devices] : names) {
+		const bool none = std::ranges::all_of(devices, [](const Device &d) { return d.count == 0; });
 		if (total(slurm, name) == 0)
-			out += "# " + node + ": Kubernetes has " + name + ", slurm.conf gives the node none\n";
+			out += none ? "" : "# " + node + ": Kubernetes has " + name + ", slurm.conf gives the node none\n";
 		else if (!as_many_as_slurm(devices, slurm, name))
 			out += "# " + node + ": slurm.conf has other " + name + " than Kubernetes; slurm-k8s gres shows both\n";
 		else

@@ -67,6 +67,19 @@ TEST_CASE("gres.conf: never fewer than slurm.conf has, or other types, for which
 	CHECK(lines(gpu(nvidia, "a100", 3), "") == "# n1: Kubernetes has gpu, slurm.conf gives the node none\n");
 }
 
+TEST_CASE("gres.conf: a node whose device plugin is down for the moment keeps the lines of what slurm.conf gives it")
+{
+	const std::string nvidia = "nvidia.com/gpu";
+	CHECK(lines(gpu(nvidia, "a100", 0), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	CHECK(lines(gpu(nvidia, "a100", 0), gpu("", "", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	const std::string mig = gpu("nvidia.com/mig-1g.5gb", "1g.5gb", 0);
+	CHECK(lines(gpu(nvidia, "a100", 3) + "," + mig, gpu("", "", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4 File=/dev/nvidia[0-3]\n");
+	CHECK(lines(gpu(nvidia, "a100", 3) + "," + mig, gpu("", "a100", 3) + "," + gpu("", "1g.5gb", 2)) ==
+	      "NodeName=n1 Name=gpu Type=a100 Count=3 File=/dev/nvidia[0-2]\nNodeName=n1 Name=gpu Type=1g.5gb Count=2\n");
+	CHECK(lines(gpu(nvidia, "a100", 0) + "," + mig, gpu("", "", 4)) == "# n1: slurm.conf has other gpu than Kubernetes; slurm-k8s gres shows both\n");
+	CHECK(lines(gpu(nvidia, "a100", 0), "") == "");
+}
+
 TEST_CASE("gres.conf: nodes that Slurm does not know, or whose names it cannot have, have no lines")
 {
 	const std::string devices = R"("gres": [)" + gpu("x/a", "", 1) + R"(], "slurm": [)" + gpu("", "", 1) + "]}";
