@@ -87,6 +87,17 @@ static std::string lines_of(const std::string &node, const std::string &name, co
 	return out;
 }
 
+// Those that DRA drivers tell of, for people; "" if there are none. Slurm must tell them apart, for a pod gets just those of its job, and
+// which files they are nobody says.
+static std::string classes_of(const std::vector<Device> &devices)
+{
+	std::string out;
+	for (const auto &d : devices)
+		if (d.resource.starts_with("deviceClass "))
+			out += (out.empty() ? "" : ", ") + one_line(d.resource, 160);
+	return out;
+}
+
 static std::string lines_of(const std::string &node, const Json &about)
 {
 	const core::GresList slurm = gres_list(about["slurm"]);
@@ -100,6 +111,8 @@ static std::string lines_of(const std::string &node, const Json &about)
 		const bool none = std::ranges::all_of(devices, [](const Device &d) { return d.count == 0; });
 		if (total(slurm, name) == 0)
 			out += none ? "" : "# " + node + ": Kubernetes has " + name + ", slurm.conf gives the node none\n";
+		else if (const std::string classes = classes_of(devices); !classes.empty())
+			out += "# " + node + ": " + name + " is of " + classes + ": keep its File= or AutoDetect= line\n";
 		else if (!as_many_as_slurm(devices, slurm, name))
 			out += "# " + node + ": slurm.conf has other " + name + " than Kubernetes; slurm-k8s gres shows both\n";
 		else

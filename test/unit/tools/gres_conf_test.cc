@@ -80,6 +80,19 @@ TEST_CASE("gres.conf: a node whose device plugin is down for the moment keeps th
 	CHECK(lines(gpu(nvidia, "a100", 0), "") == "");
 }
 
+TEST_CASE("gres.conf: what a DRA driver has gets no line by number, for no pod's claim could have a device of it")
+{
+	const std::string of_class = "deviceClass gpu.nvidia.com";
+	const std::string kept = "# n1: gpu is of deviceClass gpu.nvidia.com: keep its File= or AutoDetect= line\n";
+	CHECK(lines(gpu(of_class, "", 4), gpu("", "", 4)) == kept);
+	CHECK(lines(gpu(of_class, "", 0), gpu("", "", 4)) == kept);
+	CHECK(lines(gpu(of_class, "a100", 4), gpu("", "h100", 2)) == kept);
+	CHECK(lines(gpu(of_class, "a", 2) + "," + gpu("deviceClass other", "b", 2) + "," + gpu("nvidia.com/gpu", "", 2), gpu("", "", 6)) ==
+	      "# n1: gpu is of deviceClass gpu.nvidia.com, deviceClass other: keep its File= or AutoDetect= line\n");
+	CHECK(lines(gpu("deviceClass a\\nNodeName=n1 Name=gpu", "", 4), gpu("", "", 4)).find("\nNodeName") == std::string::npos);
+	CHECK(lines(gpu(of_class, "", 4), "") == "# n1: Kubernetes has gpu, slurm.conf gives the node none\n");
+}
+
 TEST_CASE("gres.conf: nodes that Slurm does not know, or whose names it cannot have, have no lines")
 {
 	const std::string devices = R"("gres": [)" + gpu("x/a", "", 1) + R"(], "slurm": [)" + gpu("", "", 1) + "]}";
