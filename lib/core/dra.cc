@@ -2,6 +2,7 @@
 #include "lib/core/dra.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/base/text.h"
 #include "lib/kube/resource_version.h"
@@ -98,23 +99,25 @@ Result<Dra::Has> Dra::devices_of(const kube::ResourceClaim &claim) const
 	return out;
 }
 
-std::optional<GresList> Dra::held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,
-				  const std::string &node) const
+GresList Dra::held(const kube::ResourceClaim &claim, const std::string &node) const
+{
+	GresList out;
+	for (const auto &d : claim.devices) {
+		const auto place = d.shared ? std::nullopt : inventory.place(d.driver, d.pool, d.device);
+		if (place && place->node == node && !place->gres.empty())
+			out.push_back({place->gres, place->type, 1, {place->index}});
+	}
+	return out;
+}
+
+GresList Dra::held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,
+		   const std::string &node) const
 {
 	GresList out;
 	for (const auto &c : claims) {
 		const auto claim = find(ns, c.claim);
-		if (!claim || std::ranges::find(claim->reserved_for, uid) == claim->reserved_for.end())
-			continue;
-		for (const auto &d : claim->devices) {
-			if (d.shared)
-				continue;
-			const auto place = inventory.place(d.driver, d.pool, d.device);
-			if (!place)
-				return std::nullopt;
-			if (place->node == node && !place->gres.empty())
-				out.push_back({place->gres, place->type, 1, {place->index}});
-		}
+		if (claim && std::ranges::find(claim->reserved_for, uid) != claim->reserved_for.end())
+			std::ranges::move(held(*claim, node), std::back_inserter(out));
 	}
 	return merged(std::move(out));
 }

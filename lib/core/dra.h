@@ -6,7 +6,6 @@
 #define SK8_CORE_DRA_H
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -43,9 +42,11 @@ public:
 	};
 	// What this claim has for itself. Error: a few words, that is not known, or is not of one node.
 	Result<Has> devices_of(const kube::ResourceClaim &claim) const;
-	// What the claims of a pod there have, with devices. nullopt: of some device it is not known which of Slurm's it is.
-	std::optional<GresList> held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,
-				     const std::string &node) const;
+	// The same on that node, each with its device, as far as it is known which of Slurm's they are.
+	GresList held(const kube::ResourceClaim &claim, const std::string &node) const;
+	// And of all claims of a pod that are reserved for it.
+	GresList held(const std::string &ns, const std::vector<kube::PodResourceClaim> &claims, const std::string &uid,
+		      const std::string &node) const;
 
 private:
 	using DeviceKey = std::tuple<std::string, std::string, std::string>; // driver, pool, device

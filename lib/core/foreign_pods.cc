@@ -2,7 +2,6 @@
 #include "lib/core/foreign_pods.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "lib/core/job_request.h"
@@ -26,6 +25,14 @@ ForeignPods::ForeignPods(const std::string &cluster, ForeignPorts ports, const N
 		}
 }
 
+// Devices by name and index, each once.
+static void add_new(GresList &to, const GresList &devices)
+{
+	for (const Gres &g : devices)
+		if (!g.devices.empty() && !devices_collide(to, {g}))
+			to.push_back(g);
+}
+
 ForeignPods::Entry &ForeignPods::remember(const Hold &h)
 {
 	Entry &e = entries_[h.key.uid];
@@ -34,7 +41,7 @@ ForeignPods::Entry &ForeignPods::remember(const Hold &h)
 	e.milli_cpu = h.milli_cpu;
 	e.memory_mb = h.memory_mb;
 	e.gres = h.gres;
-	std::ranges::copy_if(h.gres, std::back_inserter(e.claimed), [](const Gres &g) { return !g.devices.empty(); });
+	add_new(e.claimed, h.gres);
 	e.overhead = h.overhead;
 	e.grace_seconds = h.grace_seconds;
 	e.held = true;
@@ -120,8 +127,10 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 {
 	if (pod->node_name.empty())
 		return;
-	if (auto at = entries_.find(pod->meta.uid); at != entries_.end() && at->second.node != pod->node_name)
+	if (auto at = entries_.find(pod->meta.uid); at != entries_.end() && at->second.node != pod->node_name) {
 		stay_behind(at->second);
+		at->second.claimed.clear();
+	}
 	const auto [it, fresh] = entries_.try_emplace(pod->meta.uid);
 	Entry &e = it->second;
 	e.key = {cluster_, pod->meta.ns, pod->meta.name, pod->meta.uid};
@@ -175,7 +184,7 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	hold.gres = e.extended.empty() ? devices_.with_devices(e.node, e.key.uid, std::move(hold.gres)) // of the saved ledger
 				       : devices_.gres_of(e.node, e.key.uid, e.extended);
 	if (!e.claims.empty()) {
-		hold.gres.insert(hold.gres.end(), e.claimed.begin(), e.claimed.end());
+		add_new(hold.gres, e.claimed);
 		hold.gres = merged(std::move(hold.gres));
 	}
 	if (covered.milli_cpu || covered.memory_mb) { // which cores of it are a job's nobody says
@@ -190,14 +199,13 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	return true;
 }
 
-// A driver that is not there for a while takes its devices from nobody, and neither does who frees a claim: it has them until its
-// end is proved, and the claims are told of apart from the pods.
+// It has them until its end is proved, whatever becomes of the driver or of the claim, which are told of apart from the pods. A
+// device of which nobody says which one it is hides nothing of the others.
 void ForeignPods::learn_claimed(Entry &e) const
 {
 	if (!ports_.dra || e.claims.empty() || !e.seen || e.gone != Entry::Gone::no)
 		return;
-	if (auto held = ports_.dra->held(e.key.ns, e.claims, e.key.uid, e.node); held && total(*held) >= total(e.claimed))
-		e.claimed = std::move(*held);
+	add_new(e.claimed, ports_.dra->held(e.key.ns, e.claims, e.key.uid, e.node));
 }
 
 void ForeignPods::claim_changed(const std::string &ns, const std::string &claim)

@@ -311,8 +311,8 @@ void PodsController::claims_failed(Entry &e, const std::string &why, const KubeR
 
 // ---- where it runs ----
 
-// With devices. Empty: none, or it is not known which. What it has once shared stays that when the others are gone; what its job
-// there has is its own.
+// With devices, as far as it is known which. What it has once shared stays that when the others are gone; what its job there has
+// is its own.
 GresList PodsController::claimed_there(const Entry &e, Whose whose) const
 {
 	GresList out;
@@ -324,16 +324,23 @@ GresList PodsController::claimed_there(const Entry &e, Whose whose) const
 		const auto claim = ports_.dra->find(e.key.ns, c.claim);
 		if (!claim || !is_reserved_for(*claim, e.key.uid))
 			continue;
-		auto has = ports_.dra->devices_of(*claim);
-		if (!has)
-			return {};
-		const bool of_job = has_its_job_there(e) && devices_collide(e.job->gres, has->gres);
-		const bool once_shared = held && devices_collide(held->hold.shared, has->gres);
+		GresList has = ports_.dra->held(*claim, node);
+		const bool of_job = has_its_job_there(e) && devices_collide(e.job->gres, has);
+		const bool once_shared = held && devices_collide(held->hold.shared, has);
 		const bool shared = once_shared || (!of_job && !is_only_for(*claim, e.key.uid));
-		if (has->node == node && shared == (whose == Whose::shared))
-			std::ranges::move(has->gres, std::back_inserter(out));
+		if (shared == (whose == Whose::shared))
+			std::ranges::move(has, std::back_inserter(out));
 	}
 	return merged(std::move(out));
+}
+
+// Then claimed_there() is all that it has.
+bool PodsController::all_devices_known(const Entry &e) const
+{
+	return std::ranges::all_of(e.pod->resource_claims, [&](const kube::PodResourceClaim &c) {
+		const auto claim = ports_.dra ? ports_.dra->find(e.key.ns, c.claim) : nullptr;
+		return !claim || !is_reserved_for(*claim, e.key.uid) || ports_.dra->devices_of(*claim);
+	});
 }
 
 // Before its claims say that it has them: who had them until now may end at any time.

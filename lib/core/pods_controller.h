@@ -319,6 +319,7 @@ private:
 	void write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch);
 	void claims_failed(Entry &e, const std::string &why, const KubeReply &r);
 	GresList claimed_there(const Entry &e, Whose whose) const;
+	bool all_devices_known(const Entry &e) const;
 	bool knows_what_it_claims(const Entry &e) const;
 	Result<GresList> adopted_gres(const Entry &e, const GresList &requested) const;
 

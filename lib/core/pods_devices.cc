@@ -52,7 +52,7 @@ std::map<std::string, Indices> PodsController::devices_given(const Entry &e) con
 		out[r->gres] = joined(out[r->gres], got);
 	}
 	std::erase_if(out, [&](const auto &of) { return unknown.contains(of.first); });
-	for (const Gres &g : claimed_there(e, Whose::own)) // of a pod that was found running
+	for (const Gres &g : all_devices_known(e) ? claimed_there(e, Whose::own) : GresList()) // of a pod that was found running
 		out[g.name] = joined(out[g.name], g.devices);
 	return out;
 }

@@ -1079,8 +1079,8 @@ struct Claiming : Site {
 			s->devices.push_back({"gpu-" + std::to_string(i), {}, {}, false, ""});
 		return s;
 	}
-	// For pod a.
-	void allocate(const std::vector<std::string> &devices)
+	// For pod a. nics: of a driver that is not there.
+	void allocate(const std::vector<std::string> &devices, const std::vector<std::string> &nics = {})
 	{
 		auto c = std::make_shared<kube::ResourceClaim>();
 		c->meta.ns = "ns";
@@ -1088,6 +1088,8 @@ struct Claiming : Site {
 		c->allocated = true;
 		for (const auto &d : devices)
 			c->devices.push_back({"r", "gpu.example.com", "n1", d});
+		for (const auto &d : nics)
+			c->devices.push_back({"r", "nic.example.com", "n1", d});
 		c->reserved_for = {"a"};
 		dra.claim_changed(c);
 		foreign->claim_changed("ns", "c");
@@ -1148,5 +1150,38 @@ TEST_CASE("what claims of foreign pods have is masked device by device, whicheve
 		other->resource_claims = {{"gpus", "c"}};
 		s.foreign->changed(other); // the claim is not reserved for it
 		CHECK(s.mask()->gres == both);
+	}
+}
+
+TEST_CASE("a device of a driver that is not there hides nothing of what else a foreign pod's claims have")
+{
+	Claiming s;
+	s.allocate({"gpu-1"}, {"nic-0"});
+	s.foreign->replaced({s.claims});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {1}}});
+	SECTION("and what is known of it later comes beside that")
+	{
+		s.allocate({"gpu-1", "gpu-3"}, {"nic-0"});
+		const GresList both{{"gpu", "", 1, {1}}, {"gpu", "", 1, {3}}};
+		CHECK(s.mask()->gres == both);
+		s.restart();
+		s.foreign->replaced({s.claims});
+		CHECK(s.mask()->gres == both);
+	}
+	SECTION("also when its own driver goes and another one comes")
+	{
+		s.dra.inventory.slices_replaced({});
+		s.foreign->claims_changed();
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {1}}});
+	}
+	SECTION("and an etcd from a backup that gives it another node takes nothing of that along")
+	{
+		auto elsewhere = std::make_shared<ForeignPod>(*s.claims);
+		elsewhere->node_name = "n2";
+		s.foreign->changed(elsewhere);
+		CHECK(s.mask("n1")->gres == GresList{{"gpu", "", 1, {1}}});
+		REQUIRE(s.mask("n2"));
+		CHECK(s.mask("n2")->gres.empty());
 	}
 }

@@ -371,6 +371,24 @@ TEST_CASE("a pod that was found running with a claim holds what the claim has, a
 	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
 }
 
+TEST_CASE("a pod that was found running holds what is known of its claims, and gets no job before all of it is")
+{
+	Drivers w;
+	w.create_claim("c", 2);
+	const std::string uid = w.create_pod("p", [](kube::Pod &p) {
+		p.resource_claims = {{"gpus", "c"}};
+		p.node_name = "n1";
+		p.phase = "Running";
+	});
+	w.claim_changes("c", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+		{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-3"},
+		{"request":"gpus","driver":"away.example.com","pool":"n1","device":"gpu-0"}]}},
+		"reservedFor":[{"resource":"pods","name":"p","uid":")" + uid + R"("}]}})"));
+	w.run(Millis(1000));
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres == GresList{{"gpu", "", 1, {3}}});
+	CHECK(w.jobs.empty());
+}
+
 TEST_CASE("a pod whose job ends while its claims get their devices is not bound, and queues again")
 {
 	Drivers w;
