@@ -43,6 +43,8 @@ HEALTHY = {
 	f'slurm_k8s_holds{{{CLUSTER}, state="placed"}}': f"200x{MINUTES}",
 	f'slurm_k8s_holds{{{CLUSTER}, state="leaving"}}': f"5x50 0 5x{MINUTES}",  # it was empty for a moment
 	f'slurm_k8s_holds{{{CLUSTER}, state="lost"}}': STAYS,
+	f'slurm_k8s_foreign_pods{{{CLUSTER}, state="there"}}': f"900x{MINUTES}",
+	f'slurm_k8s_foreign_pods{{{CLUSTER}, state="lost"}}': STAYS,
 	f"slurm_k8s_masked_whole_nodes{{{CLUSTER}}}": f"4x5 0x{MINUTES}",  # after a start
 	f"slurm_k8s_overcommitted_nodes{{{CLUSTER}}}": f"1x10 0x{MINUTES}",
 	"slurm_k8s_ledger_write_errors_total": f"2x{MINUTES}",
@@ -104,6 +106,11 @@ def test_no_alert_fires_at_a_healthy_site(tmp_path):
 @pytest.mark.parametrize("alert", [rule["alert"] for rule in rules()])
 def test_alert_fires_for_its_trouble_alone(tmp_path, alert):
 	assert not fires(tmp_path, TROUBLES[alert], alert)
+
+
+@pytest.mark.parametrize("series", ["slurm_k8s_holds", "slurm_k8s_foreign_pods"])
+def test_alert_fires_for_lost_pods_whosever_they_are(tmp_path, series):
+	assert not fires(tmp_path, {f'{series}{{{CLUSTER}, state="lost"}}': f"1x{MINUTES}"}, "SlurmK8sLostHolds")
 
 
 def test_alert_fires_when_nothing_is_scraped_at_all(tmp_path):
