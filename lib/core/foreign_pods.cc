@@ -171,6 +171,32 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 		free(entries_.at(uid), "the kubelet shows it anew");
 }
 
+// Of each GRES as many fewer whose devices are not known as there are devices of that name in the other list.
+static void take_unnamed(GresList &from, const GresList &devices)
+{
+	std::map<std::string, std::uint64_t> left;
+	for (const Gres &g : devices)
+		left[g.name] += g.devices.size();
+	for (Gres &g : from) {
+		const auto taken = std::min<std::uint64_t>(left[g.name], g.count - std::min<std::uint64_t>(g.count, g.devices.size()));
+		left[g.name] -= taken;
+		g.count -= taken;
+	}
+}
+
+// Of what it has claimed those of the claim that kube-scheduler has made for its extended resources (KEP-5004): these it
+// requests by number, too.
+GresList ForeignPods::served_by_claim(const Entry &e) const
+{
+	std::vector<kube::PodResourceClaim> own = e.claims;
+	if (!std::erase_if(own, [](const auto &c) { return c.name.empty(); }))
+		return {};
+	GresList out = e.claimed;
+	const GresList others = ports_.dra ? ports_.dra->held(e.key.ns, own, e.key.uid, e.node) : GresList();
+	std::erase_if(out, [&](const Gres &g) { return devices_collide({g}, others); });
+	return out;
+}
+
 // What of it is nobody's but the pod's. False: nothing.
 bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 {
@@ -184,6 +210,7 @@ bool ForeignPods::uncovered(const Entry &e, Hold &hold) const
 	hold.gres = e.extended.empty() ? devices_.with_devices(e.node, e.key.uid, std::move(hold.gres)) // of the saved ledger
 				       : devices_.gres_of(e.node, e.key.uid, e.extended);
 	if (!e.claims.empty()) {
+		take_unnamed(hold.gres, served_by_claim(e));
 		add_new(hold.gres, e.claimed);
 		hold.gres = merged(std::move(hold.gres));
 	}

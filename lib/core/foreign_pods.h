@@ -130,6 +130,7 @@ private:
 	Hold hold_of(const Entry &e) const;
 	Hold::InWay in_way(const Entry &e) const;
 	bool uncovered(const Entry &e, Hold &hold) const;
+	GresList served_by_claim(const Entry &e) const;
 	void learn_claimed(Entry &e) const;
 	void apply(const ForeignPodPtr &pod);
 	void update(Entry &e);

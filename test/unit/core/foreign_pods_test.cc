@@ -1185,3 +1185,40 @@ TEST_CASE("a device of a driver that is not there hides nothing of what else a f
 		CHECK(s.mask("n2")->gres.empty());
 	}
 }
+
+TEST_CASE("what kube-scheduler serves by a claim of its own is masked once, by device, and not by number beside that")
+{
+	Claiming s;
+	const auto with = [&](std::int64_t gpus, std::vector<kube::PodResourceClaim> claims) {
+		auto p = std::make_shared<ForeignPod>(*s.claims);
+		p->extended = {{"nvidia.com/gpu", gpus}};
+		p->resource_claims = std::move(claims);
+		return p;
+	};
+	const Gres first{"gpu", "", 1, {1}};
+	SECTION("also after a restart, whose driver comes later")
+	{
+		s.foreign->replaced({with(1, {{"", "c"}})});
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {}}}); // which one is not known yet
+		s.allocate({"gpu-1"});
+		CHECK(s.mask()->gres == GresList{first});
+		s.dra.inventory.slices_replaced({});
+		s.restart();
+		s.foreign->replaced({with(1, {{"", "c"}})});
+		CHECK(s.mask()->gres == GresList{first});
+	}
+	SECTION("what of it is not known yet by number")
+	{
+		s.allocate({"gpu-1"});
+		s.foreign->replaced({with(2, {{"", "c"}})});
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {}}, first});
+	}
+	SECTION("and claims of the pod's own are nothing of what it requests beside them")
+	{
+		s.allocate({"gpu-1"});
+		s.foreign->replaced({with(1, {{"gpus", "c"}})});
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {}}, first});
+		s.foreign->changed(with(1, {{"gpus", "c"}, {"", "extended"}})); // which has not been heard of
+		CHECK(s.mask()->gres == GresList{{"gpu", "", 1, {}}, first});
+	}
+}
