@@ -284,11 +284,12 @@ Json protecting_patch(const kube::ResourceClaim &claim)
 	return Json::object().set("metadata", versioned(claim).set("finalizers", all));
 }
 
+// What drivers have written of its devices (status.devices) the API server drops with these; to write there is a right of drivers.
 Json freeing_patch(const kube::ResourceClaim &claim)
 {
 	return Json::object()
 		.set("metadata", versioned(claim))
-		.set("status", Json::object().set("allocation", Json::null()).set("reservedFor", Json::null()).set("devices", Json::null()));
+		.set("status", Json::object().set("allocation", Json::null()).set("reservedFor", Json::null()));
 }
 
 static Json consumer(const std::string &pod, const std::string &uid)

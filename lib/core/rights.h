@@ -50,6 +50,7 @@ inline constexpr Right device_rights[] = {
 	{"resource.k8s.io", "resourceclaims", "watch", "nothing starts"},
 	{"resource.k8s.io", "resourceclaims", "patch", "no pod that claims devices is bound"},
 	{"resource.k8s.io", "resourceclaims/status", "patch", "no pod that claims devices is bound"},
+	{"resource.k8s.io", "resourceclaims/binding", "patch", "no pod that claims devices is bound, from Kubernetes 1.36 on"},
 };
 
 // In the namespace of the reservation pods, from etc/kubernetes-reservations.yaml; of this the last one

@@ -253,7 +253,7 @@ TEST_CASE("what is written into claims names their version, and Kubernetes' own 
 	CHECK(protecting_patch(*c).dump() ==
 	      R"({"metadata":{"uid":"uid-c","resourceVersion":"7","finalizers":["a/b","resource.kubernetes.io/delete-protection"]}})");
 	CHECK(freeing_patch(*c).dump() ==
-	      R"({"metadata":{"uid":"uid-c","resourceVersion":"7"},"status":{"allocation":null,"reservedFor":null,"devices":null}})");
+	      R"({"metadata":{"uid":"uid-c","resourceVersion":"7"},"status":{"allocation":null,"reservedFor":null}})");
 	const ClaimDevices wanted{c, {{"r", driver, "n1", "gpu-0"}, {"s", driver, "n1", "gpu-2"}}};
 	CHECK(allocating_patch(wanted, "n1", "pod", "uid-p", inventory()).dump() ==
 	      R"({"metadata":{"uid":"uid-c","resourceVersion":"7"},"status":{"allocation":{"devices":{"results":[)"
