@@ -39,8 +39,13 @@ or where the environment variable
 of slurmctld says.
 Its owner must be root or SlurmUser, and others must not be able to write it.
 .PP
-A file with a mistake is not used as a whole: the settings before it stay in force, and
-if there are none no pod is placed.
+A file with a mistake is not used as a whole: the settings before it stay in force.
+If there are none, no pod is placed, and Slurm's own jobs start without reservation pods until the file is mended.
+So it is when slurmctld starts, and from Slurm 23.11 on after
+.B "scontrol reconfigure"
+as well, which starts slurmctld anew: run
+.B "slurm\-k8s check"
+first.
 Slurm itself runs on.
 The log of slurmctld has one line for each mistake:
 .IR "file:line: key: what is wrong, what would be right" .

@@ -245,7 +245,9 @@ void Runtime::reload()
 		for (auto line : split(wanted.error().message, '\n'))
 			log_error("%.*s", static_cast<int>(line.size()), line.data());
 		const bool none = state().engines.empty();
-		log_error("%s is not used; %s", host_.config_path, none ? "no pod is placed" : "the former settings stay in force");
+		log_error("%s is not used; %s", host_.config_path,
+			  none ? "no pod is placed, and Slurm's own jobs start without reservation pods"
+			       : "the former settings stay in force");
 		if (none)
 			gate_.set_clusters({});
 		return;
