@@ -87,13 +87,20 @@ static std::uint64_t memory_of(const kube::Pod &pod, const Wishes &wishes, const
 	return whole_mib(bytes);
 }
 
-// The shorter of activeDeadlineSeconds (rounded up: the kubelet ends the pod, to
-// the second) and the annotation.
+// When the deadline has passed the kubelet ends the pod, which may take its grace. A minute more, so that Slurm does not end the
+// job before, as one that would not stop.
+static std::uint32_t minutes_with_grace(std::int64_t deadline, std::int64_t grace)
+{
+	const std::int64_t more = std::clamp<std::int64_t>(grace, 0, kube::max_grace_seconds) + 60;
+	return round_up(std::min(deadline, std::numeric_limits<std::int64_t>::max() - more) + more, 60);
+}
+
+// The shorter of activeDeadlineSeconds and the annotation.
 static std::uint32_t time_limit_of(const kube::Pod &pod, const Wishes &wishes)
 {
 	std::uint32_t minutes = wishes.time_limit_minutes.value_or(0);
 	if (pod.active_deadline_seconds && *pod.active_deadline_seconds > 0) {
-		const std::uint32_t deadline = round_up(*pod.active_deadline_seconds, 60);
+		const std::uint32_t deadline = minutes_with_grace(*pod.active_deadline_seconds, pod.grace_seconds);
 		if (minutes == 0 || deadline < minutes)
 			minutes = deadline;
 	}

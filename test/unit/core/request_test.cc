@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/job_request.h"
+
+#include <limits>
+
 #include "lib/core/placement.h"
 #include "test/unit/catch.h"
 
@@ -72,27 +75,33 @@ TEST_CASE("requests become whole hardware threads and MiB, rounded up")
 	}
 }
 
-TEST_CASE("activeDeadlineSeconds and the annotation limit the time, the shorter one counts")
+TEST_CASE("activeDeadlineSeconds with the pod's grace, and the annotation, limit the time; the shorter one counts")
 {
 	struct Row {
 		std::optional<std::int64_t> deadline;
 		const char *key, *value;
 		std::uint32_t minutes;
+		std::int64_t grace = 30;
 	};
 	const Row rows[] = {
 		{{}, nullptr, nullptr, 0},
-		{1, nullptr, nullptr, 1},
-		{60, nullptr, nullptr, 1},
-		{61, nullptr, nullptr, 2},
+		{1, nullptr, nullptr, 2}, // the kubelet ends it first, and its containers may take their grace
+		{60, nullptr, nullptr, 3},
+		{60, nullptr, nullptr, 2, 0},
+		{90, nullptr, nullptr, 3},
+		{91, nullptr, nullptr, 4},
+		{60, nullptr, nullptr, 62, 3600},
+		{std::numeric_limits<std::int64_t>::max(), nullptr, nullptr, std::numeric_limits<std::uint32_t>::max()},
 		{{}, "slurm-k8s.io/time-limit", "90", 90},
 		{{}, "slurmjob.slinky.slurm.net/timelimit", "30", 30}, // minutes
 		{{}, "sunk.coreweave.com/timeout", "90", 2},           // seconds
-		{600, "slurm-k8s.io/time-limit", "90", 10},
+		{600, "slurm-k8s.io/time-limit", "90", 12},
 		{6000, "slurm-k8s.io/time-limit", "90", 90},
 	};
 	for (const Row &row : rows) {
 		kube::Pod p = pod();
 		p.active_deadline_seconds = row.deadline;
+		p.grace_seconds = row.grace;
 		if (row.key)
 			p.meta.annotations[row.key] = row.value;
 		auto r = request(p);
