@@ -2,6 +2,7 @@
 #include "lib/core/placement.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/base/text.h"
 #include "lib/core/names.h"
@@ -101,6 +102,20 @@ static bool selector_holds(const kube::Pod &pod, const kube::Node &node)
 	return true;
 }
 
+static std::optional<std::int64_t> ephemeral_storage(const kube::Resources &of)
+{
+	const auto it = of.extended.find("ephemeral-storage");
+	return it == of.extended.end() ? std::nullopt : std::optional(it->second);
+}
+
+// Slurm counts none, so pods may still come to a node that has too little left; but one that has too little altogether would
+// refuse them again and again.
+static bool has_storage_for(const kube::Pod &pod, const kube::Node &node)
+{
+	const auto wanted = ephemeral_storage(pod.request), has = ephemeral_storage(node.allocatable);
+	return !wanted || !has || *wanted <= *has;
+}
+
 std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,
 		      const kube::Node &node)
 {
@@ -118,7 +133,7 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 		if (taint.effect != TaintEffect::prefer_no_schedule && !is_any_of_ours(taint) &&
 		    !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
-	return "";
+	return has_storage_for(pod, node) ? "" : "ephemeral-storage";
 }
 
 // ---- label selectors ----

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "lib/core/node_view.h"
 #include "lib/core/placement.h"
 #include "test/unit/catch.h"
 
@@ -250,6 +251,47 @@ TEST_CASE("taints and tolerations as Kubernetes defines them")
 		CHECK(tolerates({row.t}, taint) == row.tolerated);
 	}
 	CHECK_FALSE(tolerates({}, taint));
+}
+
+TEST_CASE("a node that has less ephemeral storage than a pod requests is none for it, and its kubelet need not refuse it for ever")
+{
+	kube::Node node;
+	kube::Pod p = pod();
+	const std::string storage = "ephemeral-storage";
+	p.request.extended[storage] = 100;
+	CHECK(objection(p, {}, node) == ""); // a kubelet that does not say how much there is
+	node.allocatable.extended[storage] = 100;
+	CHECK(objection(p, {}, node) == "");
+	node.allocatable.extended[storage] = 99;
+	CHECK(objection(p, {}, node) == "ephemeral-storage");
+	p.request.extended.clear();
+	CHECK(objection(p, {}, node) == "");
+}
+
+TEST_CASE("pods with other requests of ephemeral storage have other nodes, and a node that gets more is noticed")
+{
+	NodeSettings settings;
+	settings.selector = "shared=true";
+	NodeView view(settings);
+	const auto node = [](std::int64_t storage, std::int64_t gpus = 0) {
+		auto n = std::make_shared<kube::Node>();
+		n->meta.name = "n1";
+		n->ready = true;
+		n->meta.labels["shared"] = "true";
+		n->allocatable.extended = {{"ephemeral-storage", storage}, {"nvidia.com/gpu", gpus}};
+		return n;
+	};
+	view.set_slurm({{"n1", 1}, {"n2", 1}});
+	view.replace({node(100)});
+	kube::Pod small = pod(), large = pod();
+	small.request.extended["ephemeral-storage"] = 100;
+	large.request.extended["ephemeral-storage"] = 101;
+	CHECK(view.choose(small, {}).none == "");
+	CHECK(view.choose(large, {}).none.find("1 ephemeral-storage") != std::string::npos);
+	CHECK(view.choose(pod(), {}).none == "");
+	CHECK_FALSE(view.change(node(100, 4))); // what placing does not depend on
+	CHECK(view.change(node(101)));
+	CHECK(view.choose(large, {}).none == "");
 }
 
 TEST_CASE("objections name the reason")
