@@ -128,6 +128,18 @@ void PodsController::save_what_its_job_got(const Entry &e)
 		ports_.journal.hold(*hold);
 }
 
+// It runs, and its owner would look for its job in vain: the log is the administrator's.
+void PodsController::tell_jobless(Entry &e, const std::string &why)
+{
+	if (e.bound_node.empty())
+		return;
+	const std::string text = "it runs on node " + e.bound_node + " without a Slurm job: " + why;
+	if (e.told == text)
+		return;
+	e.told = text;
+	reports_.event(e.key, {true, std::string(names::event_refused), text});
+}
+
 void PodsController::adopt(Entry &e)
 {
 	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
@@ -135,6 +147,7 @@ void PodsController::adopt(Entry &e)
 		drop_job(e);
 
 	if (!request) {
+		tell_jobless(e, request.error().message);
 		back_off(e, request.error().message, Millis(30'000));
 		return plan_retry(e);
 	}

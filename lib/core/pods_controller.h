@@ -294,6 +294,7 @@ private:
 	void protect_later(Entry &e, Millis delay);
 	void finalizer_set(const std::string &uid, const KubeReply &r);
 	void assume_finalizer(Entry &e, bool present);
+	void tell_jobless(Entry &e, const std::string &why);
 	void annotate(Entry &e);
 	void annotated(const std::string &uid, const AnnotationChanges &changes, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);

@@ -774,6 +774,22 @@ TEST_CASE("a pod of an unmapped namespace gets an event and no job")
 	CHECK(w.events.size() == 1); // told once, not every minute
 }
 
+TEST_CASE("a pod that runs and can have no job tells its owner so, once, and goes on")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) {
+		p.meta.ns = "other";
+		p.node_name = "n1";
+		p.phase = "Running";
+	});
+	w.run(Millis(600'000));
+	CHECK(w.jobs.empty());
+	CHECK_FALSE(w.pod("p").meta.deleting);
+	CHECK(w.masked("n1"));
+	REQUIRE(w.events.size() == 1);
+	CHECK(w.events[0].starts_with("p: SlurmRefused: it runs on node n1 without a Slurm job: namespace other is not mapped to a Slurm user"));
+}
+
 TEST_CASE("a pod that claims more than its namespace may gets an event and no job")
 {
 	World w;
