@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/log_limit.h"
 #include "lib/kube/decode.h"
@@ -221,10 +223,15 @@ void decode_status(const Json &status, Pod &pod)
 	     {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
 		Json all = status[list];
 		bool init = list[0] == 'i';
-		if (countable(all, max_containers, list, pod.problem))
-			all.each_item([&](const Json &c) {
-				pod.containers.push_back(decode_container(c, init, pod.problem));
-			});
+		// Of too many one in each state says what there is: the pod holds what it has until
+		// the last of them is gone.
+		const bool keep_all = countable(all, max_containers, list, pod.problem);
+		std::set<std::pair<ContainerStatus::State, bool>> kept;
+		all.each_item([&](const Json &c) {
+			ContainerStatus status = decode_container(c, init, pod.problem);
+			if (keep_all || kept.emplace(status.state, status.started_ever).second)
+				pod.containers.push_back(std::move(status));
+		});
 	}
 	status["conditions"].each_item([&](const Json &c) {
 		if (c["type"].str() == "DisruptionTarget" && c["status"].str() == "True") {

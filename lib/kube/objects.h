@@ -133,7 +133,7 @@ struct Pod {
 	std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
 	std::string reason; // DeadlineExceeded, Evicted, NodeAffinity, ...
 	std::string message;
-	std::vector<ContainerStatus> containers; // init, regular and ephemeral
+	std::vector<ContainerStatus> containers; // init, regular and ephemeral; of more than max_containers one in each state
 	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
 	Disruption disruption = Disruption::none;
 	bool garbage_collected = false; // the pod garbage collector wrote the phase, not the kubelet

@@ -115,6 +115,24 @@ TEST_CASE("only the kubelet's word that the last container is gone makes a pod o
 	CHECK(state_of(between) == PodState::bound);
 }
 
+TEST_CASE("a pod is over when the last of however many containers is")
+{
+	const auto over = [](const std::string &last) {
+		std::string list = "[";
+		for (std::size_t i = 0; i < kube::max_containers; i++)
+			list += R"({"name":"c","state":{"terminated":{"exitCode":0}}},)";
+		const auto object = Json::parse(R"({"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"nodeName":"n"},)"
+						    R"("status":{"phase":"Failed","startTime":"2026-08-01T10:00:00Z","containerStatuses":)" +
+						    list + R"({"name":"l","state":)" + last + "}]}}");
+		REQUIRE(object);
+		const auto pod = kube::decode_pod(*object);
+		REQUIRE(pod);
+		return kubelet_reports_over(**pod);
+	};
+	CHECK_FALSE(over(R"({"running":{}})"));
+	CHECK(over(R"({"terminated":{"exitCode":0}})"));
+}
+
 TEST_CASE("a pod that goes before it had a node is over, and one that is proved absent is gone or lost")
 {
 	kube::Pod pending;

@@ -283,3 +283,25 @@ TEST_CASE("a container's id leads to no other cgroup than its own")
 		CHECK((*pod)->containers[0].id == row.id);
 	}
 }
+
+TEST_CASE("of more containers than are kept one in each state is, so that what runs is known to run")
+{
+	const std::string ended = R"({"name":"c","containerID":"x://1","state":{"terminated":{"exitCode":0}}})";
+	const std::string waits = R"({"name":"w","state":{"waiting":{}}})";
+	const auto statuses = [](const std::string &each, const std::string &last) {
+		std::string list = "[";
+		for (std::size_t i = 0; i < max_containers; i++)
+			list += each + ",";
+		return pod("", R"("startTime":"2026-08-01T10:00:00Z","containerStatuses":)" + list + last + "]");
+	};
+	const Pod runs = statuses(ended, R"({"name":"r","state":{"running":{}}})");
+	CHECK(runs.problem.find("more than 512") != std::string::npos);
+	REQUIRE(runs.containers.size() == 2);
+	CHECK(runs.containers[0].state == ContainerStatus::State::terminated);
+	CHECK(runs.containers[1].state == ContainerStatus::State::running);
+	CHECK(statuses(ended, ended).containers.size() == 1);
+	const Pod starts_again = statuses(waits, R"({"name":"w","containerID":"x://2","state":{"waiting":{}}})");
+	REQUIRE(starts_again.containers.size() == 2);
+	CHECK_FALSE(starts_again.containers[0].started_ever);
+	CHECK(starts_again.containers[1].started_ever);
+}
