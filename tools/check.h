@@ -65,6 +65,10 @@ std::optional<core::Settings> check_settings(const std::string &path, std::uint3
 void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out);
 // What keeps Kubernetes from giving others what Slurm's jobs use?
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out);
+// Does Slurm refuse a job whose user has no association with its account?
+bool enforces_associations(const SlurmConf &conf);
+// Does Slurm see to it that jobs name accounts of their users only, where what jobs may have goes by {account}?
+void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // GresTypes, nodes and partitions that tokens.partitions needs.
 void check_tokens(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // Does slurm.conf name prep/k8s? slurmd loads it, too.

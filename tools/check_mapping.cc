@@ -30,7 +30,7 @@ class Accounting {
 public:
 	Accounting(const SlurmConf &conf, const Runner &run)
 		: run_(run), cluster_(conf.get("ClusterName", "")),
-		  used_(conf.get("AccountingStorageType", "").find("slurmdbd") != std::string::npos && enforces(conf))
+		  used_(enforces_associations(conf))
 	{
 	}
 
@@ -46,12 +46,6 @@ public:
 	const std::set<std::string> &qos() { return ask("qos", {"sacctmgr", "-nP", "show", "qos", "format=name"}); }
 
 private:
-	static bool enforces(const SlurmConf &conf)
-	{
-		const std::string what = conf_key(conf.get("AccountingStorageEnforce", ""));
-		return !what.empty() && what != "none" && what != "0";
-	}
-
 	const std::set<std::string> &ask(const std::string &key, const std::vector<std::string> &argv)
 	{
 		auto [at, fresh] = answers_.try_emplace(key);

@@ -9,6 +9,7 @@ tools_libtools_la_SOURCES = \
 	tools/ask.cc \
 	tools/ask.h \
 	tools/check.h \
+	tools/check_accounts.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
 	tools/check_mapping.cc \

@@ -199,6 +199,7 @@ static void check_all(const Arguments &args, Findings &out)
 		return;
 	check_mapping(*settings, *conf, run, out);
 	check_sharing(*settings, *conf, out);
+	check_accounts(*settings, *conf, out);
 	check_tokens(*settings, *conf, out);
 	const AsUser slurm_user(side.slurm_uid); // credentials
 	for (const auto &cluster : settings->clusters)

@@ -413,27 +413,40 @@ Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSetti
 
 // ---- names ----
 
-static constexpr std::string_view user_mark = "{user}", account_mark = "{account}";
+static constexpr struct {
+	std::string_view text;
+	std::string TemplateUser::*by;
+} marks[] = {{"{user}", &TemplateUser::user}, {account_mark, &TemplateUser::account}};
 
-static std::string replaced(std::string text, std::string_view mark, const std::string &by)
+// Nothing: the job has no such name. What is put in is not read again: Slurm takes any text for an account's name.
+static std::optional<std::string> filled(std::string_view pattern, const TemplateUser &who)
 {
-	if (const auto at = text.find(mark); at != std::string::npos)
-		text.replace(at, mark.size(), by);
-	return text;
+	std::string out;
+	while (!pattern.empty()) {
+		const auto mark = std::ranges::find_if(marks, [&](const auto &m) { return pattern.starts_with(m.text); });
+		if (mark != std::end(marks) && (who.*mark->by).empty())
+			return std::nullopt;
+		out += mark == std::end(marks) ? std::string(1, pattern.front()) : who.*mark->by;
+		pattern.remove_prefix(mark == std::end(marks) ? 1 : mark->text.size());
+	}
+	return out;
 }
 
 bool takes_name(const std::string &pattern, std::string_view name, const TemplateUser &who)
 {
-	if (name.empty() || (pattern.find(user_mark) != std::string::npos && who.user.empty()) ||
-	    (pattern.find(account_mark) != std::string::npos && who.account.empty()))
+	if (name.empty())
 		return false;
-	return glob_match(replaced(replaced(pattern, account_mark, who.account), user_mark, who.user), name);
+	const bool marked = std::ranges::any_of(marks, [&](const auto &m) { return pattern.find(m.text) != std::string::npos; });
+	return marked ? filled(pattern, who) == name : glob_match(pattern, name);
 }
 
 std::string bad_pattern(const std::string &pattern)
 {
 	const bool marked = pattern.find('{') != std::string::npos;
-	const std::string rest = replaced(replaced(pattern, user_mark, ""), account_mark, "");
+	std::string rest = pattern;
+	for (const auto &m : marks)
+		if (const auto at = rest.find(m.text); at != std::string::npos)
+			rest.erase(at, m.text.size());
 	if (pattern.empty() || rest.find_first_of("{}") != std::string::npos)
 		return "is no name, use for example \"data-{user}\", \"{account}\" or \"public-*\"";
 	if (marked && rest.find_first_of("*?") != std::string::npos) // what is a-b's would be a's

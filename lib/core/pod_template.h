@@ -38,8 +38,10 @@ struct PodTemplate {
 // Error: the first thing that is wrong, as a part of a sentence that begins with the line.
 Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSettings &allowed, const TemplateUser &who);
 
-// Does a pattern of the settings take this name? {user} and {account} stand for those of the job; in a pattern without
-// them * is any run and ? any one character.
+// In a pattern of the settings, for the account that the job says it has: Slurm takes any, unless it enforces associations.
+inline constexpr std::string_view account_mark = "{account}";
+// Does a pattern of the settings take this name? {user} and {account} stand for those of the job, letter by letter; in a pattern
+// without them * is any run and ? any one character.
 bool takes_name(const std::string &pattern, std::string_view name, const TemplateUser &who);
 // What is wrong with a pattern; empty: nothing.
 std::string bad_pattern(const std::string &pattern);

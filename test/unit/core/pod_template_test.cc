@@ -214,7 +214,15 @@ TEST_CASE("template: whose names are whose")
 		CHECK(takes_name(row.pattern, row.name, alice) == row.takes);
 	}
 	CHECK(!takes_name("data-{user}", "data-", {"", "physics"})); // a user without a name
-	CHECK(takes_name("{user}", "a*", {"a*", ""}) == takes_name("{user}", "ab", {"a*", ""})); // no user's name has a *
+	// whatever Slurm takes for the name of an account: nothing of it is a wildcard, or stands for another name
+	for (const char *odd : {"*", "?ob", "b*", "{user}"}) {
+		CAPTURE(odd);
+		CHECK(!takes_name("{account}", "bob", {"bob", odd}));
+		CHECK(!takes_name("{account}-token", "bob-token", {"alice", odd}));
+		CHECK(!takes_name("{account}-{user}", "bob-alice", {"alice", odd}));
+		CHECK(!takes_name("{user}", "bob", {odd, "bob"}));
+	}
+	CHECK(!takes_name("{account}", "bob-token", {"alice", "*"}));
 	for (const char *good : {"a", "a-*", "*", "{user}", "data-{user}-x", "{account}"})
 		CHECK(bad_pattern(good).empty());
 	for (const char *bad : {"", "{user}-*", "{account}?", "{home}", "}", "{user}{user}"}) {

@@ -26,6 +26,10 @@ TEST_CASE("service account: nobody gets one that the administrator does not allo
 			" is not allowed for user alice; the administrator allows some by reservations.serviceAccounts in slurm-k8s.yaml");
 		CHECK_FALSE(bad_service_account(other, {}, alice).empty());
 	}
+	for (const char *wild : {"*", "?hemistry", "c*", "{user}"}) {
+		INFO(wild);
+		CHECK_FALSE(bad_service_account("chemistry-ci", {"{account}-ci"}, {"chemistry", wild}).empty());
+	}
 }
 
 TEST_CASE("service account: what is no name of one is refused whatever is allowed, and not repeated")

@@ -124,6 +124,16 @@ struct Host {
 		return bad();
 	}
 
+	std::string allowed(const core::ReservationSettings &reservations)
+	{
+		core::Settings settings;
+		settings.clusters.emplace_back().name = "c";
+		settings.clusters[0].reservations = reservations;
+		found = {};
+		check_accounts(settings, read(), found);
+		return bad();
+	}
+
 	std::string tokens(std::vector<std::string> partitions)
 	{
 		core::Settings settings;
@@ -473,6 +483,50 @@ TEST_CASE("check: what Slurm does not enforce is nobody's mistake")
 	CHECK(h.check_namespace(mapped("root", "physics", "", "best")).empty());
 	h.conf["AccountingStorageEnforce"] = "none";
 	CHECK(h.check_namespace(mapped("root", "physics", "", "best")).empty());
+}
+
+TEST_CASE("check: what an account may have anybody has where Slurm lets anybody name any account")
+{
+	Host h;
+	using R = core::ReservationSettings;
+	const struct {
+		const char *key;
+		std::function<void(R &, std::vector<std::string>)> set;
+	} lists[] = {
+		{"templates.configMaps", [](R &r, auto names) { r.templates.config_maps = names; }},
+		{"templates.secrets", [](R &r, auto names) { r.templates.secrets = names; }},
+		{"templates.claims", [](R &r, auto names) { r.templates.claims = names; }},
+		{"serviceAccounts", [](R &r, auto names) { r.service_accounts = names; }},
+	};
+	for (const auto &list : lists) {
+		CAPTURE(list.key);
+		R with, without;
+		with.templates.allow = without.templates.allow = true;
+		list.set(with, {"x", "{account}-ci"});
+		list.set(without, {"*", "{user}"});
+		h.conf.erase("AccountingStorageType");
+		h.conf.erase("AccountingStorageEnforce");
+		const std::string says = "accounts of c: reservations." + std::string(list.key) + " has {account}, but Slurm lets everybody name "
+					 "any account for his jobs; set AccountingStorageEnforce=associations in slurm.conf, or name users by {user}\n";
+		CHECK(h.allowed(with) == says);
+		CHECK(h.allowed(without).empty());
+		h.conf["AccountingStorageEnforce"] = "associations"; // of no use, Slurm says so in its log
+		CHECK(h.allowed(with) == says);
+		h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+		for (const char *none : {"none", "nojobs,nosteps", "nosteps"}) {
+			h.conf["AccountingStorageEnforce"] = none;
+			CHECK(h.allowed(with) == says);
+		}
+		for (const char *some : {"associations", "limits", "nosteps,qos", "Safe", "wckeys", "all", "1", "2"}) {
+			h.conf["AccountingStorageEnforce"] = some;
+			CAPTURE(some);
+			CHECK(h.allowed(with).empty());
+		}
+	}
+	h.conf["AccountingStorageEnforce"] = "none";
+	R off;
+	off.templates.claims = {"{account}"}; // nobody may give a template
+	CHECK(h.allowed(off).empty());
 }
 
 TEST_CASE("check: accounts and QOS of the mapping must exist in slurmdbd")

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+//
+// What jobs may have by the name of their account, and what that needs of Slurm.
+#include "tools/check.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/text.h"
+#include "lib/core/pod_template.h"
+
+namespace sk8::tools {
+
+// _validate_accounting_storage_enforce() in read_config.c: these stand for associations, too; without slurmdbd nothing counts.
+bool enforces_associations(const SlurmConf &conf)
+{
+	static constexpr std::array<std::string_view, 8> those{"1", "2", "associations", "limits", "safe", "wckeys", "qos", "all"};
+	const std::string words = conf_key(conf.get("AccountingStorageEnforce", ""));
+	const auto is_one = [](std::string_view word) { return std::ranges::find(those, trim(word)) != those.end(); };
+	return conf.get("AccountingStorageType", "").find("slurmdbd") != std::string::npos && std::ranges::any_of(split(words, ','), is_one);
+}
+
+static bool has_account(const std::vector<std::string> &patterns)
+{
+	return std::ranges::any_of(patterns, [](const std::string &p) { return p.find(core::account_mark) != p.npos; });
+}
+
+void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out)
+{
+	for (const auto &cluster : settings.clusters) {
+		const std::string about = "accounts of " + cluster.name;
+		const core::ReservationSettings &r = cluster.reservations;
+		const core::TemplateSettings templates = r.templates.allow ? r.templates : core::TemplateSettings{};
+		const std::pair<const char *, const std::vector<std::string> &> lists[] = {
+			{"templates.configMaps", templates.config_maps},
+			{"templates.secrets", templates.secrets},
+			{"templates.claims", templates.claims},
+			{"serviceAccounts", r.service_accounts},
+		};
+		bool any = false;
+		for (const auto &[key, patterns] : lists) {
+			if (!has_account(patterns))
+				continue;
+			any = true;
+			if (!enforces_associations(conf))
+				out.problem(about, "reservations." + std::string(key) + " has {account}, but Slurm lets everybody name any account for "
+						   "his jobs; set AccountingStorageEnforce=associations in slurm.conf, or name users by {user}");
+		}
+		if (any && enforces_associations(conf))
+			out.ok(about, "{account} is one of the job's user, by AccountingStorageEnforce");
+	}
+}
+
+} // namespace sk8::tools
