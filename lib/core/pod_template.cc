@@ -194,6 +194,7 @@ private:
 	static void check_image(const std::string &where, std::string_view image);
 	void volume(const Json &v);
 	void host_path(const Json &v) const;
+	void empty_dir(const std::string &name, const Json &of);
 	Json mounts(const std::string &where, const Json &container, bool of_job) const;
 	Json environment(const std::string &where, const Json &env) const;
 	void reference(const std::string &where, const Json &of) const;
@@ -242,6 +243,20 @@ void Reader::host_path(const Json &v) const
 		   "slurm-k8s.yaml, just as they stand there");
 }
 
+// What is written to a tmpfs stays in memory when its writer has ended, and then no container's limit holds it.
+void Reader::empty_dir(const std::string &name, const Json &of)
+{
+	const std::string_view medium = of["medium"].str();
+	if (medium.empty())
+		return;
+	if (medium != "Memory")
+		no("volume " + one_line(name, 64) + " has a medium that is none, use Memory or none");
+	const auto size = parse_whole(of["sizeLimit"].str());
+	if (!size || *size <= 0 || *size > most_memory)
+		no("volume " + one_line(name, 64) + " is in memory and needs a sizeLimit, for example 128Mi");
+	out_.volume_bytes = std::min(out_.volume_bytes + *size, most_memory);
+}
+
 void Reader::volume(const Json &v)
 {
 	const std::string name(v["name"].str());
@@ -249,6 +264,8 @@ void Reader::volume(const Json &v)
 		no("a volume has no name, or one that is taken: " + one_line(name, 64));
 	if (v.size() != 2)
 		no("volume " + one_line(name, 64) + " needs exactly one of emptyDir, configMap, secret, persistentVolumeClaim, hostPath");
+	if (v["emptyDir"].is_object())
+		empty_dir(name, v["emptyDir"]);
 	if (v["configMap"].is_object())
 		check_name("ConfigMap", "configMaps", allowed_.config_maps, v["configMap"]["name"].str());
 	if (v["secret"].is_object())

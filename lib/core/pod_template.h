@@ -32,6 +32,7 @@ struct PodTemplate {
 	Json volumes = Json::array(), containers = Json::array(), init_containers = Json::array(), pull_secrets = Json::array();
 	// What its other containers may use together as long as the job runs.
 	std::int64_t milli_cpu = 0, memory_bytes = 0;
+	std::int64_t volume_bytes = 0; // of its volumes in memory, all together; whoever writes there takes it
 	std::int64_t first_memory_bytes = 0; // of those that end before the job starts, one after the other: the most, beside these
 };
 

@@ -64,7 +64,7 @@ std::string label_value(std::string_view text)
 
 using Devices = std::map<std::string, std::int64_t>;
 
-// Of the one container, or of what others of a template leave it.
+// Of the one container, or of what others of a template leave it. It requests for volumes in memory, too: nobody else does.
 static Json resources_of(const NativeShare &share, const Devices &devices, const PodTemplate *more)
 {
 	Json requests = Json::object(), limits = Json::object();
@@ -121,11 +121,13 @@ std::string does_not_fit(const PodTemplate &more, const NativeShare &share)
 {
 	const auto mib = [](std::int64_t bytes) { return static_cast<unsigned long long>(whole_mib(bytes)); };
 	const auto too_much = [&share](unsigned long long wanted) { return share.memory_mb && wanted > share.memory_mb; };
-	const unsigned long long all = mib(more.memory_bytes), first = mib(more.memory_bytes + more.first_memory_bytes);
+	const std::int64_t stays = more.memory_bytes + more.volume_bytes;
+	const unsigned long long all = mib(stays), first = mib(stays + more.first_memory_bytes);
 	if (more.milli_cpu > std::int64_t{1000} * share.cpus || too_much(all))
-		return strprintf("its containers besides job may use %lld mCPU and %llu MiB together, and the job has %u CPUs and %llu MiB on node %s",
-				 static_cast<long long>(more.milli_cpu), all, share.cpus, static_cast<unsigned long long>(share.memory_mb),
-				 share.node.c_str());
+		return strprintf("its containers besides job%s may use %lld mCPU and %llu MiB together, and the job has "
+				 "%u CPUs and %llu MiB on node %s",
+				 more.volume_bytes ? ", and volumes in memory," : "", static_cast<long long>(more.milli_cpu), all, share.cpus,
+				 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());
 	if (too_much(first))
 		return strprintf("its init containers may use %llu MiB, with those that stay, and the job has %llu MiB on node %s", first,
 				 static_cast<unsigned long long>(share.memory_mb), share.node.c_str());

@@ -144,6 +144,14 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{volumes + "emptyDir: {}\n    hostPath: {path: /scratch}\n", "needs exactly one of"},
 		{volumes + "emptyDir: {}\n  - name: v\n    emptyDir: {}\n", "has no name, or one that is taken: v"},
 		{head + "  volumes: [{name: slurm-k8s, emptyDir: {}}]\n", "one that is taken: slurm-k8s"},
+		// memory that nobody counts
+		{volumes + "emptyDir: {medium: Memory}\n", "volume v is in memory and needs a sizeLimit, for example 128Mi"},
+		{volumes + "emptyDir: {medium: Memory, sizeLimit: 0}\n", "needs a sizeLimit"},
+		{volumes + "emptyDir: {medium: Memory, sizeLimit: -1Mi}\n", "needs a sizeLimit"},
+		{volumes + "emptyDir: {medium: Memory, sizeLimit: much}\n", "needs a sizeLimit"},
+		{volumes + "emptyDir: {medium: Memory, sizeLimit: 9e18}\n", "needs a sizeLimit"},
+		{volumes + "emptyDir: {medium: HugePages, sizeLimit: 1Mi}\n", "volume v has a medium that is none, use Memory or none"},
+		{volumes + "emptyDir: {medium: memory, sizeLimit: 1Mi}\n", "has a medium that is none"},
 		// groups of an image's choice, on files of others
 		{volumes + "hostPath: {path: /scratch}\n  containers:\n  - {name: s, image: i, resources: {limits: {memory: 1Mi}}, volumeMounts: [{name: v, mountPath: /a}]}\n",
 		 "only the container \"job\" may have claims and host paths"},
@@ -229,6 +237,38 @@ TEST_CASE("template: whose names are whose")
 		CAPTURE(bad);
 		CHECK(!bad_pattern(bad).empty());
 	}
+}
+
+TEST_CASE("template: what its volumes in memory may take is a part of what the job has, and its pod requests it")
+{
+	CHECK(read(volumes + "emptyDir: {medium: \"\", sizeLimit: 1Ti}\n"));
+	const auto t = read(head + R"(  volumes:
+  - {name: a, emptyDir: {medium: Memory, sizeLimit: 100Mi}}
+  - {name: b, emptyDir: {medium: Memory, sizeLimit: 28Mi}}
+  - {name: disk, emptyDir: {sizeLimit: 1Ti}}
+  initContainers: [{name: first, image: i, resources: {limits: {memory: 10Mi}}}]
+  containers:
+  - {name: job, image: app}
+  - {name: side, image: i, resources: {limits: {memory: 64Mi}}}
+)");
+	REQUIRE(t);
+	NativeJob job;
+	job.pod_template = "x";
+	const Json of = reservation_object(job, {"n1", 3, 300, {}}, "alice", {}, {}, &*t)["spec"];
+	CHECK(of["containers"].at(0)["resources"]["requests"]["memory"].str() == "236Mi"); // with the other's 64 all that the job has
+	CHECK(does_not_fit(*t, {"n1", 1, 202, {}}).empty());
+	CHECK(does_not_fit(*t, {"n1", 1, 201, {}}) ==
+	      "its init containers may use 202 MiB, with those that stay, and the job has 201 MiB on node n1");
+	CHECK(does_not_fit(*t, {"n1", 1, 191, {}}) ==
+	      "its containers besides job, and volumes in memory, may use 0 mCPU and 192 MiB together, and the job has "
+	      "1 CPUs and 191 MiB on node n1");
+	CHECK(does_not_fit(*t, {"n1", 1, 0, {}}).empty()); // Slurm counts none
+
+	std::string most = head + "  volumes:\n";
+	for (const char *name : {"a", "b", "c"})
+		most += std::string("  - {name: ") + name + ", emptyDir: {medium: Memory, sizeLimit: 1Pi}}\n";
+	REQUIRE(read(most));
+	CHECK_FALSE(does_not_fit(*read(most), {"n1", 1, 1'000'000, {}}).empty());
 }
 
 TEST_CASE("template: its containers take a part of what the job has, and all together take no more")
