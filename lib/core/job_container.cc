@@ -48,7 +48,8 @@ static Json container(const JobContainerWish &wish, const Json &resources)
 	Json out = Json::object();
 	out.set("name", job_container).set("image", wish.image);
 	out.set("imagePullPolicy", says_when ? wish.more->pull_policy : Json::string("IfNotPresent"));
-	out.set("command", command).set("args", Json::array()).set("resources", resources);
+	// The folder of the image a runtime would make, as root, also in a claim or host path. Tasks do not begin there.
+	out.set("command", command).set("args", Json::array()).set("workingDir", "/").set("resources", resources);
 	return out.set("securityContext", without_privileges()).set("volumeMounts", mounts);
 }
 

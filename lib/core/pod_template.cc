@@ -196,6 +196,7 @@ private:
 	void host_path(const Json &v) const;
 	void empty_dir(const std::string &name, const Json &of);
 	Json mounts(const std::string &where, const Json &container, bool of_job) const;
+	void no_mount_points(const std::string &where, const Json &mounts) const;
 	Json environment(const std::string &where, const Json &env) const;
 	void reference(const std::string &where, const Json &of) const;
 	void job_container_of(const Json &container);
@@ -270,14 +271,12 @@ void Reader::volume(const Json &v)
 		check_name("ConfigMap", "configMaps", allowed_.config_maps, v["configMap"]["name"].str());
 	if (v["secret"].is_object())
 		check_name("Secret", "secrets", allowed_.secrets, v["secret"]["secretName"].str());
-	if (v["persistentVolumeClaim"].is_object()) {
+	if (v["persistentVolumeClaim"].is_object())
 		check_name("PersistentVolumeClaim", "claims", allowed_.claims, v["persistentVolumeClaim"]["claimName"].str());
-		only_for_job_.insert(name);
-	}
-	if (v["hostPath"].is_object()) {
+	if (v["hostPath"].is_object())
 		host_path(v["hostPath"]);
+	if (has_files_of_others(v))
 		only_for_job_.insert(name);
-	}
 	out_.volumes.append(v);
 }
 
@@ -285,9 +284,27 @@ void Reader::volume(const Json &v)
 bool is_reserved(std::string_view path)
 {
 	for (const std::string_view top : {"/proc", "/sys", "/dev", "/.slurm-k8s"})
-		if (path == top || (path.starts_with(top) && path[top.size()] == '/'))
+		if (path == top || is_below(path, top))
 			return true;
 	return false;
+}
+
+// What is mounted below another volume needs a folder there, which the runtime makes as root.
+void Reader::no_mount_points(const std::string &where, const Json &mounts) const
+{
+	mounts.each_item([&](const Json &over) {
+		const std::string folder(over["mountPath"].str());
+		if (!only_for_job_.contains(std::string(over["name"].str())))
+			return;
+		if (folder == "/etc") // hosts, hostname, resolv.conf
+			no(where + " mounts a claim or host path on /etc, where the kubelet puts files of its own");
+		mounts.each_item([&](const Json &mount) {
+			const std::string path(mount["mountPath"].str());
+			if (is_below(path, folder))
+				no(where + " mounts a volume on " + one_line(path, 128) + ", below the claim or host path on " + one_line(folder, 128) +
+				   ": a folder would be made for it there, as root");
+		});
+	});
 }
 
 Json Reader::mounts(const std::string &where, const Json &container, bool of_job) const
@@ -306,6 +323,7 @@ Json Reader::mounts(const std::string &where, const Json &container, bool of_job
 			no(where + " mounts a subPath of volume " + one_line(name, 64) + ": mount the whole claim or host path");
 		out.append(mount);
 	});
+	no_mount_points(where, out);
 	return out;
 }
 
@@ -426,6 +444,16 @@ Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSetti
 	} catch (const Wrong &wrong) {
 		return Error{(wrong.line ? "line " + std::to_string(wrong.line) + ": " : "") + wrong.what};
 	}
+}
+
+bool has_files_of_others(const Json &volume)
+{
+	return volume["persistentVolumeClaim"].is_object() || volume["hostPath"].is_object();
+}
+
+bool is_below(std::string_view path, std::string_view folder)
+{
+	return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
 
 // ---- names ----

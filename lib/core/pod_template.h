@@ -39,6 +39,11 @@ struct PodTemplate {
 // Error: the first thing that is wrong, as a part of a sentence that begins with the line.
 Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSettings &allowed, const TemplateUser &who);
 
+// A claim or a host path: there are files of others in it, too, and root makes them.
+bool has_files_of_others(const Json &volume);
+// Is this path somewhere in that folder? Both are plain and absolute.
+bool is_below(std::string_view path, std::string_view folder);
+
 // In a pattern of the settings, for the account that the job says it has: Slurm takes any, unless it enforces associations.
 inline constexpr std::string_view account_mark = "{account}";
 // Does a pattern of the settings take this name? {user} and {account} stand for those of the job, letter by letter; in a pattern

@@ -64,8 +64,9 @@ std::string Reservations::bad_wish(const Entry &e)
 		return "--k8s-template: no image is named, give one to its container \"job\", or --k8s-image";
 	if (const std::string why = bad_image(image); !why.empty())
 		return "--k8s-image " + why;
-	if (!e.job->service_account.empty() && e.more && takes_token_folder((*e.more)->job_mounts))
-		return "--k8s-template: container job mounts a volume where the token of its service account is, on " SK8_TOKEN_FOLDER;
+	if (!e.job->service_account.empty() && e.more && takes_token_folder(**e.more))
+		return "--k8s-template: container job mounts a volume where the token of its service account is, or a claim or host path above it, "
+		       "on " SK8_TOKEN_FOLDER;
 	for (const NativeShare &share : e.job->shares)
 		if (const std::string why = e.more ? does_not_fit(**e.more, share) : ""; !why.empty())
 			return "--k8s-template: " + why;

@@ -2,6 +2,7 @@
 #include "lib/core/service_account.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lib/base/text.h"
 
@@ -53,12 +54,19 @@ Json token_mount()
 	return Json::object().set("name", account_volume).set("mountPath", folder).set("readOnly", Json::boolean(true));
 }
 
-bool takes_token_folder(const Json &mounts)
+bool takes_token_folder(const PodTemplate &more)
 {
+	static constexpr std::string_view also = "/run/secrets/kubernetes.io/serviceaccount"; // /var/run is a link to /run in most images
+	std::set<std::string_view> of_others; // names of volumes
+	more.volumes.each_item([&](const Json &v) {
+		if (has_files_of_others(v))
+			of_others.insert(v["name"].str());
+	});
 	bool takes = false;
-	mounts.each_item([&](const Json &mount) {
-		const std::string path(mount["mountPath"].str());
-		takes |= path == folder || path.starts_with(std::string(folder) + "/");
+	more.job_mounts.each_item([&](const Json &mount) {
+		const std::string_view path = mount["mountPath"].str();
+		for (const std::string_view token : {folder, also})
+			takes |= path == token || is_below(path, token) || (is_below(token, path) && of_others.contains(mount["name"].str()));
 	});
 	return takes;
 }

@@ -28,8 +28,9 @@ std::string bad_service_account(std::string_view name, const std::vector<std::st
 Json token_volume();
 Json token_mount();
 
-// Is one of these volumeMounts of a container at the same place, or in it?
-bool takes_token_folder(const Json &mounts);
+// Does the container job mount something at the same place, or in it; or a claim or host path above it, in which a
+// runtime would make folders for it, as root?
+bool takes_token_folder(const PodTemplate &more);
 
 // Does the API server's answer to a pod say that there is no such account?
 bool is_unknown_account(std::string_view error);

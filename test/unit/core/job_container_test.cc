@@ -38,6 +38,7 @@ TEST_CASE("job container: the pod requests what the job has there, and runs as i
 	CHECK(c["name"].str() == "job");
 	CHECK(c["image"].str() == "registry.example.com/app:1");
 	CHECK(c["command"].dump() == R"(["/.slurm-k8s/pause"])");
+	CHECK(c["workingDir"].str() == "/"); // a runtime makes the image's, wherever it is, as root
 	CHECK(c["resources"].dump() == R"({"requests":{"cpu":"3","memory":"200Mi"}})");
 	CHECK(c["securityContext"].dump() == R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})");
 	CHECK(spec["securityContext"]["runAsUser"].integer_or(-1) == 1001);

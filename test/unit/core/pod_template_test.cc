@@ -162,6 +162,15 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /.slurm-k8s}]}\n", "or the system's"},
 		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /}]}\n", "no plain absolute path"},
 		{volumes + "emptyDir: {}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /a/../proc}]}\n", "no plain absolute path"},
+		// folders that a runtime would make as root, in what is others', too
+		{head + "  volumes: [{name: v, hostPath: {path: /scratch}}, {name: e, emptyDir: }]\n  containers:\n  - {name: job, image: i, "
+			"volumeMounts: [{name: e, mountPath: /s/bob/x}, {name: v, mountPath: /s}]}\n",
+		 "container job mounts a volume on /s/bob/x, below the claim or host path on /s: a folder would be made for it there, as root"},
+		{head + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data-alice}}]\n  containers:\n  - {name: job, image: i, "
+			"volumeMounts: [{name: v, mountPath: /d}, {name: v, mountPath: /d/e}]}\n",
+		 "container job mounts a volume on /d/e, below the claim or host path on /d"},
+		{volumes + "hostPath: {path: /scratch}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /etc}]}\n",
+		 "container job mounts a claim or host path on /etc, where the kubelet puts files of its own"},
 		{side + "    volumeMounts: [{name: slurm-k8s, mountPath: /a}]\n", "which is none of the template"},
 		// what is not there, twice, or of another kind
 		{"", "it is no Pod"}, {"text", "the template is no object"},
@@ -204,6 +213,18 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 	const auto off = read_pod_template(side, {}, alice);
 	REQUIRE(!off);
 	CHECK(off.error().message == "is not allowed here; the administrator allows it by reservations.templates.allow in slurm-k8s.yaml");
+}
+
+TEST_CASE("template: a volume may lie below another, but for claims and host paths")
+{
+	CHECK(wrong(head + R"(  volumes:
+  - {name: v, hostPath: {path: /scratch}}
+  - {name: e, emptyDir: }
+  containers:
+  - name: job
+    image: i
+    volumeMounts: [{name: e, mountPath: /a}, {name: v, mountPath: /a/s}, {name: e, mountPath: /a/sb}, {name: e, mountPath: /a/b/c}]
+)").empty());
 }
 
 TEST_CASE("template: whose names are whose")

@@ -79,6 +79,35 @@ TEST_CASE("service account: a template has no volume of the token's name")
 	CHECK(t.error().message == "a volume has no name, or one that is taken: slurm-k8s-token");
 }
 
+TEST_CASE("service account: nothing is mounted over the token, and no folder for it is made in a claim or host path")
+{
+	const struct {
+		const char *volume, *path;
+		bool takes;
+	} rows[] = {
+		{"v", "/var/run/secrets/kubernetes.io/serviceaccount", true},
+		{"e", "/var/run/secrets/kubernetes.io/serviceaccount/x", true},
+		{"e", "/run/secrets/kubernetes.io/serviceaccount", true}, // /var/run is a link in most images
+		{"v", "/var/run/secrets/kubernetes.io", true},
+		{"v", "/var", true},
+		{"c", "/run", true},
+		{"e", "/var/run", false},
+		{"v", "/va", false},
+		{"v", "/var/run/secrets/kubernetes", false},
+		{"v", "/data", false},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.volume, row.path);
+		TemplateSettings allowed{.allow = true, .claims = {"c"}, .host_paths = {"/scratch"}};
+		const auto t = read_pod_template(std::string("apiVersion: v1\nkind: Pod\nspec:\n  volumes: [{name: e, emptyDir: }, {name: v, hostPath: "
+							     "{path: /scratch}}, {name: c, persistentVolumeClaim: {claimName: c}}]\n  containers: "
+							     "[{name: job, volumeMounts: [{name: ") +
+							 row.volume + ", mountPath: " + row.path + "}]}]\n", allowed, {"alice", ""});
+		REQUIRE(t);
+		CHECK(takes_token_folder(*t) == row.takes);
+	}
+}
+
 TEST_CASE("service account: whatever is in the job's SPANK environment is read up to a bound")
 {
 	sk8_native_job j{};
