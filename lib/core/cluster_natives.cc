@@ -33,7 +33,7 @@ void ClusterEngine::reserve()
 		pods_->warn(pod, names::event_devices, what);
 	};
 	reservations_ = std::make_unique<Reservations>(settings_,
-						       ReservationPorts{*this, *reservation_kube_, *this, user_name, cover_changed,
+						       ReservationPorts{*this, *reservation_kube_, *this, known_user_name, cover_changed,
 									holds_.taken_by(), exclusive_.get(), tell_devices},
 						       pods_->nodes());
 	gate_changed();

@@ -105,12 +105,17 @@ std::optional<Account> lookup_user(const std::string &user)
 	return Account{pw.pw_uid, pw.pw_gid};
 }
 
-std::string user_name(std::uint32_t uid)
+std::optional<std::string> known_user_name(std::uint32_t uid)
 {
 	passwd pw{}, *found = nullptr;
 	std::vector<char> buffer(16 * 1024);
 	const bool known = !getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found;
-	return known ? pw.pw_name : std::to_string(uid);
+	return known ? std::optional<std::string>(pw.pw_name) : std::nullopt;
+}
+
+std::string user_name(std::uint32_t uid)
+{
+	return known_user_name(uid).value_or(std::to_string(uid));
 }
 
 std::string user_text(std::uint32_t uid)

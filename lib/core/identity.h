@@ -40,6 +40,8 @@ const NamespaceSettings *find_namespace(const ClusterSettings &settings, const s
 
 // The system's NSS.
 std::optional<Account> lookup_user(const std::string &user);
+// Nothing: NSS knows none, or does not answer now. Asks NSS.
+std::optional<std::string> known_user_name(std::uint32_t uid);
 // "alice", or "1001" if nobody knows a name. Asks NSS.
 std::string user_name(std::uint32_t uid);
 // "alice (uid 1001)", or "uid 1001" if nobody knows a name. Asks NSS.

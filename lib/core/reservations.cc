@@ -25,14 +25,24 @@ Reservations::Reservations(const ClusterSettings &settings, ReservationPorts por
 Reservations::Entry &Reservations::enter(const NativeJobPtr &job)
 {
 	Entry &e = entries_[{job->ref.id, job->ref.submit_time}];
-	const bool read = e.job && e.job->pod_template == job->pod_template;
+	const bool read = e.job && !e.nameless && e.job->pod_template == job->pod_template;
 	e.job = job;
-	if (!job->service_account.empty())
-		e.bad_account = bad_service_account(job->service_account, settings_.reservations.service_accounts,
-						    {ports_.user(job->user_id), job->account});
-	if (!read && !job->pod_template.empty())
-		e.more = read_pod_template(job->pod_template, settings_.reservations.templates, {ports_.user(job->user_id), job->account});
+	read_wish(e, read);
 	return e;
+}
+
+// What is allowed goes by names. While NSS does not answer nobody is refused anything for good: what was read stays, or nothing is.
+void Reservations::read_wish(Entry &e, bool again)
+{
+	const NativeJob &job = *e.job;
+	if (job.service_account.empty() && (again || job.pod_template.empty()))
+		return;
+	const auto user = ports_.user(job.user_id);
+	e.nameless = !user && !again;
+	if (user && !job.service_account.empty())
+		e.bad_account = bad_service_account(job.service_account, settings_.reservations.service_accounts, {*user, job.account});
+	if (user && !again && !job.pod_template.empty())
+		e.more = read_pod_template(job.pod_template, settings_.reservations.templates, {*user, job.account});
 }
 
 void Reservations::arrived(const NativeJobPtr &job)
@@ -244,6 +254,10 @@ void Reservations::step(Entry &e, Pod &p)
 		return;
 	if (what == ReservationStep::create && word(e).is != ExclusiveWord::Is::open)
 		return; // its kubelet would refuse it
+	if (what == ReservationStep::create && e.nameless)
+		read_wish(e, false);
+	if (what == ReservationStep::create && e.nameless)
+		return e.in_gate ? void() : later(e, p); // without what its user may have it would not be the job's
 	if (what == ReservationStep::create)
 		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
@@ -273,7 +287,7 @@ void Reservations::create(Entry &e, Pod &p)
 	p.busy = true;
 	const kube::Node *at = nodes_.find(p.share.node);
 	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
-	const std::string user = ports_.user(e.job->user_id);
+	const std::string user = ports_.user(e.job->user_id).value_or(std::to_string(e.job->user_id));
 	Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
 				     : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e));
 	add_step_devices(object, step_devices(devices, settings_.resources));

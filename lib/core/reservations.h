@@ -48,7 +48,7 @@ struct ReservationPorts {
 	NativePort &slurm;
 	ReservationPort &kube;
 	TimerPort &timer;
-	std::function<std::string(std::uint32_t uid)> user;        // a name, or the uid; may ask NSS
+	std::function<std::optional<std::string>(std::uint32_t uid)> user; // its name; nothing: not known now. May ask NSS
 	std::function<void(const std::string &uid)> cover_changed; // covers() of that pod is another now
 	// A pod whose mask has a core or device of that share. Null: none has.
 	TakenBy taken_by = {};
@@ -118,6 +118,7 @@ private:
 		bool waits_for_image = false; // longer than gateTimeout
 		bool waited_for_nodes = false; // to be empty, since gateTimeout began
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
+		bool nameless = false;   // the name of its user is not known yet, nor what he may have: these two say nothing
 		std::string bad_account; // why it does not get the ServiceAccount that its user wants; empty: it does, or wants none
 		Asked asked = Asked::no;
 		NativeJobPtr again; // it is in the gate once more, see arrived_again()
@@ -133,6 +134,7 @@ private:
 	bool may_have_pods(const NativeJob &job) const;
 	bool ready() const { return nodes_.synced() && pods_listed_; }
 	Entry &enter(const NativeJobPtr &job);
+	void read_wish(Entry &e, bool again);
 	void arrived_again(Entry &former, const NativeJobPtr &job);
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
 	bool stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const;

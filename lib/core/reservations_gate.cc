@@ -29,6 +29,8 @@ void Reservations::judge(Entry &e)
 	}
 	if (const std::string why = taken(e); !why.empty())
 		return refuse(e, why);
+	if (e.nameless)
+		return refuse(e, "the name of user " + std::to_string(e.job->user_id) + " is not known on the controller");
 	if (const std::string why = container_trouble(e); !why.empty())
 		return end(e, why);
 	for (const auto &[node, p] : e.pods)

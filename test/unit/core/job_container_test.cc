@@ -220,3 +220,56 @@ TEST_CASE("job container: a volume that is not there ends the job, one that take
 	CHECK(w.ended[0] == "7 cancel: --k8s-template: on node n1 a volume cannot be mounted: MountVolume.SetUp failed for volume \"v\" : "
 			    "configmap \"x\" not found");
 }
+
+// ---- while NSS does not answer ----
+
+TEST_CASE("job container: while its user's name is not known a job waits in the queue, and is not told that it may not")
+{
+	ReservationWorld w([](ClusterSettings &s) {
+		s.reservations.templates = {.allow = true, .config_maps = {"{user}"}};
+		s.reservations.service_accounts = {"{user}"};
+	});
+	const bool has_account = GENERATE(true, false);
+	CAPTURE(has_account);
+	auto j = std::make_shared<NativeJob>(*w.job(7, 2));
+	j->user_id = 1001;
+	j->image = "app:1";
+	j->service_account = has_account ? "alice" : "";
+	j->pod_template = has_account ? "" : "apiVersion: v1\nkind: Pod\nspec: {volumes: [{name: v, configMap: {name: alice}}]}\n";
+	w.controller->jobs_replaced({});
+	w.user.reset();
+	w.controller->arrived(j);
+	w.run(Millis(1'000));
+	CHECK(w.ended.empty());
+	CHECK(w.created == 0);
+	REQUIRE(w.answers.contains(7));
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("the name of user 1001 is not known on the controller") != std::string::npos);
+
+	w.user = "alice";
+	w.answers.clear();
+	w.controller->arrived(j);
+	w.run(Millis(1'000));
+	CHECK(w.ended.empty());
+	CHECK(w.created == 1);
+	w.change_pod("slurm-7-3ef-n1", [](ForeignPod &p) { p.container = std::make_shared<JobContainerState>(JobContainerState{.runs = true}); });
+	w.run();
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("job container: a pod that is made again while its user's name is not known waits until it may have what it had")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.reservations.service_accounts = {"{user}"}; });
+	auto j = std::make_shared<NativeJob>(*w.job(7, 2));
+	j->user_id = 1001;
+	j->image = "app:1";
+	j->service_account = "alice";
+	w.user.reset();
+	w.controller->jobs_replaced({j});
+	w.run(Millis(1'000));
+	CHECK(w.created == 0);
+	w.user = "alice";
+	w.run(Millis(30'000));
+	REQUIRE(w.created == 1);
+	CHECK(w.objects.at("slurm-7-3ef-n1")["spec"]["serviceAccountName"].str() == "alice");
+}

@@ -128,7 +128,7 @@ public:
 		nodes = std::make_unique<NodeView>(settings.nodes);
 		controller = std::make_unique<Reservations>(
 			settings,
-			ReservationPorts{*this, *this, timer, [](std::uint32_t) { return "alice"; }, [](const std::string &) {},
+			ReservationPorts{*this, *this, timer, [this](std::uint32_t) { return user; }, [](const std::string &) {},
 					 [this](const NativeShare &s) { return taken_by(s); }},
 			*nodes);
 		if (synced)
@@ -202,6 +202,7 @@ public:
 	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
+	std::optional<std::string> user = "alice"; // of every uid; nothing: NSS does not answer
 	int fail_delete = 0;   // the next one: HTTP status; 0: none
 	Millis delete_takes{0}; // until a DELETE arrives
 	int fail_resize = 0;   // the next one: HTTP status; 0: none. 1: done, but the answer is lost
