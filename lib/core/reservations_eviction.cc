@@ -25,7 +25,9 @@ std::string Reservations::eviction(const Entry &e, const Pod &p, Gone gone) cons
 void Reservations::give_up(Entry &e, const Pod &p, Gone gone)
 {
 	using OnEviction = ReservationSettings::OnEviction;
-	const OnEviction wish = settings_.reservations.eviction;
+	OnEviction wish = settings_.reservations.eviction;
+	if (wish == OnEviction::ignore && has_container(e, p)) // its tasks have lost their files: nobody gives these back
+		wish = OnEviction::requeue;
 	if (wish == OnEviction::ignore || e.asked != Asked::no || p.uid.empty() || !p.fits)
 		return;
 	const std::string how = eviction(e, p, gone);

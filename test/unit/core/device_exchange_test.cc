@@ -209,7 +209,10 @@ TEST_CASE("device exchange: a pod in which tasks run stays, and is told of")
 	Exchanges w;
 	w.launch(7, {0}, "busybox");
 	REQUIRE(w.fate(7) == "launched");
+	w.set_ready("n1", false); // else somebody has evicted it, and the job with it
 	w.end_pod(w.name_of(7));
+	w.run();
+	w.set_ready("n1", true);
 	w.run();
 	const std::string uid = w.uid_of(7);
 	w.give(7, {3});

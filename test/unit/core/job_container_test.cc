@@ -273,3 +273,18 @@ TEST_CASE("job container: a pod that is made again while its user's name is not 
 	REQUIRE(w.created == 1);
 	CHECK(w.objects.at("slurm-7-3ef-n1")["spec"]["serviceAccountName"].str() == "alice");
 }
+
+// ---- somebody takes the pod ----
+
+TEST_CASE("job container: a job whose container somebody takes does not go on without it, whatever the settings say of others")
+{
+	ContainerWorld w;
+	w.container_is("n1", {.runs = true});
+	w.container_is("n2", {.runs = true});
+	REQUIRE(w.fate(7) == "launched");
+	w.run(Millis(60'000)); // from now on we have not deleted it ourselves before
+	w.end_pod("slurm-7-3ef-n1");
+	w.run(Millis(5'000));
+	REQUIRE(w.ended.size() == 1); // by default a job without a container goes on
+	CHECK(w.ended[0] == "7 requeue: its reservation pod on node n1 was deleted");
+}

@@ -195,6 +195,7 @@ TEST_CASE("service account: a pod that is made again when its account is not all
 	w.restart();
 	w.controller->jobs_replaced({w.native});
 	w.run();
+	w.set_ready("n1", false); // else somebody has evicted it
 	w.end_pod("slurm-7-3ef-n1");
 	w.run(Millis(5'000));
 	REQUIRE(w.pods.contains("slurm-7-3ef-n1"));
