@@ -20,18 +20,19 @@ static const struct {
 	const char *begins;	/* with this; NULL = with anything */
 	const char *only;	/* these characters; NULL = any */
 	const char *use;
+	bool of_job;		/* its pods are made once, for all of its steps */
 } texts[] = {
 	{ "--k8s-image", "SLURM_K8S_IMAGE", sk8_wish.image, sizeof(sk8_wish.image), NULL, NULL,
-	  "name an image, for example --k8s-image=registry.example.com/team/app:1.2" },
+	  "name an image, for example --k8s-image=registry.example.com/team/app:1.2", true },
 	{ "--k8s-template", "SLURM_K8S_TEMPLATE", sk8_wish.template, sizeof(sk8_wish.template), NULL, NULL,
-	  "name a file, for example --k8s-template=pod.yaml" },
+	  "name a file, for example --k8s-template=pod.yaml", true },
 	/* it becomes a part of a file's name */
 	{ "--k8s-container", "SLURM_K8S_CONTAINER", sk8_wish.container, sizeof(sk8_wish.container), NULL,
-	  "abcdefghijklmnopqrstuvwxyz0123456789-", "name a container of the job's template" },
+	  "abcdefghijklmnopqrstuvwxyz0123456789-", "name a container of the job's template", false },
 	{ "--k8s-workdir", "SLURM_K8S_WORKDIR", sk8_wish.workdir, sizeof(sk8_wish.workdir), "/", NULL,
-	  "name a folder in the container by its whole path, for example --k8s-workdir=/data" },
+	  "name a folder in the container by its whole path, for example --k8s-workdir=/data", false },
 	{ "--k8s-service-account", "SLURM_K8S_SERVICE_ACCOUNT", sk8_wish.service_account, sizeof(sk8_wish.service_account), NULL,
-	  "abcdefghijklmnopqrstuvwxyz0123456789-.", "name a ServiceAccount of Kubernetes" },
+	  "abcdefghijklmnopqrstuvwxyz0123456789-.", "name a ServiceAccount of Kubernetes", true },
 };
 enum { SERVICE_ACCOUNT = 4, TEXTS = sizeof(texts) / sizeof(texts[0]) };
 
@@ -142,13 +143,15 @@ static bool makes_job(void)
 	return (spank_context() == S_CTX_ALLOCATOR) || !getenv("SLURM_JOB_ID");
 }
 
-/* It is the whole job's: its pods are made once. */
-static void check_account_of_step(void)
+/* A step has what its job has, whatever it was told: nobody would notice that it is another image. */
+static void check_step(void)
 {
-	const char *of_job = getenv(texts[SERVICE_ACCOUNT].env);
+	for (int i = 0; (i < TEXTS) && !makes_job(); i++) {
+		const char *of_job = getenv(texts[i].env);
 
-	if (sk8_wish.service_account[0] && !makes_job() && (!of_job || strcmp(of_job, sk8_wish.service_account)))
-		stop("--k8s-service-account", "give it to the sbatch, salloc or srun that makes the job, for all of its steps", NULL);
+		if (texts[i].of_job && texts[i].value[0] && (!of_job || strcmp(of_job, texts[i].value)))
+			stop(texts[i].option, "give it to the sbatch, salloc or srun that makes the job, for all of its steps", NULL);
+	}
 }
 
 /*
@@ -179,7 +182,7 @@ static void tell_service_account(spank_t spank)
 
 static void tell_slurmctld(spank_t spank)
 {
-	check_account_of_step();
+	check_step();
 	for (int i = 0; i < TEXTS; i++) {
 		const char *given = getenv(texts[i].env);
 

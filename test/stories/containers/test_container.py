@@ -229,9 +229,17 @@ def test_image_that_cannot_be_had_ends_the_job_with_one_sentence(containers, ima
 
 
 def test_step_whose_job_has_no_container_is_told_so(containers, tmp_path):
-	batch = Batch(containers, tmp_path, f"srun --k8s-image={BUSYBOX} true || echo failed", options=("--mem=100", "-n1", "-D", "/tmp"))
+	batch = Batch(containers, tmp_path, f"SLURM_K8S_IMAGE={BUSYBOX} srun true || echo failed", options=("--mem=100", "-n1", "-D", "/tmp"))
 	assert batch.wait_end() == ["failed"]
 	assert batch.err.read_text().count("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch") == 1
+
+
+def test_step_gets_no_other_image_or_template_than_its_job_and_is_told_so(containers, tmp_path):
+	batch = Batch(containers, tmp_path, f"srun --k8s-image={BUSYBOX} echo same", "srun --k8s-image=other:1 echo other || echo refused",
+		"srun --k8s-template=/nowhere echo other || echo refused")
+	assert batch.wait_end() == ["same", "refused", "refused"], batch.err.read_text()
+	for option in ("--k8s-image", "--k8s-template"):
+		assert batch.err.read_text().count(f"{option}: give it to the sbatch, salloc or srun that makes the job, for all of its steps") == 1
 
 
 def test_job_goes_on_in_its_container_after_slurmd_was_killed(containers, tmp_path):
