@@ -275,8 +275,8 @@ void Runtime::reload()
 	if (!worker)
 		return;
 	tell_gate(gate_, wanted->clusters);
-	for (const auto &c : start)
-		start_engine(c, worker);
+	for (const auto &c : start) // each: none is left out for another one
+		guard("start of a cluster", [&] { start_engine(c, worker); });
 }
 
 void Runtime::start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker)

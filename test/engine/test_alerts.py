@@ -37,6 +37,7 @@ HEALTHY = {
 	'up{job="slurm-k8s", instance="standby"}': STAYS,  # it serves none
 	'slurm_k8s_build_info{version="1"}': f"1x{MINUTES}",
 	f"slurm_k8s_connected{{{CLUSTER}}}": f"1x{MINUTES}",
+	api("403"): f"0x{MINUTES - 8} 1x7",  # a quota, or an account that a user has misspelt: no right is missing
 	f"slurm_k8s_engine_responsive{{{CLUSTER}}}": f"1x{MINUTES}",
 	f'slurm_k8s_watch_last_event_timestamp_seconds{{{CLUSTER}, resource="pods"}}': f"0+60x{MINUTES}",
 	f'slurm_k8s_relists_total{{{CLUSTER}, resource="pods"}}': f"3x{MINUTES}",
