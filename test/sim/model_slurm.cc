@@ -232,7 +232,8 @@ void ModelSlurm::start(SlurmJob &job, const std::string &node, ModelSelect::Plac
 	job.start_time = wall();
 	select_.take(job);
 	tell(story_, "slurm: job ", std::to_string(job.id), " (", job.name, ") starts on ", node, " with ",
-	     std::to_string(job.cores.size()), " cores from ", std::to_string(job.cores.empty() ? 0 : job.cores[0]));
+	     std::to_string(job.cores.size()), " cores from ", std::to_string(job.cores.empty() ? 0 : job.cores[0]),
+	     job.devices.empty() ? "" : ", GPUs " + core::index_list(job.devices));
 	changed();
 	if (!job.batch())
 		hooks_->job_start(view(job));
