@@ -340,7 +340,10 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 	for (const Ref &job : jobs_of(t)) {
 		auto it = natives_.find(job);
 		const bool exchanged = it != natives_.end() && it->second.devices_loose && has_others(job);
-		if (it != natives_.end() && !it->second.loose && !exchanged && runs_on(job, t.node))
+		// Launched, and forgotten by a slurmctld that was killed: in the gate once more while it runs.
+		const auto known = slurm_->jobs().find(job.first);
+		const bool in_gate = known != slurm_->jobs().end() && ref(known->second) == job && known->second.configuring;
+		if (it != natives_.end() && !it->second.loose && !exchanged && !in_gate && runs_on(job, t.node))
 			violation("I1: " + name_of("pod", key.name, key.uid) + " is deleted by us while processes of " + text_of(job.first) +
 				  " run on " + t.node);
 	}
