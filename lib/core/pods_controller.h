@@ -340,6 +340,8 @@ private:
 	bool has_its_job_there(const Entry &e) const;
 	const Entry *find_exchange(const Entry &e, const std::string &gres, const std::vector<std::uint16_t> &wanted) const;
 	std::optional<DeviceChange> next_device_change(const Entry &e) const;
+	bool held_by_another(const Entry &e, const DeviceChange &change) const;
+	void correct_devices_later(Entry &e);
 	void correct_devices(Entry &e);
 	void devices_corrected(Entry &e, const DeviceChange &change, const SlurmReply &r);
 	void sync_node(const std::string &node);

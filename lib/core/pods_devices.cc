@@ -97,6 +97,24 @@ std::optional<DeviceChange> PodsController::next_device_change(const Entry &e) c
 	return {};
 }
 
+// By a pod that may run without its job, as when its Binding has no answer: the kubelet has given it another one for that, perhaps
+// what this job has, which would be free for anybody then. It gets a job, or its end is heard of. What foreign and lost pods hold
+// they have had, and the kubelet has taken it back.
+bool PodsController::held_by_another(const Entry &e, const DeviceChange &change) const
+{
+	const Indices more = without(change.devices, devices_named(e.job->gres, change.gres));
+	const auto other = ports_.holds.masked_by_other(e.key, change.node, {}, {{change.gres, "", more.size(), more}});
+	const auto it = other && !change.from.id ? entries_.find(other->uid) : entries_.end();
+	return it != entries_.end() && !it->second.absent && !has_its_job_there(it->second);
+}
+
+void PodsController::correct_devices_later(Entry &e)
+{
+	const Millis delay = retry_delay(e.devices.failures++);
+	e.devices.again_at = ports_.timer.now() + delay;
+	ports_.timer.after(delay, [this, uid = e.key.uid] { sync(uid); });
+}
+
 void PodsController::correct_devices(Entry &e)
 {
 	if (e.devices.again_at > ports_.timer.now() || e.proved_over || !has_its_job_there(e) || e.job->gres.empty() ||
@@ -105,6 +123,8 @@ void PodsController::correct_devices(Entry &e)
 	const auto change = next_device_change(e);
 	if (!change)
 		return;
+	if (held_by_another(e, *change))
+		return correct_devices_later(e);
 	devices_asked_.insert(e.bound_node); // what another pod there wants depends on the answer
 	ports_.slurm.set_devices(e.job->ref, *change, [this, uid = e.key.uid, change = *change](const SlurmReply &r) {
 		devices_asked_.erase(change.node);
@@ -126,9 +146,7 @@ void PodsController::devices_corrected(Entry &e, const DeviceChange &change, con
 		e.devices = {};
 		return;
 	}
-	const Millis delay = retry_delay(e.devices.failures++);
-	e.devices.again_at = ports_.timer.now() + delay;
-	ports_.timer.after(delay, [this, uid = e.key.uid] { sync(uid); });
+	correct_devices_later(e);
 	if (e.devices.told == text)
 		return;
 	e.devices.told = text;

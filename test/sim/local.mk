@@ -114,6 +114,7 @@ EXTRA_DIST += \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
+	test/sim/regressions/device-of-a-pod-whose-binding-has-no-answer.case \
 	test/sim/regressions/devices-of-a-gone-pod-told-after-a-start.case \
 	test/sim/regressions/eight-candidates.case \
 	test/sim/regressions/elsewhere-after-a-crash.case \

@@ -111,6 +111,27 @@ TEST_CASE("a device that a job of Slurm's own has is asked for until it is free,
 	CHECK(g.of("p") == Indices{5});
 }
 
+TEST_CASE("a device that a pod holds whose Binding has no answer is left to it until that is known")
+{
+	Gpus g;
+	g.runs("p", {0});
+	g.w.create_pod("q", [](kube::Pod &p) { p.request.extended["nvidia.com/gpu"] = 1; });
+	g.w.run(Millis(1000));
+	g.w.job_of("q")->gres = {{"gpu", "a100", 1, {3}}};
+	g.w.fail["bind"] = {0};
+	g.w.fail["get"] = std::deque<int>(20, 0);
+	g.w.slurm_starts("q", "n1", {5});
+	g.w.run();
+	g.w.slurm_ends("q", SK8_JOB_NODE_FAIL);
+	g.kubelet_gives("p", {3}); // so q has something else: perhaps what p's job has
+	g.tell();
+	g.w.run(Millis(10'000));
+	CHECK(g.of("p") == Indices{0});
+	g.w.fail["get"].clear();
+	g.w.run(Millis(100'000));
+	CHECK(g.of("p") == Indices{3});
+}
+
 TEST_CASE("a Slurm that says yes and does nothing is not asked without end")
 {
 	Gpus g;
