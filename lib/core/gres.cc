@@ -237,14 +237,6 @@ static std::uint64_t count_of(const GresList &gres, const std::string &name, con
 	return sum;
 }
 
-std::uint64_t total(const GresList &gres)
-{
-	std::uint64_t sum = 0;
-	for (const Gres &g : gres)
-		sum += g.count;
-	return sum;
-}
-
 bool is_part_of(const GresList &part, const GresList &whole)
 {
 	return std::ranges::all_of(part, [&](const Gres &g) {

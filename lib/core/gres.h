@@ -74,8 +74,6 @@ std::string step_devices(const std::map<std::string, std::int64_t> &resources, c
 // Is any of it of a resource that the settings name?
 bool is_named(const GresList &gres, const std::vector<ResourceSettings> &settings);
 // Is it a part of the other, whichever devices?
-// Of all kinds together.
-std::uint64_t total(const GresList &gres);
 bool is_part_of(const GresList &part, const GresList &whole);
 
 } // namespace sk8::core
