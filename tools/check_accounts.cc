@@ -27,6 +27,7 @@ static bool has_account(const std::vector<std::string> &patterns)
 
 void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
+	const bool enforced = enforces_associations(conf);
 	for (const auto &cluster : settings.clusters) {
 		const std::string about = "accounts of " + cluster.name;
 		const core::ReservationSettings &r = cluster.reservations;
@@ -42,11 +43,11 @@ void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findi
 			if (!has_account(patterns))
 				continue;
 			any = true;
-			if (!enforces_associations(conf))
+			if (!enforced)
 				out.problem(about, "reservations." + std::string(key) + " has {account}, but Slurm lets everybody name any account for "
 						   "his jobs; set AccountingStorageEnforce=associations in slurm.conf, or name users by {user}");
 		}
-		if (any && enforces_associations(conf))
+		if (any && enforced)
 			out.ok(about, "{account} is one of the job's user, by AccountingStorageEnforce");
 	}
 }

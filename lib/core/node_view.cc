@@ -16,12 +16,6 @@ NodeView::NodeView(const NodeSettings &settings) : shared_(settings)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
-static std::string ephemeral_storage(const kube::Resources &of)
-{
-	const auto it = of.extended.find("ephemeral-storage");
-	return it == of.extended.end() ? "" : std::to_string(it->second);
-}
-
 // Placing depends on labels, taints, the cordon and how much ephemeral storage there is at all; a node's status changes every
 // few seconds and must not cost anything.
 static bool same_for_placing(const kube::Node &a, const kube::Node &b)
@@ -136,7 +130,8 @@ static void add(std::string &out, const kube::NodeTerm &term)
 // Everything of the pod that objection() looks at.
 static std::string signature(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes)
 {
-	std::string out = ephemeral_storage(pod.request) + '\x05';
+	const auto storage = ephemeral_storage(pod.request);
+	std::string out = (storage ? std::to_string(*storage) : "") + '\x05';
 	for (const auto &[k, v] : pod.node_selector)
 		out += k + '\x01' + v + '\x03';
 	out += pod.has_required_node_affinity ? '\x05' : '\x04';

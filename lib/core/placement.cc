@@ -2,7 +2,6 @@
 #include "lib/core/placement.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "lib/base/text.h"
 #include "lib/core/names.h"
@@ -102,7 +101,7 @@ static bool selector_holds(const kube::Pod &pod, const kube::Node &node)
 	return true;
 }
 
-static std::optional<std::int64_t> ephemeral_storage(const kube::Resources &of)
+std::optional<std::int64_t> ephemeral_storage(const kube::Resources &of)
 {
 	const auto it = of.extended.find("ephemeral-storage");
 	return it == of.extended.end() ? std::nullopt : std::optional(it->second);

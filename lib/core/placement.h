@@ -7,6 +7,7 @@
 #ifndef SK8_CORE_PLACEMENT_H
 #define SK8_CORE_PLACEMENT_H
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ enum class OurTaint { dedicated, exclusive };
 bool is_our_taint(const kube::Taint &taint, OurTaint which);
 std::string_view taint_key(OurTaint which);
 std::string_view taint_value(OurTaint which);
+
+// What a pod requests of it, or a node has altogether, bytes; nothing: it says nothing.
+std::optional<std::int64_t> ephemeral_storage(const kube::Resources &of);
 
 // Empty: the node will do. Else the reason, a few words ("taint gpu=yes").
 std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,

@@ -102,9 +102,11 @@ std::optional<DeviceChange> PodsController::next_device_change(const Entry &e) c
 // they have had, and the kubelet has taken it back.
 bool PodsController::held_by_another(const Entry &e, const DeviceChange &change) const
 {
+	if (change.from.id)
+		return false;
 	const Indices more = without(change.devices, devices_named(e.job->gres, change.gres));
 	const auto other = ports_.holds.masked_by_other(e.key, change.node, {}, {{change.gres, "", more.size(), more}});
-	const auto it = other && !change.from.id ? entries_.find(other->uid) : entries_.end();
+	const auto it = other ? entries_.find(other->uid) : entries_.end();
 	return it != entries_.end() && !it->second.absent && !has_its_job_there(it->second);
 }
 

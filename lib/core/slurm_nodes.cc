@@ -106,7 +106,7 @@ static constexpr Millis keep_up_interval{10'000};
 
 void SlurmWorker::keep_nodes_up()
 {
-	if (clock_.monotonic() < keep_up_at_ || !holds_.masks() || !ops_.saves_power())
+	if (clock_.monotonic() < keep_up_at_ || !ops_.saves_power() || !holds_.masks())
 		return;
 	SlurmLock lock(ops_, clock_, true);
 	ops_.keep_masked_nodes_up();

@@ -49,6 +49,7 @@
 # error "Slurm before 22.05 is not supported"
 #elif SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23,2,0)
 # define SK8_SLURM_2205 1		/* for the symbols in plugins/select/forward.h */
+# define SK8_WHOLE_NODE_IS_NUMBER 1	/* one of several, later a set of flags */
 # include "src/common/gres.h"
 # include "src/common/prep.h"
 # include "src/common/select.h"
@@ -323,11 +324,10 @@ static inline void sk8_shown_allocated(node_record_t *node_ptr, uint32_t *cpus,
 #endif
 }
 
-/* Does the job ask for whole nodes (--exclusive)? In 22.05 whole_node is one of several numbers, --exclusive=mcs is 3; later a
- * set of flags. */
+/* Does the job ask for whole nodes (--exclusive)? As a number --exclusive=mcs is 3. */
 static inline bool sk8_asks_for_whole_nodes(const job_details_t *details)
 {
-#ifdef SK8_SLURM_2205
+#ifdef SK8_WHOLE_NODE_IS_NUMBER
 	return details->whole_node == WHOLE_NODE_REQUIRED;
 #else
 	return details->whole_node & WHOLE_NODE_REQUIRED;

@@ -146,7 +146,9 @@ static bool makes_job(void)
 /* A step has what its job has, whatever it was told: nobody would notice that it is another image. */
 static void check_step(void)
 {
-	for (int i = 0; (i < TEXTS) && !makes_job(); i++) {
+	if (makes_job())
+		return;
+	for (int i = 0; i < TEXTS; i++) {
 		const char *of_job = getenv(texts[i].env);
 
 		if (texts[i].of_job && texts[i].value[0] && (!of_job || strcmp(of_job, texts[i].value)))
