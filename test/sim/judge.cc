@@ -120,8 +120,10 @@ void Judge::check_use(const std::string &node, const std::string &but_pod, const
 			add(p.cores, p.memory, p.gpus, "batch job " + std::to_string(p.job_id));
 	for (const auto &[key, c] : kubelet_->containers())
 		if (c.node == node && c.state == State::running && c.uid != but_pod && !pods_.at(c.uid).unknown &&
-		    !pods_.at(c.uid).foreign)
-			add(of_its_job(c).milli / 1000, of_its_job(c).memory, c.program.gpus, "pod " + c.pod);
+		    !pods_.at(c.uid).foreign) {
+			const Sum use = of_its_job(c);
+			add(use.milli / 1000, use.memory, c.program.gpus, "pod " + c.pod);
+		}
 	if (more)
 		add(more->cpus, more->memory_mb, more->gpus, "job " + std::to_string(more->id) + " that starts");
 	auto have = static_cast<std::uint64_t>(slurm_->select().cores);
@@ -189,8 +191,7 @@ void Judge::job_started(const SlurmJob &job)
 		t->untrue_since = -1; // of a former run, which Slurm has forgotten
 	if (t) {
 		t->placed_at = time_.now();
-		t->placed_request = {std::min(t->told_request.milli, std::int64_t{1000} * job.cpus),
-				     std::min(t->told_request.memory, static_cast<std::int64_t>(job.memory_mb))};
+		t->placed_request = least(t->told_request, {std::int64_t{1000} * job.cpus, static_cast<std::int64_t>(job.memory_mb)});
 	}
 	if (t && !another_stands(job)) {
 		t->devices = job.devices;

@@ -21,6 +21,7 @@
 #ifndef SK8_SIM_JUDGE_H
 #define SK8_SIM_JUDGE_H
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -42,6 +43,14 @@ struct Sum {
 	bool covers(const Sum &other) const { return milli >= other.milli && memory >= other.memory; }
 	bool operator==(const Sum &) const = default;
 };
+inline Sum least(const Sum &a, const Sum &b)
+{
+	return {std::min(a.milli, b.milli), std::min(a.memory, b.memory)};
+}
+inline Sum most(const Sum &a, const Sum &b)
+{
+	return {std::max(a.milli, b.milli), std::max(a.memory, b.memory)};
+}
 
 class Judge final : public ApiListener, public ContainerListener, public SlurmWatcher, public RequestWatcher {
 public:

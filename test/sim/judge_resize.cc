@@ -41,7 +41,7 @@ Sum Judge::of_its_job(const Container &c) const
 {
 	const PodTruth &t = pods_.at(c.uid);
 	const Sum has{c.program.milli(), c.program.memory};
-	return t.resized ? Sum{std::min(has.milli, t.placed_request.milli), std::min(has.memory, t.placed_request.memory)} : has;
+	return t.resized ? least(has, t.placed_request) : has;
 }
 
 // What its kubelet has set aside for it, as far as the engine can know. A pod for Slurm has what its job has.
@@ -50,9 +50,7 @@ Sum Judge::known_use(const Container &c, const PodTruth &t) const
 	const Sum has{c.program.milli(), c.program.memory};
 	if (!t.resized)
 		return has;
-	const Sum job = t.foreign ? Sum{} : t.placed_request;
-	return {std::min(has.milli, std::max(job.milli, t.told_request.milli)),
-		std::min(has.memory, std::max(job.memory, t.told_request.memory))};
+	return least(has, most(t.foreign ? Sum{} : t.placed_request, t.told_request));
 }
 
 // A backup of etcd has a former request; nobody can know what its kubelet has set aside since.
@@ -79,7 +77,7 @@ void Judge::requests_after_crash(const core::Ledger &on_disk, Micros written_by)
 			continue;
 		const Sum saved = saved_for(on_disk, uid), told = std::exchange(t.told_request, saved);
 		for (const auto &[key, c] : kubelet_->containers()) {
-			const Sum known{std::min(c.program.milli(), told.milli), std::min(c.program.memory, told.memory)};
+			const Sum known = least({c.program.milli(), c.program.memory}, told);
 			if (c.uid == uid && c.state == State::running && saved != Sum{} && t.told_since < written_by && !saved.covers(known))
 				violation("I3: the saved ledger has " + std::to_string(saved.milli) + " mCPU and " + std::to_string(saved.memory) +
 					  " MB for " + name_of("pod", t.name, uid) + ", which was resized, and the engine was told " +

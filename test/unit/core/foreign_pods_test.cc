@@ -71,6 +71,15 @@ struct Site {
 		lost = {};
 		start();
 	}
+	// The same, and no node is known yet.
+	void restart_before_nodes()
+	{
+		(void) journal.flush();
+		foreign.reset();
+		holds.restore(journal.saved());
+		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
+		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{slurm, timer, holds, journal}, *nodes, use);
+	}
 	kube::NodePtr node(const std::string &name, const std::string &shared, bool ready = true)
 	{
 		auto n = std::make_shared<kube::Node>();
@@ -606,11 +615,7 @@ TEST_CASE("a foreign pod that is released before nodes are known is free at once
 {
 	Site s;
 	s.foreign->replaced({s.pod("a", 500, 100)});
-	(void) s.journal.flush();
-	s.foreign.reset();
-	s.holds.restore(s.journal.saved());
-	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.restart_before_nodes();
 	s.foreign->replaced({s.pod("a", 500, 100)});
 	CHECK_FALSE(s.foreign->release_by_hand("a", "root", false)->ok());
 	CHECK(s.mask());
@@ -631,11 +636,7 @@ TEST_CASE("what a static pod holds is not free when it is shown anew before node
 		return p;
 	};
 	s.foreign->replaced({mirror("a")});
-	(void) s.journal.flush();
-	s.foreign.reset();
-	s.holds.restore(s.journal.saved());
-	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.restart_before_nodes();
 	s.foreign->replaced({mirror("a")});
 	s.foreign->removed(mirror("a"));
 	s.foreign->changed(mirror("b"));
@@ -645,9 +646,7 @@ TEST_CASE("what a static pod holds is not free when it is shown anew before node
 TEST_CASE("a foreign pod that vanishes before nodes are known is held once they are")
 {
 	Site s;
-	s.foreign.reset();
-	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.restart_before_nodes();
 	s.foreign->replaced({s.pod("a", 500, 100), s.pod("b", 500, 100, "other")});
 	s.foreign->removed(s.pod("a", 500, 100));
 	s.foreign->removed(s.pod("b", 500, 100, "other"));
@@ -664,11 +663,7 @@ TEST_CASE("a foreign pod that was resized while nobody looked, and vanishes befo
 {
 	Site s;
 	s.foreign->replaced({s.pod("a", 500, 100)});
-	(void) s.journal.flush();
-	s.foreign.reset();
-	s.holds.restore(s.journal.saved());
-	s.nodes = std::make_unique<NodeView>(shared_by("shared=true"));
-	s.foreign = std::make_unique<ForeignPods>("c", ForeignPorts{s.slurm, s.timer, s.holds, s.journal}, *s.nodes, s.use);
+	s.restart_before_nodes();
 	s.foreign->replaced({s.pod("a", 3'000, 100)});
 	s.foreign->removed(s.pod("a", 3'000, 100));
 	CHECK(s.mask()->milli_cpu == 500); // the saved ledger's word until nodes are known

@@ -19,6 +19,13 @@ void cordon_n1(World &w)
 	w.run();
 }
 
+// scontrol update ExcNodeList=, of the first job
+void exclude_by_hand(World &w, const std::string &nodes)
+{
+	w.jobs.at(0).job.excluded_nodes = nodes;
+	w.controller->job_changed(w.jobs[0].key, share(w.jobs[0].job), Millis(0));
+}
+
 bool contains(const std::string &text, const std::string &part)
 {
 	return text.find(part) != text.npos;
@@ -1018,9 +1025,7 @@ TEST_CASE("an administrator's list of excluded nodes is left alone")
 	World w;
 	w.create_pod("p");
 	w.run();
-	Job job = *w.job_of("p");
-	job.excluded_nodes = "n2";
-	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
+	exclude_by_hand(w, "n2");
 	cordon_n1(w);
 	CHECK(w.count("exclude") == 0);
 }
@@ -1051,10 +1056,7 @@ TEST_CASE("a pod is not bound where somebody's list of excluded nodes lets its j
 	REQUIRE(w.jobs.size() == 1);
 	SECTION("known all the time") {}
 	SECTION("or given while slurmctld was away") { w.restart(); }
-	Job job = *w.job_of("p");
-	job.excluded_nodes = list;
-	w.jobs[0].job = job;
-	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
+	exclude_by_hand(w, list);
 	w.slurm_starts("p", "n1");
 	w.run(Millis(2'000));
 	CHECK(w.count("bind") == 0);
@@ -1071,10 +1073,7 @@ TEST_CASE("an administrator's list of excluded nodes keeps no pod from a node th
 	World w;
 	w.create_pod("p");
 	w.run();
-	Job job = *w.job_of("p");
-	job.excluded_nodes = "n2";
-	w.jobs[0].job = job;
-	w.controller->job_changed(w.jobs[0].key, share(job), Millis(0));
+	exclude_by_hand(w, "n2");
 	w.slurm_starts("p", "n1");
 	w.run();
 	CHECK(w.pod("p").node_name == "n1");
