@@ -16,10 +16,6 @@ TURNS = {
 		"containers/test_container.py",
 		"faults/test_absent.py",
 		"faults/test_rights.py",
-		"sharing/test_device_plugin.py",
-		"sharing/test_exclusive.py",
-		"sharing/test_pinned.py",
-		"sharing/test_tokens.py",
 	),
 	"other": (
 		"containers/test_container_steps.py",
