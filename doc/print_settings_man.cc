@@ -39,13 +39,14 @@ or where the environment variable
 of slurmctld says.
 Its owner must be root or SlurmUser, and others must not be able to write it.
 .PP
-A file with a mistake is not used as a whole: the settings before it stay in force.
-If there are none, no pod is placed, and Slurm's own jobs start without reservation pods until the file is mended.
-So it is when slurmctld starts, and from Slurm 23.11 on after
-.B "scontrol reconfigure"
-as well, which starts slurmctld anew: run
+A file with a mistake is not used as a whole, nor one that is gone: the settings before it stay in force, also when slurmctld
+starts, by a copy in
+.IR StateSaveLocation /slurm\-k8s.yaml .
+Only if there have never been any no pod is placed, and Slurm's own jobs start without reservation pods until the file is mended;
 .B "slurm\-k8s check"
-first.
+tells before that.
+To be without settings take the plugins out of slurm.conf (REMOVAL in
+.BR slurm\-k8s (7)).
 Slurm itself runs on.
 The log of slurmctld has one line for each mistake:
 .IR "file:line: key: what is wrong, what would be right" .

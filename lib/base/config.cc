@@ -18,13 +18,18 @@ bool parse_root(std::string_view text, Problems &problems,
 	return root && problems.size() == before;
 }
 
-std::optional<std::string> load_text(const std::string &path, uid_t owner, Problems &problems)
+} // namespace sk8::config_detail
+
+namespace sk8 {
+
+Result<std::string> load_config_text(const std::string &path, uid_t owner)
 {
 	Result<std::string> text = read_file(path, max_yaml_bytes, Trust::owned, owner);
 	if (text)
-		return std::move(*text);
+		return text;
+	Problems problems(path);
 	problems.add(0, {}, text.error().message);
-	return {};
+	return Error{problems.text()};
 }
 
-} // namespace sk8::config_detail
+} // namespace sk8

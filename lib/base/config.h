@@ -343,9 +343,6 @@ namespace config_detail {
 // Parses text and calls read with the root; false if there is any problem.
 bool parse_root(std::string_view text, Problems &problems,
 		const std::function<void(const Place &)> &read);
-// As load_config says; nothing if it cannot be read or trusted.
-std::optional<std::string> load_text(const std::string &path, uid_t owner, Problems &problems);
-
 } // namespace config_detail
 
 // Reads text into a fresh S. On any problem into keeps its value and false comes back;
@@ -372,15 +369,17 @@ Result<S> parse_config(std::string_view text, const std::string &file_name, cons
 	return out;
 }
 
+// The text for parse_config() of a file that load_config() would read. Blocks on the disk.
+Result<std::string> load_config_text(const std::string &path, uid_t owner);
+
 // The same from a file, which must belong to root or owner and be writable by no one
 // else. Blocks on the disk.
 template <class S>
 Result<S> load_config(const std::string &path, uid_t owner, const Schema<S> &schema)
 {
-	Problems problems(path);
-	const std::optional<std::string> text = config_detail::load_text(path, owner, problems);
+	const Result<std::string> text = load_config_text(path, owner);
 	if (!text)
-		return Error{problems.text()};
+		return text.error();
 	return parse_config(*text, path, schema);
 }
 

@@ -165,6 +165,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/service_account.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
+	lib/core/settings_in_force.cc \
+	lib/core/settings_in_force.h \
 	lib/core/shared_nodes.cc \
 	lib/core/shared_nodes.h \
 	lib/core/shared_reservation.cc \

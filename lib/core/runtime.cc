@@ -11,6 +11,7 @@
 #include "lib/base/text.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/metrics_table.h"
+#include "lib/core/settings_in_force.h"
 
 namespace sk8::core {
 
@@ -59,7 +60,8 @@ void Runtime::load_ledgers()
 {
 	Ledger all;
 	std::map<std::string, bool> readable; // of the ledgers that exist, or may
-	const auto settings = load_settings(host_.config_path, host_.slurm_uid);
+	// What is wrong with them reload() says.
+	const auto settings = find_settings(host_.config_path, host_.state_dir, host_.slurm_uid).settings;
 	std::set<std::string> clusters;
 	const auto listed = add_saved_clusters(host_.state_dir, clusters);
 	if (!listed) {
@@ -102,7 +104,7 @@ void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, c
 	for (const auto &[cluster, good] : readable)
 		if (!good)
 			blocked[cluster] = slurm_node_names();
-	if (settings) { // else reload() says what is wrong
+	if (settings) {
 		for (const auto &c : settings->clusters)
 			if (auto it = readable.find(c.name); !c.nodes.names.empty() && (it == readable.end() || !it->second))
 				blocked[c.name] = c.nodes.names;
@@ -232,26 +234,41 @@ bool Runtime::completes_tokens(std::string_view partition)
 	return std::ranges::any_of(token_partitions_, [&](const auto &glob) { return glob_match(glob, partition); });
 }
 
-void Runtime::reload()
+// Nothing: those of the engines stay, or there are none.
+std::optional<Settings> Runtime::settings_to_use()
 {
-	start_control();
-	auto wanted = load_settings(host_.config_path, host_.slurm_uid);
+	auto found = find_settings(host_.config_path, host_.state_dir, host_.slurm_uid);
 	{
 		std::lock_guard lock(mutex_);
 		config_read_at_ = clock_.wall_seconds();
-		config_error_ = wanted ? "" : wanted.error().message;
+		config_error_ = found.trouble;
 	}
-	if (!wanted) {
-		for (auto line : split(wanted.error().message, '\n'))
-			log_error("%.*s", static_cast<int>(line.size()), line.data());
-		const bool none = state().engines.empty();
-		log_error("%s is not used; %s", host_.config_path,
-			  none ? "no pod is placed, and Slurm's own jobs start without reservation pods"
-			       : "the former settings stay in force");
-		if (none)
-			gate_.set_clusters({});
+	if (found.trouble.empty()) {
+		if (const auto kept = keep_settings(found.text, host_.state_dir, host_.slurm_uid); !kept)
+			log_error("no copy of %s is kept, so nothing is in force if it has a mistake when slurmctld starts: %s", host_.config_path,
+				  kept.error().message.c_str());
+		return std::move(*found.settings);
+	}
+	for (auto line : split(found.trouble, '\n'))
+		log_error("%.*s", static_cast<int>(line.size()), line.data());
+	const bool engines = !state().engines.empty(); // then memory knows better than the copy
+	log_error("%s is not used; %s", host_.config_path,
+		  engines || found.settings ? "the former settings stay in force"
+					    : "no pod is placed, and Slurm's own jobs start without reservation pods");
+	if (engines)
+		return std::nullopt;
+	if (found.settings)
+		return std::move(*found.settings);
+	gate_.set_clusters({});
+	return std::nullopt;
+}
+
+void Runtime::reload()
+{
+	start_control();
+	const auto wanted = settings_to_use();
+	if (!wanted)
 		return;
-	}
 	listen_for_metrics(wanted->metrics);
 	complete_tokens(wanted->tokens);
 	const RuntimeState now = state();

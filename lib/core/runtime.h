@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "lib/base/clock.h"
@@ -50,6 +51,7 @@ private:
 	// readable: by cluster.
 	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
 	std::vector<std::string> slurm_node_names() const;
+	std::optional<Settings> settings_to_use();
 	void reload();
 	void start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker);
 	void stop_engine(const std::string &cluster);

@@ -55,6 +55,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/rights_test.cc \
 	test/unit/core/runtime_test.cc \
 	test/unit/core/service_account_test.cc \
+	test/unit/core/settings_in_force_test.cc \
 	test/unit/core/settings_test.cc \
 	test/unit/core/shared_nodes_test.cc \
 	test/unit/core/shared_reservations_test.cc \

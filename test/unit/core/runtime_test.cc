@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/core/ledger_file.h"
+#include "lib/core/settings_in_force.h"
 #include "test/unit/catch.h"
 #include "test/unit/kube/temp_folder.h"
 
@@ -91,6 +92,15 @@ TEST_CASE("start: what ledgers say holds, and without a ledger only nodes that a
 	CHECK(s.closed() == Nodes{"n2"});
 	CHECK(errors.empty());
 	CHECK_FALSE(fs::exists(s.copy("a")));
+}
+
+TEST_CASE("start: with a mistake in slurm-k8s.yaml the nodes that it named before take no job either")
+{
+	Start s;
+	REQUIRE(keep_settings(s.read(s.config), s.state, ::geteuid()));
+	std::ofstream(s.config) << "clusters: [";
+	s.node_init();
+	CHECK(s.closed() == Nodes{"n2"});
 }
 
 TEST_CASE("start: of a ledger that is refused a copy stays that is its owner's, whatever is written later")
