@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log.h"
 
 namespace sk8::agent {
@@ -11,7 +12,7 @@ static constexpr Millis first_pause{1'000}, longest_pause{60'000};
 
 void ExclusiveCpus::ask_later(Job &job)
 {
-	job.ask_at = clock_.monotonic() + std::min(longest_pause, first_pause * (1 << std::min(job.failures++, 6)));
+	job.ask_at = clock_.monotonic() + doubled(first_pause, longest_pause, job.failures++);
 }
 
 void ExclusiveCpus::ask(std::uint32_t id, Job &job)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/pod_key.h"
@@ -49,7 +50,7 @@ void Pinning::tell(Entry &e, const std::string &trouble)
 
 void Pinning::again_later(Entry &e)
 {
-	e.ask_at = clock_.monotonic() + std::min(longest_pause, first_pause * (1 << std::min(e.failures++, 6)));
+	e.ask_at = clock_.monotonic() + doubled(first_pause, longest_pause, e.failures++);
 }
 
 // Its owner may write any number onto his pod: the job must be for it.

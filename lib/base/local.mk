@@ -12,6 +12,7 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/config_codec.h \
 	lib/base/config_place.cc \
 	lib/base/config_place.h \
+	lib/base/doubling.h \
 	lib/base/duration.cc \
 	lib/base/duration.h \
 	lib/base/encoding.cc \

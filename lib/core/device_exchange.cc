@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/device_exchange.h"
+#include "lib/base/doubling.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,8 +18,7 @@ ExchangeStep next_step(const ExchangeFacts &f)
 
 Millis exchange_pause(int tries)
 {
-	static constexpr Millis first{5'000}, longest{600'000};
-	return std::min(longest, first * (1 << std::clamp(tries, 0, 10)));
+	return doubled(Millis(5'000), Millis(600'000), tries);
 }
 
 GresList devices_without(const GresList &of, const GresList &these)

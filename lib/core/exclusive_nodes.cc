@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log_limit.h"
 #include "lib/core/node_taint.h"
 #include "lib/core/reservation_log.h"
@@ -322,7 +323,7 @@ void ExclusiveNodes::evicted(const std::string &name, const PodKey &pod, const K
 	if (it == of_.end() || !it->second.evictions.contains(pod.uid))
 		return;
 	Eviction &e = it->second.evictions.at(pod.uid);
-	const Millis pause = r.ok() ? longest_pause : std::min(longest_pause, first_pause * (1 << std::min(e.failures, 10)));
+	const Millis pause = r.ok() ? longest_pause : doubled(first_pause, longest_pause, e.failures);
 	e.busy = false;
 	e.failures++;
 	e.retry_at = ports_.timer.now() + pause;

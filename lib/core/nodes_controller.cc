@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log_limit.h"
 #include "lib/core/names.h"
 #include "lib/kube/resource_version.h"
@@ -453,7 +454,7 @@ void NodesController::succeeded(Entry &e)
 // Somebody was faster (the news of it is on its way), or it is refused, or unanswered.
 void NodesController::failed(const std::string &name, Entry &e, const std::string &what, const std::string &why)
 {
-	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(e.failures++, 10)));
+	const Millis delay = doubled(first_delay, longest_delay, e.failures++);
 	e.retry_at = ports_.timer.now() + delay;
 	e.trouble = what + ": " + why;
 	if (e.failures > 3)

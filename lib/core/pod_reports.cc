@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log.h"
 #include "lib/core/pod_log.h"
 
@@ -153,7 +154,7 @@ static bool may_pass(const KubeReply &r)
 
 static Millis pause_after(int failures)
 {
-	return std::min(longest_pause, retry * (1 << std::min(failures, 10)));
+	return doubled(retry, longest_pause, failures);
 }
 
 void PodReports::rest(Lane &lane, const KubeReply &r)

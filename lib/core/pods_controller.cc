@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/base/log.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
@@ -288,7 +289,7 @@ static constexpr Millis first_delay{500}, longest_delay{30'000};
 
 Millis PodsController::retry_delay(int failures)
 {
-	return std::min(longest_delay, first_delay * (1 << std::min(failures, 10)));
+	return doubled(first_delay, longest_delay, failures);
 }
 
 void PodsController::back_off(Entry &e, const std::string &why, std::optional<Millis> at_least)

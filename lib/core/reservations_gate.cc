@@ -3,6 +3,7 @@
 // The reservations controller's part for jobs in the gate.
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/core/reservation_log.h"
 #include "lib/core/reservations.h"
 #include "lib/core/service_account.h"
@@ -192,7 +193,7 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	const int before = refusals_[e.job->ref.id]++;
 	if (ports_.exclusive)
 		ports_.exclusive->answered(e.job->ref, false);
-	const Millis delay = before == 0 ? Millis(0) : std::min(longest_requeue, Millis(1'000) * (1 << std::min(before - 1, 10)));
+	const Millis delay = before == 0 ? Millis(0) : doubled(Millis(1'000), longest_requeue, before - 1);
 	e.in_gate = false;
 	e.ending = true;
 	if (!e.perhaps_launched)

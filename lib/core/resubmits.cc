@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/doubling.h"
 #include "lib/core/metrics.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
@@ -232,7 +233,7 @@ static constexpr Millis first_delay{500}, longest_delay{30'000};
 
 void Resubmits::later(Row &row, const KubeReply &r)
 {
-	const Millis delay = std::min(longest_delay, first_delay * (1 << std::min(row.failures++, 10)));
+	const Millis delay = doubled(first_delay, longest_delay, row.failures++);
 	if (row.failures == 4)
 		log_pod(warning, row.what.key, 0, "cannot be made again yet; tried on%s%s", r.error.empty() ? "" : ": ", r.error.c_str());
 	row.busy = true;

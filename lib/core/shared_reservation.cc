@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/core/names.h"
 #include "lib/core/reservation.h"
 
@@ -82,8 +83,7 @@ Json shared_reservation_object(const std::string &node, const Amount &jobs, cons
 
 Millis pause_after(int failures)
 {
-	static constexpr Millis first{500}, longest{10'000};
-	return std::min(longest, first * (1 << std::clamp(failures, 0, 10)));
+	return doubled(Millis(500), Millis(10'000), failures);
 }
 
 SharedStep next_step(const SharedFacts &f)

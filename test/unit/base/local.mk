@@ -6,6 +6,7 @@ endif
 test_unit_base_test_SOURCES = \
 	$(UNIT_MAIN) \
 	test/unit/base/config_test.cc \
+	test/unit/base/doubling_test.cc \
 	test/unit/base/exposition_test.cc \
 	test/unit/base/file_test.cc \
 	test/unit/base/http_listener_test.cc \
