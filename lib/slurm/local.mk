@@ -34,6 +34,8 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/mask_table.c \
 	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \
+	lib/slurm/pod_wait.c \
+	lib/slurm/pod_wait.h \
 	lib/slurm/module.c \
 	lib/slurm/native_end.c \
 	lib/slurm/node_features.c \

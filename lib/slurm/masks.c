@@ -17,13 +17,8 @@
 #include "lib/slurm/gres.h"
 #include "lib/slurm/mask_gres.h"
 #include "lib/slurm/mask_table.h"
+#include "lib/slurm/pod_wait.h"
 #include "lib/slurm/sizes.h"
-
-/*
- * Seconds until a job that only pods hold up is said to start: long enough that
- * backfill reserves its nodes instead of starving it, and asked again each time.
- */
-#define POD_WAIT_ESTIMATE 120
 
 static int (*stock_job_test)(SK8_JOB_TEST_PARAMS);
 static node_use_record_t **node_usage;	/* &select_node_usage of the stock plugin */
@@ -207,12 +202,14 @@ extern int sk8_masks_job_test(SK8_JOB_TEST_PARAMS)
 	 */
 	if (rc && candidates) {
 		sk8_excluded_t callers = SK8_JOB_TEST_EXCLUDED;
-		time_t later = time(NULL) + POD_WAIT_ESTIMATE;
+		time_t later;
 
 		bit_copybits(node_bitmap, candidates);
 		rc = stock_job_test(SK8_JOB_TEST_WITH(NULL, NULL, &callers));
-		if (!rc && (job_ptr->start_time < later))
+		if (!rc && (job_ptr->start_time < (later = sk8_held_up_by_pods(job_ptr->job_id, time(NULL)))))
 			job_ptr->start_time = later;
+	} else if (candidates) {
+		sk8_not_held_up_by_pods(job_ptr->job_id);
 	}
 	FREE_NULL_BITMAP(candidates);
 	return rc;

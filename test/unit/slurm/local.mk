@@ -9,6 +9,8 @@ test_unit_slurm_test_SOURCES = \
 	$(UNIT_MAIN) \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
+	lib/slurm/pod_wait.c \
+	lib/slurm/pod_wait.h \
 	lib/slurm/tokens.c \
 	lib/slurm/tokens.h \
 	lib/slurm/tres.c \
@@ -16,6 +18,7 @@ test_unit_slurm_test_SOURCES = \
 	plugins/spank/environment.c \
 	plugins/spank/environment.h \
 	test/unit/slurm/environment_test.cc \
+	test/unit/slurm/pod_wait_test.cc \
 	test/unit/slurm/texts_test.cc \
 	test/unit/slurm/tokens_test.cc
 test_unit_slurm_test_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
