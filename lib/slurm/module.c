@@ -183,13 +183,24 @@ static void before_nodeinfo_set_all(void)
 		sk8_gres_before_show();
 }
 
+/*
+ * srun --jobid= would run on what the pod has: its memory is limited there, and that of a step here, so that both together may
+ * use twice as much. Slurm has no other word for a job without steps (step_create() in step_mgr.c).
+ */
+static void allow_no_steps(job_record_t *job_ptr)
+{
+	job_ptr->next_step_id = MAX(job_ptr->next_step_id, slurm_conf.max_step_cnt);
+}
+
 /* At start and takeover this is also called for each running job: a replay. */
 static void on_nodeinfo_set(job_record_t *job_ptr)
 {
 	if (!sk8_layout_fits_job(job_ptr))
 		return;
-	if (IS_JOB_RUNNING(job_ptr) && sk8_is_ours(job_ptr))
-		sk8_tell(job_ptr, sk8_on_job_start);
+	if (!IS_JOB_RUNNING(job_ptr) || !sk8_is_ours(job_ptr))
+		return;
+	allow_no_steps(job_ptr);
+	sk8_tell(job_ptr, sk8_on_job_start);
 }
 
 static void init_nodes(bool goes_on)

@@ -14,6 +14,17 @@ def test_mark_of_a_pods_job_cannot_be_changed_or_removed(cluster):
 	assert "names its Kubernetes pod and cannot be changed" in cluster.log()
 
 
+def test_nobody_runs_a_step_in_a_pods_job(cluster):
+	"""Its memory would count once, and be used twice: by the pod and by the step."""
+	job = cluster.submit()["job"]
+	cluster.becomes(job, "RUNNING")
+	with pytest.raises(StandError, match="Step limit reached"):
+		cluster.run("srun", "--overlap", f"--jobid={job}", "true")
+	cluster.reconfigure()
+	with pytest.raises(StandError, match="Step limit reached"):
+		cluster.run("srun", "--overlap", f"--jobid={job}", "true")
+
+
 def test_mark_cannot_be_given_to_another_job(cluster):
 	job = cluster.batch("-H", "-n", "1")
 	with pytest.raises(StandError):
