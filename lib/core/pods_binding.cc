@@ -51,7 +51,7 @@ bool PodsController::can_be_bound(const Entry &e)
 }
 
 // Whoever gave its job another list of excluded nodes than ours, or more nodes, may have made Slurm choose what the pod must not
-// have: taints and volumes no kubelet looks at.
+// have: taints and volumes no kubelet looks at. So may Slurm, where it does not heed the list that it shows (sk8_exclude()).
 std::string PodsController::node_not_allowed(Entry &e)
 {
 	const std::string &node = e.job->node, &list = e.job->excluded_nodes;
@@ -59,9 +59,8 @@ std::string PodsController::node_not_allowed(Entry &e)
 		return "";
 	if (!nodes_.in_slurm(node))
 		return "its job is not on one node, but on " + one_line(node, 64);
-	if (!list.empty() && list == e.excluded && are_our_excluded_nodes(list))
-		return "";
-	const std::string all = excluded_nodes(e);
+	const bool up_to_date = !list.empty() && list == e.excluded && are_our_excluded_nodes(list) && !e.exclusion_refused;
+	const std::string all = up_to_date ? list : excluded_nodes(e);
 	const auto names = split(all, ',');
 	return std::ranges::count(names, node) ? "node " + node + " is none that its pod may have" : "";
 }

@@ -165,6 +165,7 @@ private:
 		std::set<std::string> excluded_by_claims; // as last known
 		std::optional<std::string> asked_for_claims; // of its job; not known after a restart
 		std::string excluded;     // what the job was made or updated with
+		bool exclusion_refused = false; // the last update: it may go where it must not
 		struct { // ... and made with
 			std::uint32_t cpus = 0; // 0: not known after a restart
 			std::uint64_t memory_mb = 0;

@@ -286,6 +286,9 @@ void PodsController::mirror(Entry &e)
 
 void PodsController::exclusion_answered(Entry &e, const SlurmReply &r)
 {
+	if (!r.ok && !e.exclusion_refused)
+		log_pod(warning, e.key, job_id(e), "the nodes that its job must avoid cannot be told to Slurm: %s", r.text.c_str());
+	e.exclusion_refused = !r.ok;
 	if (!r.ok) {
 		e.excluded = e.job->excluded_nodes; // tried again
 		return;

@@ -62,6 +62,7 @@ void PodsController::drop_job(Entry &e)
 		use_changed_ |= use_.remove(e.key.uid);
 	e.job.reset();
 	e.excluded.clear();
+	e.exclusion_refused = false;
 	e.ending_since = Millis(0);
 	e.binding = {};
 	e.delete_sent = false;

@@ -241,8 +241,10 @@ void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 		e.delete_latency_told = false;
 		e.binding = {};
 	}
-	if (!e.job || other)
+	if (!e.job || other) {
 		e.excluded = job->excluded_nodes;
+		e.exclusion_refused = false;
+	}
 	const bool starts = started_ && job->running() && (!e.job || other || !e.job->running());
 	// A job that has ended keeps the node it had.
 	if (job->ended() && job->node.empty() && e.job && !other) {

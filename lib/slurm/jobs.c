@@ -44,6 +44,29 @@ extern void sk8_each_job(void (*f)(void *arg, const struct sk8_job *job), void *
 }
 
 /*
+ * Before it looks at the new list update_job() of 24.11 reads the former one anew. If the last node of that is none any
+ * more it refuses all, and the job is left without any list in force, though it shows it. Our own lists have no brackets.
+ */
+static void drop_unknown_nodes(job_details_t *details)
+{
+	char *known = NULL, *name, *next = NULL, *names;
+
+	if (!details->exc_nodes || strpbrk(details->exc_nodes, "[]"))
+		return;
+	names = xstrdup(details->exc_nodes);
+	for (name = strtok_r(names, ",", &next); name; name = strtok_r(NULL, ",", &next))
+		if (find_node_record(name))
+			xstrfmtcat(known, "%s%s", known ? "," : "", name);
+	xfree(names);
+	if (xstrcmp(known, details->exc_nodes)) {
+		xfree(details->exc_nodes);
+		details->exc_nodes = known;
+		return;
+	}
+	xfree(known);
+}
+
+/*
  * By update_job(), as "scontrol update JobId= ExcNodeList=" does: hold, begin
  * time, partition and a priority that an administrator set stay; a priority that
  * Slurm computed is computed again, as it is all the time.
@@ -64,6 +87,8 @@ extern void sk8_exclude(uint32_t job_id, int64_t submit_time, const char *mark,
 		sk8_outcome_error(out, ESLURM_JOB_NOT_PENDING, NULL);
 		return;
 	}
+	if (job_ptr->details)
+		drop_unknown_nodes(job_ptr->details);
 	desc = xmalloc(sizeof(*desc));
 	slurm_init_job_desc_msg(desc);
 	sk8_desc_set_job_id(desc, job_ptr);

@@ -140,6 +140,19 @@ def test_excluded_nodes_change_and_nothing_else_does(cluster):
 	assert cluster.show(job)["ExcNodeList"] == "(null)"
 
 
+def test_excluded_nodes_change_though_one_of_them_is_no_node_any_more():
+	"""update_job() of 24.11 reads the former list once more, and leaves the job without any if that has become wrong."""
+	cluster = Cluster(nodes=["n1", "n2", "n3"], conf=CONF)
+	try:
+		job = cluster.submit(partition="batch", held=1, exclude="n1,n2,n1")["job"]
+		cluster.remove_node("n1")
+		assert cluster.ask("exclude", job, "n2,n3,n2")["rc"] == "0"
+		assert cluster.jobs()[int(job)]["excluded"] == "n2,n3,n2"
+		assert cluster.ask("exclude", job, "n3,n3")["rc"] == "0"
+	finally:
+		cluster.down()
+
+
 def test_nodes_that_a_submission_excludes_are_told_as_it_gave_them(cluster):
 	"""The engine knows its own list by the first name, which comes again at the end."""
 	job = cluster.submit(partition="batch", held=1, exclude="n1,n2,n1")["job"]

@@ -1068,6 +1068,26 @@ TEST_CASE("a pod is not bound where somebody's list of excluded nodes lets its j
 	CHECK(w.pod("p").node_name == "n2");
 }
 
+// update_job() of 24.11 forgets the list that it goes on showing, if a node of it is none any more.
+TEST_CASE("a pod is not bound where its job must not go and goes all the same, as Slurm has refused or forgotten its list")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	const std::string node = GENERATE("n1", "slurm-only");
+	CAPTURE(node);
+	w.refuses_exclusion = true;
+	cordon_n1(w);
+	CHECK(w.excluded("p") == "slurm-only,slurm-only");
+	w.refuses_exclusion = false;
+	w.slurm_starts("p", node);
+	w.run(Millis(2'000));
+	CHECK(w.count("bind") == 0);
+	REQUIRE(w.jobs.size() == 2);
+	CHECK(w.jobs[0].end.comment == "node " + node + " is none that its pod may have");
+	CHECK(w.jobs[1].request.excluded_nodes == "n1,slurm-only,n1");
+}
+
 TEST_CASE("an administrator's list of excluded nodes keeps no pod from a node that it may have")
 {
 	World w;

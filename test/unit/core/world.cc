@@ -605,6 +605,8 @@ void World::end(const PodKey &key, JobRef ref, JobEnd end, SlurmPort::Done done)
 void World::exclude(const PodKey &key, const Job &job, std::string excluded, SlurmPort::Done done)
 {
 	calls.push_back("exclude");
+	if (refuses_exclusion)
+		return post([done] { done({.text = "Invalid node name specified"}); });
 	for (auto &j : jobs)
 		if (j.key == key && j.job.ref == job.ref)
 			j.request.excluded_nodes = excluded;

@@ -145,6 +145,7 @@ public:
 	SlurmReply submit_reply{.ok = true};
 	std::set<std::uint16_t> natives_devices; // that jobs of Slurm's own have
 	bool devices_stay = false; // whatever Slurm says
+	bool refuses_exclusion = false; // Slurm, any other list of nodes
 	int ends_refused = 0; // so many of end() are, for now
 	bool nodes_take_jobs = true; // false: nothing starts where a pod is
 
