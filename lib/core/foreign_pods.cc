@@ -250,7 +250,8 @@ void ForeignPods::claims_changed()
 		update(entries_.at(uid));
 }
 
-// Holds what it uses, or nothing: on a node that is not shared, or released by hand.
+// Holds what it uses, or nothing: on a node that is not shared, or released by hand. Whether Slurm has the node does not matter:
+// a node that is made in Slurm is given to jobs before anybody could be told of it (create_dynamic_reg_node() in node_mgr.c).
 void ForeignPods::update(Entry &e)
 {
 	e.waits_for_nodes = !nodes_.synced();
@@ -263,7 +264,7 @@ void ForeignPods::update(Entry &e)
 		return; // who took it over has seen its end
 	learn_claimed(e);
 	Hold hold = hold_of(e);
-	if (!uncovered(e, hold) || nodes_.shared(e.node) == NodeView::Shared::no || !e.declared.empty()) {
+	if (!uncovered(e, hold) || nodes_.shared_in_kubernetes(e.node) == NodeView::Shared::no || !e.declared.empty()) {
 		drop_hold(e);
 		return;
 	}
@@ -298,7 +299,8 @@ bool ForeignPods::learn(const std::string &node)
 	if (!n)
 		return false;
 	const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(n->allocatable.memory_bytes, 0));
-	if (ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu, bytes >> 20}))
+	// Another cluster may share a node of this name.
+	if (nodes_.shared_in_kubernetes(node) == NodeView::Shared::yes && ports_.holds.set_allocatable(node, {n->allocatable.milli_cpu, bytes >> 20}))
 		ports_.slurm.wake_scheduler(); // less may be masked than before
 	const bool other_cores = pinned_.read(*n);
 	return devices_.read(*n) || other_cores;

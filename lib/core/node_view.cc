@@ -73,10 +73,15 @@ NodeView::Kubelet NodeView::kubelet(const std::string &node) const
 
 NodeView::Shared NodeView::shared(const std::string &node) const
 {
-	if (!slurm_.contains(node))
-		return Shared::no;
+	return slurm_.contains(node) ? shared_in_kubernetes(node) : Shared::no;
+}
+
+NodeView::Shared NodeView::shared_in_kubernetes(const std::string &node) const
+{
 	auto it = kube_.find(node);
-	return it == kube_.end() ? Shared::unknown : shared_.has(*it->second) ? Shared::yes : Shared::no;
+	if (it == kube_.end())
+		return slurm_.contains(node) ? Shared::unknown : Shared::no;
+	return shared_.has(*it->second) ? Shared::yes : Shared::no;
 }
 
 bool NodeView::mixed(const std::string &node) const

@@ -41,6 +41,8 @@ public:
 	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.
 	enum class Shared { no, yes, unknown };
 	Shared shared(const std::string &node) const;
+	// The same, though Slurm may not have it (yet).
+	Shared shared_in_kubernetes(const std::string &node) const;
 	bool in_slurm(const std::string &node) const { return slurm_.contains(node); }
 	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
 	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods

@@ -280,6 +280,36 @@ TEST_CASE("foreign pods elsewhere hold nothing, until their node is shared")
 	CHECK_FALSE(s.mask("other"));
 }
 
+TEST_CASE("foreign pods of a shared node that Slurm does not have are masked before Slurm has it")
+{
+	Site s;
+	s.nodes->change(s.node("n3", "true"));
+	s.foreign->replaced({s.pod("a", 500, 100, "n3")});
+	REQUIRE(s.mask("n3"));
+	CHECK(s.mask("n3")->milli_cpu == 500);
+	CHECK_FALSE(s.journal.pending.empty());
+	s.foreign->removed(s.pod("a", 500, 100, "n3"));
+	s.foreign->node_changed("n3", s.nodes->change(s.node("n3", "false")));
+	CHECK_FALSE(s.mask("n3"));
+}
+
+TEST_CASE("what a kubelet offers to pods counts for the node that is shared, not for another cluster's of its name")
+{
+	Site s;
+	auto offers = [&](const char *node, const char *shared, std::int64_t milli_cpu) {
+		auto n = std::make_shared<kube::Node>(*s.node(node, shared));
+		n->allocatable.milli_cpu = milli_cpu;
+		s.foreign->node_changed(node, s.nodes->change(n));
+	};
+	s.foreign->replaced({s.pod("a", 500, 100), s.pod("b", 500, 100, "other")});
+	offers("n1", "true", 3'000);
+	CHECK(s.mask()->allocatable.milli_cpu == 3'000);
+	s.holds.hold_foreign({.key = {"another", "ns", "c", "u-c"}, .node = "other", .foreign = true, .milli_cpu = 100});
+	offers("other", "false", 64'000);
+	REQUIRE(s.mask("other"));
+	CHECK(s.mask("other")->allocatable.milli_cpu == 0);
+}
+
 TEST_CASE("a foreign pod that is resized in place holds what it has now")
 {
 	Site s;
