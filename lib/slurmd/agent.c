@@ -26,10 +26,10 @@ static struct sk8_agent_host host;	/* the agent may look at it at any time */
 static pid_t slurmd;			/* where the agent runs */
 static __thread bool stopped_for_fork;	/* of the thread that forks, on both sides */
 
-/* slurmd -N NAME, or what slurm.conf calls this host. NULL: neither */
+/* slurmd -N NAME, or what slurm.conf calls this host, as slurmd itself finds it (_read_config() in slurmd.c). NULL: neither */
 static char *node_name(void)
 {
-	char hostname[HOST_NAME_MAX + 1] = "", *dot;
+	char hostname[HOST_NAME_MAX + 1] = "", *dot, *name;
 	char *given = sk8_node_of_command_line("/proc/self/cmdline");
 
 	if (given)
@@ -38,7 +38,9 @@ static char *node_name(void)
 		return NULL;
 	if ((dot = strchr(hostname, '.')))
 		*dot = '\0';
-	return slurm_conf_get_nodename(hostname);
+	if ((name = slurm_conf_get_nodename(hostname)) || (name = slurm_conf_get_aliased_nodename()))
+		return name;
+	return slurm_conf_get_nodename("localhost");
 }
 
 static bool is_main_thread_of_slurmd(void)
