@@ -247,8 +247,8 @@ void Reservations::step(Entry &e, Pod &p)
 	if (p.shared)
 		return shared_.sync(p.share.node);
 	const Millis now = ports_.timer.now();
-	const bool ours = p.fits && !p.uid.empty(); // a stranger of that name is not ours to delete
-	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), ours && p.to_go(), p.deleting || (!p.uid.empty() && !ours), p.busy};
+	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), p.ours() && p.to_go(),
+				     p.deleting || (!p.uid.empty() && !p.ours()), p.busy};
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
@@ -298,6 +298,10 @@ void Reservations::create(Entry &e, Pod &p)
 			return;
 		Pod &pod = it->second.pods.at(node);
 		pod.busy = false;
+		if (r.ok())
+			pod.made_uid = uid;
+		else if (r.status == 409) // somebody else's is there
+			pod.made_uid.clear();
 		if (!r.ok()) {
 			failed(it->second, pod, r.error);
 		} else if (pod.uid.empty()) { // faster than the watch

@@ -89,13 +89,16 @@ private:
 	struct Pod : ReservationState {
 		NativeShare share;
 		std::string name;
+		std::string made_uid; // of the one that we have made
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
 		bool devices_only = false; // of its job's share: its node is not mixed
 		bool small = false;        // it was made so
 		bool too_small() const { return small && !devices_only; } // its node has become mixed since
-		bool refused() const { return over || other_devices || too_small(); }
+		bool too_large() const { return !uid.empty() && uid == made_uid && !fits; } // an admission webhook has made it so
+		bool ours() const { return !uid.empty() && (fits || uid == made_uid); } // a stranger of that name is not ours to delete
+		bool refused() const { return over || other_devices || too_small() || too_large(); }
 		bool to_go() const { return refused() || exchanges_now; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there

@@ -35,7 +35,7 @@ void Reservations::judge(Entry &e)
 	if (const std::string why = container_trouble(e); !why.empty())
 		return end(e, why);
 	for (const auto &[node, p] : e.pods)
-		if (p.wanted && p.to_go() && p.fits && e.job->requeues)
+		if (p.wanted && p.to_go() && p.ours() && e.job->requeues)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
 	if (std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
 		open(e);

@@ -106,6 +106,8 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	}
 	// Perhaps the engine before this one has asked for it, and its request came late.
 	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
+	if (p.busy && p.uid.empty())
+		p.made_uid = seen.meta.uid; // its answer may be lost
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.small = seen.milli_cpu < std::int64_t{1000} * p.share.cpus;
@@ -121,6 +123,9 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	if (p.over && !p.deleting)
 		p.trouble = "the kubelet of node " + p.share.node + " refuses the job's reservation pod" +
 			    (seen.reason.empty() ? "" : " (" + seen.reason + ")");
+	else if (p.too_large())
+		p.trouble = "admission in Kubernetes (a webhook, or a LimitRange of namespace " + settings_.reservations.ns +
+			    ") makes the reservation pod on node " + p.share.node + " larger than its job";
 	else if (!p.fits)
 		p.trouble = "another pod has the name of the job's reservation pod on node " + p.share.node;
 	cover(e, p);
@@ -136,6 +141,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 			how.empty() ? "is gone" : how.c_str());
 	uncover(p.uid);
 	p.uid.clear();
+	p.made_uid.clear();
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;
 	p.container = {};
 }

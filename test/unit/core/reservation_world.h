@@ -211,6 +211,7 @@ public:
 	bool answers_last = false; // ... to a resize: after the watch has told what the kubelet made of it
 	int resized = 0;
 	std::map<std::string, Amount> allocated; // by name, of shared pods
+	std::int64_t admission_adds = 0; // mCPU, to each pod that is made
 	int fail_create = 0;   // HTTP status; 0: none. 1: the answer is lost
 	std::string create_error = "refused"; // ... and what is said then
 	std::map<std::string, Json> objects; // the last one that was made, by name
@@ -322,7 +323,7 @@ private:
 			ForeignPod p;
 			p.meta = meta(ns, name);
 			p.node_name = object["spec"]["nodeName"].str();
-			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000;
+			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000 + admission_adds;
 			p.memory_bytes = *parse_whole(requests["memory"].str());
 			if (object["metadata"]["labels"]["slurm-k8s.io/shared-reservation"].str() == p.node_name)
 				p.shared = std::make_shared<SharedPod>(

@@ -577,6 +577,28 @@ TEST_CASE("reservations: what others make in our names is neither believed nor d
 	CHECK(w.pods.contains(name));
 }
 
+TEST_CASE("reservations: a pod that admission makes larger than its job is given back and said, and none is left")
+{
+	ReservationWorld w;
+	w.admission_adds = 10; // a container that a webhook injects
+	SECTION("of a job in the gate")
+	{
+		w.controller->arrived(w.job(7, 3));
+		w.run(Millis(5'000));
+		CHECK(w.fate(7) == "back after 0 s");
+		CHECK(w.answers.at(7).why.find("makes the reservation pod on node n1 larger than its job") != std::string::npos);
+	}
+	SECTION("of one that cannot go back, and ends")
+	{
+		w.controller->arrived(w.job(7, 3, {"n1"}, false));
+		w.run(Millis(5'000));
+		CHECK(w.fate(7) == "waits");
+		w.controller->ended({7, 1007});
+	}
+	w.run(Millis(120'000));
+	CHECK(w.pods.empty());
+}
+
 namespace {
 
 // A job with the devices 0 and 1 of n1, four of which a device plugin hands out there.
