@@ -459,6 +459,24 @@ TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
 	CHECK(contains(h.check(), "there is no user no-such-user-here on this host"));
 }
 
+TEST_CASE("check: a StateSaveLocation that cannot be listed is told, not taken for one without ledgers")
+{
+	Host h;
+	h.folder.write("state/slurm-k8s.prod.ledger", "nonsense\n");
+	const auto may = [](const std::string &path, auto who) { std::filesystem::permissions(path, who); };
+	using std::filesystem::perms;
+	may(h.folder.path, perms::owner_all | perms::others_exec);
+	may(h.state, perms::owner_write | perms::owner_exec);
+	const SlurmConf conf = h.read();
+	{
+		const AsUser nobody(65534); // root may list everything
+		check_slurm(conf, h.runner(), h.side, h.found);
+	}
+	may(h.state, perms::owner_all);
+	CHECK(contains(h.bad(), "ledger: cannot list " + h.state + ": Permission denied; ledgers are not looked at"));
+	CHECK(contains(h.check(), "line 1 is damaged"));
+}
+
 TEST_CASE("check: users and partitions of the mapping must exist")
 {
 	Host h;
