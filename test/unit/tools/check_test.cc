@@ -290,7 +290,7 @@ TEST_CASE("check: on another host ours must stand first as well")
 TEST_CASE("check: memory must be counted, in each partition")
 {
 	Host h;
-	for (const char *good : {"CR_Core_Memory", "CR_CPU_Memory,CR_ONE_TASK_PER_CORE", "CR_Memory"}) {
+	for (const char *good : {"CR_Core_Memory", "CR_CPU_Memory,CR_ONE_TASK_PER_CORE", "CR_Socket_Memory"}) {
 		h.conf["SelectTypeParameters"] = good;
 		CHECK(h.check().empty());
 	}
@@ -300,6 +300,47 @@ TEST_CASE("check: memory must be counted, in each partition")
 	CHECK(h.check().empty());
 	h.more += "PartitionName=small Nodes=ALL SelectTypeParameters=CR_CPU\n";
 	CHECK(contains(h.check(), "CR_CPU of a partition counts no memory"));
+}
+
+TEST_CASE("check: cores must be counted, without which slurmctld does not start")
+{
+	Host h;
+	for (const char *none : {"CR_Memory", "CR_Memory,CR_CORE_DEFAULT_DIST_BLOCK"}) {
+		h.conf["SelectTypeParameters"] = none;
+		CHECK(contains(h.check(), std::string(none) + " counts no cores, with which slurmctld does not start"));
+		CHECK(h.found.any_problem());
+	}
+	for (const char *some : {"CR_Core", "cr_cpu_memory", "CR_LLN,CR_Socket"}) {
+		h.conf["SelectTypeParameters"] = some;
+		CHECK_FALSE(contains(h.check(), "counts no cores"));
+	}
+}
+
+TEST_CASE("check: a partition that gives its cores to several jobs gives those of pods, too")
+{
+	const struct {
+		const char *key, *value;
+		int jobs; // 1: nothing is said
+	} rows[] = {
+		{"OverSubscribe", "FORCE:2", 2},   {"OverSubscribe", "force:3", 3}, {"OverSubscribe", "FORCE", 4}, {"Shared", "FORCE:5", 5},
+		{"OverSubscribe", "FORCE:1", 1},   {"OverSubscribe", "NO", 1},      {"OverSubscribe", "YES", 1},   {"OverSubscribe", "YES:8", 1},
+		{"OverSubscribe", "EXCLUSIVE", 1}, {"OverSubscribe", "FORCE:x", 1}, {"OverSubscribe", "FORCE:", 1}, {"OverSubscribe", "FORCE:0", 1},
+		{"Default", "YES", 1},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.key, row.value);
+		Host h;
+		h.more += std::string("PartitionName=others Nodes=ALL ") + row.key + "=" + row.value + "\n";
+		const std::string said = h.check();
+		CHECK(said.empty() == (row.jobs == 1));
+		CHECK((row.jobs == 1 || contains(said, std::string(row.value) + " of partition others gives the cores of a pod to up to " +
+						       std::to_string(row.jobs) + " jobs at the same time; set OverSubscribe=NO if")));
+		CHECK_FALSE(h.found.any_problem());
+	}
+	Host h;
+	h.more += "PartitionName=DEFAULT OverSubscribe=FORCE\nPartitionName=a Nodes=ALL\nPartitionName=b Nodes=ALL OverSubscribe=NO\n";
+	CHECK(contains(h.check(), "of partition a gives"));
+	CHECK_FALSE(contains(h.check(), "of partition b gives"));
 }
 
 TEST_CASE("check: what root reads for SlurmUser that one must be able to read himself")
