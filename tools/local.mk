@@ -4,12 +4,15 @@
 noinst_LTLIBRARIES += tools/libtools.la
 tools_libtools_la_LIBADD = lib/core/libcore.la
 tools_libtools_la_SOURCES = \
+	tools/accounting.cc \
+	tools/accounting.h \
 	tools/as_user.cc \
 	tools/as_user.h \
 	tools/ask.cc \
 	tools/ask.h \
 	tools/check.h \
 	tools/check_accounts.cc \
+	tools/check_admission.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
 	tools/check_mapping.cc \

@@ -603,6 +603,83 @@ TEST_CASE("check: accounts and QOS of the mapping must exist in slurmdbd")
 	CHECK_FALSE(h.found.any_problem());
 }
 
+TEST_CASE("check: whom a partition takes, by accounts, QOS and groups")
+{
+	const PodsJob job{.accounts = {{"ml", {"ml", "science"}}}, .qos = {{"high", {"high"}}}, .groups = {{"users", {"users"}}, {"gpu", {"gpu"}}}};
+	const PodsJob any_account{.accounts = {{"ml", {"ml"}}, {"web", {"web"}}}};
+	const struct {
+		const PodsJob &job;
+		ConfLine line;
+		const char *why; // empty: it takes him
+	} rows[] = {
+		{job, {}, ""},
+		{job, {{"allowaccounts", {"physics,ml", "f", 1}}}, ""},
+		{job, {{"allowaccounts", {"All", "f", 1}}}, ""},
+		{job, {{"allowaccounts", {"SCIENCE", "f", 1}}}, ""}, // from 24.11 on those below it, too
+		{job, {{"allowaccounts", {"physics", "f", 1}}}, "AllowAccounts of partition p is without account ml, so that pods never start there; add one (f:1), or map another partition"},
+		{any_account, {{"allowaccounts", {"web", "f", 1}}}, ""},
+		{any_account, {{"allowaccounts", {"physics", "f", 1}}}, "AllowAccounts of partition p is without accounts ml, web, so that pods never start there; add one (f:1), or map another partition"},
+		{job, {{"denyaccounts", {"physics, ml", "f", 2}}}, "DenyAccounts of partition p has account ml, so that pods never start there; take it off (f:2), or map another partition"},
+		{job, {{"denyaccounts", {"science", "f", 2}}}, ""}, // not so with 22.05
+		{any_account, {{"denyaccounts", {"ml", "f", 2}}}, ""},
+		{job, {{"allowaccounts", {"ml", "f", 1}}, {"denyaccounts", {"ml", "f", 2}}}, ""}, // Slurm ignores the second
+		{job, {{"allowqos", {"normal,high", "f", 3}}}, ""},
+		{job, {{"allowqos", {"normal", "f", 3}}}, "AllowQos of partition p is without QOS high, so that pods never start there; add one (f:3), or map another partition"},
+		{job, {{"denyqos", {"HIGH", "f", 4}}}, "DenyQos of partition p has QOS high, so that pods never start there; take it off (f:4), or map another partition"},
+		{any_account, {{"allowqos", {"normal", "f", 3}}}, ""}, // his QOS is not known
+		{job, {{"allowgroups", {"wheel,gpu", "f", 5}}}, ""},
+		{job, {{"allowgroups", {"wheel", "f", 5}}}, "AllowGroups of partition p is without groups gpu, users, so that pods never start there; add one (f:5), or map another partition"},
+		{any_account, {{"allowgroups", {"wheel", "f", 5}}}, ""}, // root's, or SlurmUser's
+	};
+	for (const auto &row : rows) {
+		for (const auto &[key, value] : row.line)
+			UNSCOPED_INFO(key << "=" << value.value);
+		const auto why = kept_out_of("p", row.line, row.job);
+		CHECK((why.empty() ? "" : why.front()) == std::string(row.why));
+		CHECK(why.size() <= 1);
+	}
+}
+
+TEST_CASE("check: pods whose account, QOS or group their partition never takes are told")
+{
+	Host h;
+	const std::string user = "nobody", of = "sacctmgr -nP show assoc where cluster=prod ";
+	const auto partition = [&](const std::string &words) { h.more = "PartitionName=batch Nodes=ALL Default=YES " + words + "\n"; };
+	partition("AllowGroups=root");
+	CHECK(contains(h.check_namespace(mapped(user)), "match: a-*: AllowGroups of partition batch is without group"));
+	CHECK(h.check_namespace(mapped("root")).empty());
+	CHECK_FALSE(h.found.any_problem());
+	partition("AllowAccounts=physics AllowQos=high");
+	CHECK(h.check_namespace(mapped(user, "ml", "", "normal")).empty()); // without slurmdbd the two releases do different things
+
+	h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+	h.conf["AccountingStorageEnforce"] = "associations";
+	h.answers[of + "user=nobody format=account"] = "ml\n";
+	h.answers[of + "user=nobody format=account,partition,qos,defaultqos"] = "ml|batch|normal|\nml|other|high|high\nweb||high|\n";
+	h.answers[of + "account=ml format=user,parentname"] = "nobody|\n|science\n";
+	h.answers[of + "account=science format=user,parentname"] = "|root\n";
+	h.answers[of + "account=root format=user,parentname"] = "root|\n|\n";
+	const std::string found = h.check_namespace(mapped(user, "", "batch"));
+	CHECK(contains(found, "match: a-*: AllowAccounts of partition batch is without account ml, "));
+	CHECK(contains(found, "match: a-*: AllowQos of partition batch is without QOS normal, "));
+	partition("AllowAccounts=science");
+	CHECK(h.check_namespace(mapped(user, "ml")).empty());
+	partition("DenyQos=normal");
+	CHECK(contains(h.check_namespace(mapped(user)), "DenyQos of partition batch has QOS normal, "));
+	CHECK(h.check_namespace(mapped(user, "", "", "high")).empty());
+
+	h.conf["AccountingStorageEnforce"] = GENERATE("all", "safe,qos");
+	CHECK(contains(h.check_namespace(mapped(user, "ml", "", "high")),
+		       "match: a-*: user nobody has no QOS high with account ml in slurmdbd, so that Slurm refuses these pods; run: sacctmgr modify "
+		       "user where name=nobody account=ml set qos+=high\n"));
+	CHECK_FALSE(h.found.any_problem());
+	partition("");
+	CHECK(h.check_namespace(mapped(user, "ml", "", "normal")).empty());
+	CHECK(h.check_namespace(mapped("root", "ml", "", "high")).empty()); // he may have any
+	h.answers.erase(of + "user=nobody format=account,partition,qos,defaultqos");
+	CHECK(contains(h.check_namespace(mapped(user, "ml", "", "high")), "accounts and QOS are not looked at: sacctmgr: no answer"));
+}
+
 TEST_CASE("check: slurm-k8s.yaml is told with line and key, and with who may change it")
 {
 	Host h;
