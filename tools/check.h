@@ -62,6 +62,8 @@ void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Find
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out);
 // Another host than the controller's, with the same slurm.conf: can Slurm use it there?
 void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out);
+// ... and what the agent in its slurmd needs there. path: slurm-k8s-node.yaml, which need not be there; cgroup_mount: /sys/fs/cgroup.
+void check_agent(const SlurmConf &conf, const std::string &path, const std::string &cgroup_mount, Findings &out);
 // slurm-k8s.yaml: may it be read, is it right? Nothing if it cannot be used.
 std::optional<core::Settings> check_settings(const std::string &path, std::uint32_t slurm_uid, Findings &out);
 // Do users, accounts, partitions and QOS of the mapping exist?

@@ -3,6 +3,7 @@
 // slurm-k8s check, as far as it needs no Kubernetes: slurm.conf, files, mapping.
 #include "tools/check.h"
 #include "lib/base/file.h"
+#include "lib/core/identity.h"
 #include "tools/as_user.h"
 
 #include <algorithm>
@@ -483,6 +484,106 @@ TEST_CASE("check: on a node the SPANK plugin must be for this release, and the a
 	h.folder.write("ours/spank_k8s.so", Host::built_for("23.11.8"));
 	CHECK(h.check_on_node() == "Slurm: scontrol is version 22.05.8, " + h.ours + "/spank_k8s.so was built for 23.11.8; slurmd, srun and "
 				   "sbatch would refuse it: install slurm-k8s for 22.05.8\n");
+}
+
+namespace {
+
+// A node with an agent, as it should be; each test spoils one thing.
+struct AgentHost : Host {
+	std::string kubelet = folder.path + "/kubelet", cgroups = folder.path + "/cgroup";
+	std::string yaml;
+
+	AgentHost()
+	{
+		for (const std::string &made : {kubelet + "/device-plugins", cgroups + "/kubepods"})
+			std::filesystem::create_directories(made);
+		folder.write("cgroup/cgroup.controllers", "cpuset\n");
+		folder.write("kubelet/cpu_manager_state", "{}");
+		folder.write("kubelet.conf", "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+					     "clusters: [{name: c, cluster: {server: 'https://api:6443'}}]\n"
+					     "users: [{name: u, user: {tokenFile: token}}]\n");
+		folder.write("token", "t");
+		yaml = "kubeconfig: " + folder.path + "/kubelet.conf\nkubeletRootDir: " + kubelet + "\ndevicePluginDir: " + kubelet +
+		       "/device-plugins\n";
+		conf["SlurmdUser"] = core::user_name(::geteuid());
+	}
+
+	std::string check_node(const std::string &file = "")
+	{
+		found = {};
+		check_agent(read(), file.empty() ? folder.write("node.yaml", yaml) : file, cgroups, found);
+		return bad();
+	}
+};
+
+} // namespace
+
+TEST_CASE("check: on a node what the agent in slurmd reads must be there, and what is missing costs something")
+{
+	AgentHost h;
+	const std::string as_kubelet = ", which is to be as the kubelet has it (" + h.folder.path + "/node.yaml)\n";
+	if (::geteuid() == 0) // to whom the kubelet's files belong
+		CHECK(h.check_node().empty());
+	CHECK(h.check_node(h.folder.path + "/none.yaml").empty());
+	CHECK(contains(h.found.text(), "there is no " + h.folder.path + "/none.yaml, so that slurmd has none on this host"));
+
+	SECTION("settings that slurmd refuses")
+	{
+		h.yaml += "pining: true\n";
+		CHECK(contains(h.check_node(), "/node.yaml:4: "));
+		CHECK(contains(h.bad(), "; slurmd runs no agent with such a file"));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("no kubeconfig")
+	{
+		std::filesystem::remove(h.folder.path + "/kubelet.conf");
+		CHECK(contains(h.check_node(), "agent: kubeconfig: cannot open " + h.folder.path + "/kubelet.conf"));
+		CHECK(contains(h.bad(), "; without it the agent knows no pod: none is put on its cores, no step gets into a container, and what lost "
+					"pods hold stays masked" + as_kubelet));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("no file that it names")
+	{
+		std::filesystem::remove(h.folder.path + "/token");
+		CHECK(contains(h.check_node(), "agent: kubeconfig: "));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("another root of the kubelet's")
+	{
+		h.yaml += "cgroupRoot: /kube\n";
+		CHECK(contains(h.check_node(), "agent: cgroupRoot: " + h.cgroups + "/kube: there are no folders of a kubelet; no pod is put on its cores"));
+		CHECK(contains(h.bad(), as_kubelet));
+	}
+	SECTION("no folder of device plugins")
+	{
+		std::filesystem::remove(h.kubelet + "/device-plugins");
+		CHECK(contains(h.check_node(), "agent: devicePluginDir: " + h.kubelet + "/device-plugins: No such file or directory (as user " +
+						       h.conf["SlurmdUser"] + "); slurmctld is not told which pods have which "
+						       "devices, and jobs may be given theirs" + as_kubelet));
+	}
+	SECTION("a file in place of the kubelet's folder")
+	{
+		std::filesystem::remove_all(h.kubelet);
+		h.folder.write("kubelet", "x");
+		CHECK(contains(h.check_node(), "agent: kubeletRootDir: " + h.kubelet + " is no folder (as user "));
+	}
+}
+
+TEST_CASE("check: on a node files are read as the user that slurmd runs as")
+{
+	AgentHost h;
+	h.conf["SlurmdUser"] = "no-such-user-here";
+	CHECK(contains(h.check_node(), "there is no user no-such-user-here on this host, as whom slurmd is to run"));
+	h.conf["SlurmdUser"] = "nobody";
+	std::filesystem::permissions(h.folder.path, std::filesystem::perms::owner_all | std::filesystem::perms::others_exec);
+	h.folder.write("node.yaml", h.yaml, 0644);
+	if (::geteuid() == 0) {
+		CHECK(contains(h.check_node(h.folder.path + "/node.yaml"), "agent: kubeconfig: cannot open " + h.folder.path + "/kubelet.conf: Permission denied"));
+		CHECK(contains(h.bad(), "kubeletRootDir: " + h.kubelet + "/cpu_manager_state: Permission denied (as user nobody); where"));
+		CHECK(::geteuid() == 0);
+	} else {
+		CHECK(contains(h.check_node(h.folder.path + "/node.yaml"), "what slurmd can read is not known: run this as root or nobody"));
+	}
 }
 
 TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
