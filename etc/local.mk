@@ -3,6 +3,7 @@
 dist_pkgdata_DATA = \
 	etc/kubernetes-rbac.yaml \
 	etc/kubernetes-reservations.yaml \
+	etc/kubernetes-reservations-namespace.yaml \
 	etc/kubernetes-containers.yaml \
 	etc/kubernetes-devices.yaml \
 	etc/kubernetes-resubmit.yaml \

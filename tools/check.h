@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@
 #include "tools/slurm_conf.h"
 
 namespace sk8::tools {
+
+class Accounting;
 
 // A node as Slurm has it.
 struct CheckedNode {
@@ -59,14 +62,24 @@ void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Find
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out);
 // Another host than the controller's, with the same slurm.conf: can Slurm use it there?
 void check_compute_node(const SlurmConf &conf, const Runner &run, Findings &out);
+// ... and what the agent in its slurmd needs there. path: slurm-k8s-node.yaml, which need not be there; cgroup_mount: /sys/fs/cgroup.
+void check_agent(const SlurmConf &conf, const std::string &path, const std::string &cgroup_mount, Findings &out);
 // slurm-k8s.yaml: may it be read, is it right? Nothing if it cannot be used.
 std::optional<core::Settings> check_settings(const std::string &path, std::uint32_t slurm_uid, Findings &out);
 // Do users, accounts, partitions and QOS of the mapping exist?
 void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out);
 // What keeps Kubernetes from giving others what Slurm's jobs use?
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out);
-// Does Slurm refuse a job whose user has no association with its account?
-bool enforces_associations(const SlurmConf &conf);
+// The jobs of all pods of one entry of namespaces, where these choose nothing else: one of these each, none: not known, or of no
+// account to Slurm. By name: what else is as good where a partition allows it (for an account, those above it).
+struct PodsJob {
+	std::map<std::string, std::set<std::string>> accounts{}, qos{}, groups{};
+};
+// Part of check_mapping(), pure: why this partition takes none of them, one sentence each; line: its own in slurm.conf.
+std::vector<std::string> kept_out_of(const std::string &partition, const ConfLine &line, const PodsJob &job);
+// ... by slurmdbd, too, and the user's groups on this host.
+std::vector<std::string> kept_out(const core::NamespaceSettings &ns, const std::string &partition, const ConfLine &line,
+				  const SlurmConf &conf, Accounting &db);
 // Does Slurm see to it that jobs name accounts of their users only, where what jobs may have goes by {account}?
 void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // GresTypes, nodes and partitions that tokens.partitions needs.

@@ -4,21 +4,11 @@
 #include "tools/check.h"
 
 #include <algorithm>
-#include <array>
 
-#include "lib/base/text.h"
 #include "lib/core/pod_template.h"
+#include "tools/accounting.h"
 
 namespace sk8::tools {
-
-// _validate_accounting_storage_enforce() in read_config.c: these stand for associations, too; without slurmdbd nothing counts.
-bool enforces_associations(const SlurmConf &conf)
-{
-	static constexpr std::array<std::string_view, 8> those{"1", "2", "associations", "limits", "safe", "wckeys", "qos", "all"};
-	const std::string words = conf_key(conf.get("AccountingStorageEnforce", ""));
-	const auto is_one = [](std::string_view word) { return std::ranges::find(those, trim(word)) != those.end(); };
-	return conf.get("AccountingStorageType", "").find("slurmdbd") != std::string::npos && std::ranges::any_of(split(words, ','), is_one);
-}
 
 static bool has_account(const std::vector<std::string> &patterns)
 {

@@ -312,8 +312,7 @@ static void check_reservations(Asker &kube, const core::ClusterSettings &setting
 	const auto answers = ask(kube, needed, ns);
 	for (std::size_t i = 0; i < needed.size(); i++)
 		if (!is_given(answers[i]))
-			out.problem("rights of " + settings.name, missing(needed[i], " in namespace " + ns, "kubernetes-reservations.yaml") +
-									  ", then kubernetes-containers.yaml again if jobs have containers");
+			out.problem("rights of " + settings.name, missing(needed[i], " in namespace " + ns, "kubernetes-reservations.yaml"));
 }
 
 // ---- nodes ----

@@ -4,10 +4,10 @@
 #include "tools/check.h"
 
 #include <algorithm>
-#include <set>
 
 #include "lib/base/text.h"
 #include "lib/core/identity.h"
+#include "tools/accounting.h"
 
 namespace sk8::tools {
 
@@ -25,65 +25,38 @@ std::optional<core::Settings> check_settings(const std::string &path, std::uint3
 
 namespace {
 
-// What Slurm's database knows, asked once per question.
-class Accounting {
-public:
-	Accounting(const SlurmConf &conf, const Runner &run)
-		: run_(run), cluster_(conf.get("ClusterName", "")),
-		  used_(enforces_associations(conf))
-	{
-	}
-
-	// Slurm refuses a job for what is missing there.
-	bool used() const { return used_; }
-	const std::string &error() const { return error_; } // of the first question that failed
-
-	const std::set<std::string> &accounts_of(const std::string &user)
-	{
-		return ask("user " + user, {"sacctmgr", "-nP", "show", "assoc", "where", "cluster=" + cluster_,
-					    "user=" + user, "format=account"});
-	}
-	const std::set<std::string> &qos() { return ask("qos", {"sacctmgr", "-nP", "show", "qos", "format=name"}); }
-
-private:
-	const std::set<std::string> &ask(const std::string &key, const std::vector<std::string> &argv)
-	{
-		auto [at, fresh] = answers_.try_emplace(key);
-		if (!fresh || !error_.empty())
-			return at->second;
-		auto text = run_(argv);
-		if (!text)
-			error_ = text.error().message;
-		else
-			for (auto line : split(*text, '\n'))
-				if (!trim(line).empty())
-					at->second.emplace(trim(line));
-		return at->second;
-	}
-
-	const Runner &run_;
-	const std::string cluster_;
-	const bool used_;
-	std::map<std::string, std::set<std::string>> answers_;
-	std::string error_;
+struct Partitions {
+	std::map<std::string, const ConfLine *> by_name;
+	std::string default_name; // empty: there is none
 };
 
 } // namespace
 
+static Partitions partitions_of(const SlurmConf &conf)
+{
+	Partitions out;
+	for (const ConfLine &line : conf.partitions())
+		for (auto name : split(line.at("partitionname").value, ',')) {
+			out.by_name[std::string(name)] = &line;
+			if (const auto it = line.find("default"); it != line.end() && conf_key(it->second.value).starts_with('y'))
+				out.default_name = name;
+		}
+	return out;
+}
+
 // One line of the mapping against Slurm; returns what is wrong with it.
-static std::vector<std::string> wrong_with(const core::NamespaceSettings &ns, const std::set<std::string> &partitions,
-					   bool has_default_partition, Accounting &db)
+static std::vector<std::string> wrong_with(const core::NamespaceSettings &ns, const Partitions &partitions, Accounting &db)
 {
 	std::vector<std::string> out;
 	if (!core::lookup_user(ns.user))
 		out.push_back("there is no user " + ns.user + " on this host; make it, or name another one");
-	if (!ns.partition.empty() && !partitions.contains(ns.partition))
+	if (!ns.partition.empty() && !partitions.by_name.contains(ns.partition))
 		out.push_back("slurm.conf has no partition " + ns.partition);
-	if (ns.partition.empty() && !has_default_partition)
+	if (ns.partition.empty() && partitions.default_name.empty())
 		out.push_back("no partition is named and slurm.conf has none with Default=YES; name one");
 	if (!db.used())
 		return out;
-	const std::set<std::string> accounts = db.accounts_of(ns.user);
+	const Names accounts = db.accounts_of(ns.user);
 	const bool no_qos = !ns.qos.empty() && !db.qos().contains(ns.qos);
 	if (!db.error().empty())
 		return out;
@@ -96,6 +69,23 @@ static std::vector<std::string> wrong_with(const core::NamespaceSettings &ns, co
 	if (no_qos)
 		out.push_back("slurmdbd has no QOS " + ns.qos);
 	return out;
+}
+
+// True: it is good.
+static bool check_entry(const core::NamespaceSettings &ns, const std::string &about, const SlurmConf &conf,
+			const Partitions &partitions, Accounting &db, Findings &out)
+{
+	const std::string entry = "match: " + ns.match + ": ";
+	const auto wrong = wrong_with(ns, partitions, db);
+	for (const auto &what : wrong)
+		out.problem(about, entry + what);
+	if (!wrong.empty())
+		return false;
+	const std::string &name = ns.partition.empty() ? partitions.default_name : ns.partition;
+	const auto closed = kept_out(ns, name, *partitions.by_name.at(name), conf, db);
+	for (const auto &what : closed)
+		out.warning(about, entry + what);
+	return closed.empty();
 }
 
 // The jobs of pods come from no node: k8s is what Slurm has as their AllocNode.
@@ -115,24 +105,13 @@ static void check_alloc_nodes(const SlurmConf &conf, Findings &out)
 void check_mapping(const core::Settings &settings, const SlurmConf &conf, const Runner &run, Findings &out)
 {
 	check_alloc_nodes(conf, out);
-	std::set<std::string> partitions;
-	bool has_default = false;
-	for (const ConfLine &line : conf.partitions()) {
-		for (auto name : split(line.at("partitionname").value, ','))
-			partitions.emplace(name);
-		const auto it = line.find("default");
-		has_default = has_default || (it != line.end() && !it->second.value.empty() &&
-					      (it->second.value[0] == 'Y' || it->second.value[0] == 'y'));
-	}
+	const Partitions partitions = partitions_of(conf);
 	Accounting db(conf, run);
 	for (const auto &cluster : settings.clusters) {
 		const std::string about = "namespaces of " + cluster.name;
 		bool good = true;
 		for (const auto &ns : cluster.namespaces)
-			for (const auto &what : wrong_with(ns, partitions, has_default, db)) {
-				good = false;
-				out.problem(about, "match: " + ns.match + ": " + what);
-			}
+			good = check_entry(ns, about, conf, partitions, db, out) && good;
 		if (cluster.namespaces.empty())
 			out.warning(about, "no namespace is mapped, so every pod is refused; add namespaces: to slurm-k8s.yaml");
 		else if (good)

@@ -199,9 +199,21 @@ static void check_memory_is_counted(const SlurmConf &conf, Findings &out)
 			without(&own->second, " of a partition");
 }
 
+// select_p_node_init() ends slurmctld without one of these. Partitions of their own take no others.
+static void check_cores_are_counted(const SlurmConf &conf, Findings &out)
+{
+	static constexpr std::string_view those[] = {"cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_socket", "cr_socket_memory"};
+	const ConfValue *value = conf.find("SelectTypeParameters");
+	const std::string words = value ? conf_key(value->value) : std::string(those[0]);
+	if (std::ranges::none_of(split(words, ','), [](auto word) { return std::ranges::find(those, trim(word)) != std::end(those); }))
+		out.problem("SelectTypeParameters", value->place() + ": " + value->value + " counts no cores, with which slurmctld does not start "
+							"(and cores of pods would be given to several jobs); set CR_Core_Memory");
+}
+
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 {
 	check_memory_is_counted(conf, out);
+	check_cores_are_counted(conf, out);
 	const ConfValue *select = conf.find("SelectType");
 	if (!select || select->value != "select/cons_tres")
 		out.problem("SelectType", (select ? select->place() + ": SelectType is " + select->value

@@ -2,6 +2,7 @@
 #include "tools/check.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <dirent.h>
 #include <sys/stat.h>
@@ -9,28 +10,44 @@
 #include "lib/base/text.h"
 #include "lib/core/identity.h"
 #include "lib/core/ledger_file.h"
+#include "tools/as_user.h"
 #include "tools/gres.h"
 
 namespace sk8::tools {
 
 // ---- files ----
 
+static void check_ledger(const std::string &dir, const std::string &name, std::uint32_t uid, Findings &out)
+{
+	const auto saved = core::load_ledger(dir + "/" + name, uid);
+	if (saved)
+		out.ok("ledger", name + ": " + std::to_string(saved->ledger.holds.size()) + " pods");
+	else
+		out.problem("ledger", saved.error().message);
+}
+
+// As slurmctld will: without the list it knows the ledgers of configured clusters only (Runtime::load_ledgers()).
 static void check_ledgers(const std::string &dir, std::uint32_t uid, Findings &out)
 {
 	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
+	const AsUser slurm_user(uid);
 	DIR *d = ::opendir(dir.c_str());
+	int failed = d ? 0 : errno;
+	errno = 0;
 	while (const dirent *entry = d ? ::readdir(d) : nullptr) {
 		const std::string name = entry->d_name;
-		if (!name.starts_with(before) || !name.ends_with(after))
-			continue;
-		auto saved = core::load_ledger(dir + "/" + name, uid);
-		if (saved)
-			out.ok("ledger", name + ": " + std::to_string(saved->ledger.holds.size()) + " pods");
-		else
-			out.problem("ledger", saved.error().message);
+		if (name.starts_with(before) && name.ends_with(after))
+			check_ledger(dir, name, uid, out);
+		errno = 0;
 	}
-	if (d)
+	if (d) {
+		failed = errno;
 		::closedir(d);
+	}
+	if (failed)
+		out.warning("ledger", "cannot list " + dir + ": " + std::strerror(failed) + "; ledgers are not looked at, and a slurmctld that "
+				      "cannot list it keeps jobs off nodes until Kubernetes has told of their pods; run this as root or SlurmUser, to whom "
+				      "the folder must belong with mode 0700");
 }
 
 static void check_state_dir(const SlurmConf &conf, const SlurmSide &side, Findings &out)
@@ -124,6 +141,34 @@ static void check_preemption(const SlurmConf &conf, Findings &out)
 							   "give partitions or QOS of pods PreemptMode=CANCEL");
 }
 
+// How many jobs get a core at the same time, whether they ask for that or not (read_config.c, _parse_partitions()). YES is for
+// those that say --oversubscribe, and they get no node where a job that did not, as those of pods, has a core.
+static std::int64_t jobs_on_a_core(const std::string &oversubscribe)
+{
+	static constexpr std::string_view force = "force";
+	static constexpr std::int64_t without_a_number = 4;
+	const std::string value = conf_key(oversubscribe);
+	if (value == force)
+		return without_a_number;
+	if (!value.starts_with(force) || value[force.size()] != ':')
+		return 1;
+	return parse_integer(value.substr(force.size() + 1), 1, UINT16_MAX).value_or(1);
+}
+
+// A placeholder job has its cores as any job has.
+static void check_oversubscription(const SlurmConf &conf, Findings &out)
+{
+	for (const ConfLine &line : conf.partitions()) {
+		auto at = line.find("oversubscribe");
+		at = at == line.end() ? line.find("shared") : at; // its former name
+		const std::int64_t jobs = at == line.end() ? 1 : jobs_on_a_core(at->second.value);
+		if (jobs > 1)
+			out.warning("OverSubscribe", at->second.place() + ": " + at->second.value + " of partition " + line.at("partitionname").value +
+							     " gives the cores of a pod to up to " + std::to_string(jobs) +
+							     " jobs at the same time; set OverSubscribe=NO if nodes of it are shared with Kubernetes");
+	}
+}
+
 void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out)
 {
 	auto user = core::lookup_user(conf.slurm_user());
@@ -132,6 +177,7 @@ void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Find
 	side.slurm_uid = user->uid;
 	check_plugins(conf, run, out);
 	check_preemption(conf, out);
+	check_oversubscription(conf, out);
 	check_state_dir(conf, side, out);
 	read_nodes(conf, run, side, out);
 }

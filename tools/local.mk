@@ -2,17 +2,21 @@
 #
 # slurm-k8s(1). The library is what tests link.
 noinst_LTLIBRARIES += tools/libtools.la
-tools_libtools_la_LIBADD = lib/core/libcore.la
+tools_libtools_la_LIBADD = lib/agent/libagent.la
 tools_libtools_la_SOURCES = \
+	tools/accounting.cc \
+	tools/accounting.h \
 	tools/as_user.cc \
 	tools/as_user.h \
 	tools/ask.cc \
 	tools/ask.h \
 	tools/check.h \
 	tools/check_accounts.cc \
+	tools/check_admission.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
 	tools/check_mapping.cc \
+	tools/check_node.cc \
 	tools/check_plugins.cc \
 	tools/check_room.cc \
 	tools/check_sharing.cc \

@@ -170,6 +170,17 @@ static std::string config_path(const Arguments &args, const std::string &slurm_c
 	return args.get("--config", named && *named ? named : slurm_conf.substr(0, slurm_conf.rfind('/') + 1) + "slurm-k8s.yaml");
 }
 
+// As slurmd finds it (sk8_config_path() in lib/slurm/daemon.c).
+static std::string node_config_path(const Arguments &args, const std::string &slurm_conf)
+{
+	const char *named = std::getenv("SLURM_K8S_NODE_CONF");
+	if (args.has("--config") || (named && *named))
+		return args.get("--config", named ? named : "");
+	const std::string file = "slurm-k8s-node.yaml", beside = slurm_conf.substr(0, slurm_conf.rfind('/') + 1) + file;
+	const std::string other = "/etc/slurm/" + file; // a slurmd without slurm.conf has what it got in its spool
+	return ::access(beside.c_str(), F_OK) != 0 && ::access(other.c_str(), F_OK) == 0 ? other : beside;
+}
+
 // Read as slurmctld will.
 static std::optional<core::Settings> settings_for(uid_t slurm_uid, const std::string &path, Findings &out)
 {
@@ -188,8 +199,10 @@ static void check_all(const Arguments &args, Findings &out)
 	out.ok("slurm.conf", path);
 	::setenv("SLURM_CONF", path.c_str(), 1); // for Slurm's commands
 	const Runner run = [](const std::vector<std::string> &argv) { return run_program(argv); };
-	if (args.has("--on-node"))
-		return check_compute_node(*conf, run, out);
+	if (args.has("--on-node")) {
+		check_compute_node(*conf, run, out);
+		return check_agent(*conf, node_config_path(args, path), "/sys/fs/cgroup", out);
+	}
 	SlurmSide side;
 	check_slurm(*conf, run, side, out);
 	if (::geteuid() != 0 && ::geteuid() != side.slurm_uid)
@@ -243,8 +256,8 @@ static const std::vector<Command> &commands()
 		 "Looks at slurm.conf, slurm-k8s.yaml, files, plugins, users and accounts, and asks\n"
 		 "Kubernetes with the engine's credentials: connection, rights, clock, nodes.\n"
 		 "Changes nothing. One sentence for each finding; exit code 1 if one is a problem.",
-		 {{"--config", "FILE", "slurm-k8s.yaml (default: SLURM_K8S_CONF, else beside slurm.conf)"},
-		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too, and what is in it"},
+		 {{"--config", "FILE", "slurm-k8s.yaml (default: SLURM_K8S_CONF, else beside slurm.conf); of a node slurm-k8s-node.yaml"},
+		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too, and what slurmd's agent reads"},
 		  slurm_conf_option,
 		  json_option},
 		 run_check},

@@ -85,13 +85,18 @@ void Pinning::pin(Entry &e, const std::string &folder)
 		if (auto all = cgroups_.cpus_of_parent(folder))
 			e.cpus = *all;
 	auto set = cgroups_.set_cpus(folder, e.cpus);
+	const bool changed = set && *set, again = changed && e.done;
+	e.done |= set.ok();
+	if (changed) // the kernel takes what it cannot give, and says only afterwards what it made of it
+		set = cgroups_.set_cpus(folder, e.cpus);
+	e.has = set ? e.cpus : cgroups_.cpus(folder).value_or(CpuSet());
+	const bool was_trouble = !e.trouble.empty();
 	if (!set)
 		return tell(e, "cannot be put on CPUs " + cpu_list(e.cpus) + ": " + set.error().message);
 	tell(e, "");
-	if (*set)
+	if (changed || was_trouble)
 		log_info("%s: runs on CPUs %s%s", text_of(e.pod).c_str(), cpu_list(e.cpus).c_str(),
-			 e.done ? " again, somebody else had changed that" : "");
-	e.done = true;
+			 again ? " again, somebody else had changed that" : "");
 }
 
 bool Pinning::in_trouble(const std::string &why)
@@ -138,7 +143,7 @@ std::map<std::string, CpuSet> Pinning::pinned() const
 	std::map<std::string, CpuSet> out;
 	for (const auto &[uid, e] : entries_)
 		if (e.done)
-			out[uid] = e.cpus;
+			out[uid] = e.has;
 	return out;
 }
 

@@ -53,15 +53,17 @@ public:
 	// Does what can be done now. Returns after how long it is to be called again if nothing changes.
 	Millis round();
 
-	// By uid: the CPUs on which a pod is kept.
+	// By uid, of those whose cpuset is ours: the CPUs on which the pod is, fewer or others than its job's where the kernel does
+	// not give it those. Empty: they cannot be told.
 	std::map<std::string, CpuSet> pinned() const;
 
 private:
 	struct Entry {
 		PlacedPod pod;
-		CpuSet cpus;         // empty: not known
+		CpuSet cpus;         // of its job; empty: not known
+		CpuSet has;          // as the kernel gave them last
 		bool has_job = false; // slurmctld has said so
-		bool done = false;    // it is on them
+		bool done = false;    // they are written into its cgroup
 		Millis ask_at{0};
 		int failures = 0;
 		std::string trouble; // told

@@ -39,6 +39,8 @@ public:
 	// All of the pod runs on these CPUs from now on, also containers that come later.
 	// True: something was changed. Error also if the folder names them already, and the kernel gives it others.
 	Result<bool> set_cpus(const std::string &folder, const CpuSet &cpus) const;
+	// The CPUs that the folder has now, as the kernel gives them. Version 2: which need not be those that it names.
+	Result<CpuSet> cpus(const std::string &folder) const;
 	// The CPUs that the folder's parent has: what the pod had before somebody took it some.
 	Result<CpuSet> cpus_of_parent(const std::string &folder) const;
 
@@ -46,7 +48,6 @@ private:
 	bool is_v2() const;
 	std::string root_folder() const;
 	Result<bool> has_process(const std::string &folder, int depth) const;
-	Result<CpuSet> cpus(const std::string &folder) const;
 	Result<bool> set_tree(const std::string &folder, const CpuSet &cpus, int depth) const;
 
 	const std::string mount_, root_;

@@ -212,9 +212,8 @@ private:
 
 void Reader::check_name(const char *what, const char *setting, const std::vector<std::string> &patterns, std::string_view name) const
 {
-	if (std::ranges::none_of(patterns, [&](const std::string &p) { return takes_name(p, name, who_); }))
-		no(std::string(what) + " " + one_line(name, 64) + " is not allowed for user " + one_line(who_.user, 64) +
-		   "; the administrator allows some by reservations.templates." + setting + " in slurm-k8s.yaml");
+	if (const std::string why = not_taken(patterns, name, who_, std::string("reservations.templates.") + setting); !why.empty())
+		no(std::string(what) + " " + one_line(name, 64) + why);
 }
 
 void Reader::check_image(const std::string &where, std::string_view image)
@@ -463,6 +462,28 @@ static constexpr struct {
 	std::string TemplateUser::*by;
 } marks[] = {{"{user}", &TemplateUser::user}, {account_mark, &TemplateUser::account}};
 
+// What can separate two names in one of Kubernetes', which has letters, digits and these.
+static constexpr std::string_view separators = "-.";
+
+// What stands between {user} and {account}, whichever comes first; nothing: they are not both there.
+static std::optional<std::string_view> between_marks(std::string_view pattern)
+{
+	const auto a = pattern.find(marks[0].text), b = pattern.find(marks[1].text);
+	if (a == pattern.npos || b == pattern.npos)
+		return std::nullopt;
+	const auto end_of_first = a < b ? a + marks[0].text.size() : b + marks[1].text.size();
+	return pattern.substr(end_of_first, std::max(a, b) - end_of_first);
+}
+
+// Would the same name also be made of another user and another account? Not if a separator between them is in neither: then
+// every user and account of whom the name can be made has as many of it, none, so that it says where the one ends.
+static bool is_ambiguous(std::string_view pattern, const TemplateUser &who)
+{
+	const auto between = between_marks(pattern);
+	const auto in_neither = [&](char c) { return who.user.find(c) == std::string::npos && who.account.find(c) == std::string::npos; };
+	return between && std::ranges::none_of(separators, [&](char c) { return between->find(c) != between->npos && in_neither(c); });
+}
+
 // Nothing: the job has no such name. What is put in is not read again: Slurm takes any text for an account's name.
 static std::optional<std::string> filled(std::string_view pattern, const TemplateUser &who)
 {
@@ -482,7 +503,19 @@ bool takes_name(const std::string &pattern, std::string_view name, const Templat
 	if (name.empty())
 		return false;
 	const bool marked = std::ranges::any_of(marks, [&](const auto &m) { return pattern.find(m.text) != std::string::npos; });
-	return marked ? filled(pattern, who) == name : glob_match(pattern, name);
+	return marked ? filled(pattern, who) == name && !is_ambiguous(pattern, who) : glob_match(pattern, name);
+}
+
+std::string not_taken(const std::vector<std::string> &patterns, std::string_view name, const TemplateUser &who, const std::string &setting)
+{
+	if (std::ranges::any_of(patterns, [&](const std::string &p) { return takes_name(p, name, who); }))
+		return "";
+	const std::string for_whom = " is not allowed for user " + one_line(who.user, 64) + "; ";
+	const auto doubtful = std::ranges::find_if(patterns, [&](const std::string &p) { return is_ambiguous(p, who) && filled(p, who) == name; });
+	if (doubtful != patterns.end())
+		return for_whom + "by " + one_line(*doubtful, 64) + " in " + setting + " it could be another user's and account's, as user " +
+		       one_line(who.user, 64) + " or account " + one_line(who.account, 64) + " has in it what separates the two";
+	return for_whom + "the administrator allows some by " + setting + " in slurm-k8s.yaml";
 }
 
 std::string bad_pattern(const std::string &pattern)
@@ -496,6 +529,8 @@ std::string bad_pattern(const std::string &pattern)
 		return "is no name, use for example \"data-{user}\", \"{account}\" or \"public-*\"";
 	if (marked && rest.find_first_of("*?") != std::string::npos) // what is a-b's would be a's
 		return "has both a name in braces and a * or ?: user a could have what is user a-b's";
+	if (const auto between = between_marks(pattern); between && between->find_first_of(separators) == between->npos)
+		return "has no - or . between {user} and {account}: user a of account bc could have what is user ab's of account c";
 	return "";
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/json.h"
 #include "lib/base/result.h"
@@ -47,8 +48,11 @@ bool is_below(std::string_view path, std::string_view folder);
 // In a pattern of the settings, for the account that the job says it has: Slurm takes any, unless it enforces associations.
 inline constexpr std::string_view account_mark = "{account}";
 // Does a pattern of the settings take this name? {user} and {account} stand for those of the job, letter by letter; in a pattern
-// without them * is any run and ? any one character.
+// without them * is any run and ? any one character. One with both takes nothing of whose user or account has in it what separates
+// the two there, - or .: by {user}-{account} a-b-c would be user a's of account b-c, and user a-b's of account c.
 bool takes_name(const std::string &pattern, std::string_view name, const TemplateUser &who);
+// Why none of these takes it, as a part of a sentence that begins with the name; empty: one does. setting: whose patterns they are.
+std::string not_taken(const std::vector<std::string> &patterns, std::string_view name, const TemplateUser &who, const std::string &setting);
 // What is wrong with a pattern; empty: nothing.
 std::string bad_pattern(const std::string &pattern);
 

@@ -24,10 +24,8 @@ std::string bad_service_account(std::string_view name, const std::vector<std::st
 {
 	if (!is_name(name))
 		return "no ServiceAccount can have that name";
-	if (std::ranges::none_of(allowed, [&](const std::string &p) { return takes_name(p, name, who); }))
-		return "ServiceAccount " + one_line(name, 64) + " is not allowed for user " + one_line(who.user, 64) +
-		       "; the administrator allows some by reservations.serviceAccounts in slurm-k8s.yaml";
-	return "";
+	const std::string why = not_taken(allowed, name, who, "reservations.serviceAccounts");
+	return why.empty() ? "" : "ServiceAccount " + one_line(name, 64) + why;
 }
 
 static Json list_of(const Json &item)

@@ -163,11 +163,11 @@ static const Schema<TemplateSettings> &template_schema()
 	using T = TemplateSettings;
 	static const auto *schema = new Schema<T>{
 		field("allow", &T::allow, "Users may give a template (--k8s-template) for the pods of their jobs: volumes, sidecars, init containers. All of it runs as the job's user and group, without capabilities, in the namespace of the reservation pods."),
-		field("configMaps", &T::config_maps, "ConfigMaps of that namespace that templates may name. {user} and {account} stand for those of the job, letter by letter; in names without them * and ? match. Use {account} only where Slurm enforces associations (AccountingStorageEnforce): elsewhere everybody may name any account, and slurm-k8s check says so.")
+		field("configMaps", &T::config_maps, "ConfigMaps of that namespace that templates may name. {user} and {account} stand for those of the job, letter by letter; in names without them * and ? match. A name with both needs a - or . between them, and is nobody's whose user or account has that in it, too: as {user}-{account} user a-b of account c and user a of account b-c would have the same. Use {account} only where Slurm enforces associations (AccountingStorageEnforce): elsewhere everybody may name any account, and slurm-k8s check says so.")
 			.check(each(bad_pattern)),
-		field("secrets", &T::secrets, "The same of Secrets, as volumes, in the environment, and for pulling images. What configMaps says of {account} counts here, too.")
+		field("secrets", &T::secrets, "The same of Secrets, as volumes, in the environment, and for pulling images. What configMaps says of {user} and {account} counts here, too.")
 			.check(each(bad_pattern)),
-		field("claims", &T::claims, "The same of PersistentVolumeClaims. What configMaps says of {account} counts here, too. Only the container in which tasks run may have them.")
+		field("claims", &T::claims, "The same of PersistentVolumeClaims. What configMaps says of {user} and {account} counts here, too. Only the container in which tasks run may have them.")
 			.check(each(bad_pattern)),
 		field("hostPaths", &T::host_paths, "Folders of the nodes that templates may name, just as they stand here. Only the container in which tasks run may have them, and there its user has the rights that he has on the node to what is in them; folders above them do not count.")
 			.check(each(bad_host_path)),
@@ -192,7 +192,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 		       "What becomes of a job that runs when somebody evicts, preempts or deletes a pod of it. ignore: the job goes on, and the pod is made again; but one that has a container there (--k8s-image) loses the files of its tasks, and fares as with requeue. requeue: it goes back into the queue; one that cannot, as those of srun and salloc, is cancelled, as with Slurm's PreemptMode=REQUEUE. cancel: it is cancelled. Its system comment says why. What happens to pods because their node is not heard of, is shut down or is deleted, or because its kubelet starts again, is no eviction."),
 		object("shared", &R::shared, shared_reservation_schema(), "Many small or short jobs in one pod for each node: a pod costs time at the start and the end of a job, and one of the pods that its kubelet takes."),
 		object("templates", &R::templates, template_schema(), "What users may have in the pods of their jobs besides a container."),
-		field("serviceAccounts", &R::service_accounts, "ServiceAccounts of that namespace that users may give to the containers of their jobs (--k8s-service-account). {user} and {account} stand for those of the job, letter by letter; in names without them * and ? match. Use {account} only where Slurm enforces associations (AccountingStorageEnforce): elsewhere everybody may name any account, and slurm-k8s check says so.")
+		field("serviceAccounts", &R::service_accounts, "ServiceAccounts of that namespace that users may give to the containers of their jobs (--k8s-service-account). {user} and {account} stand for those of the job, letter by letter; in names without them * and ? match, and one with both is as reservations.templates.configMaps says. Use {account} only where Slurm enforces associations (AccountingStorageEnforce): elsewhere everybody may name any account, and slurm-k8s check says so.")
 			.check(each(bad_pattern)),
 	};
 	return *schema;

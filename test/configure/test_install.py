@@ -26,7 +26,7 @@ FILES = {
 	"share/man/man7/slurm-k8s-metrics.7", "share/man/man5/slurm-k8s-node.yaml.5", "share/man/man8/spank_k8s.so.8",
 	"share/slurm-k8s/slurm-k8s-node.yaml",
 	"share/bash-completion/completions/slurm-k8s",
-	"share/slurm-k8s/kubernetes-containers.yaml", "share/slurm-k8s/kubernetes-devices.yaml", "share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
+	"share/slurm-k8s/kubernetes-containers.yaml", "share/slurm-k8s/kubernetes-devices.yaml", "share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-reservations-namespace.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
 	"share/slurm-k8s/slurm-k8s.alerts.yaml", "share/slurm-k8s/slurm-k8s.dashboard.json",
 	"share/slurm-k8s/make-kubeconfig", "share/slurm-k8s/common.sh",
 }
@@ -104,3 +104,44 @@ def test_uninstall_leaves_nothing(tmp_path):
 	assert files(root)
 	with made(build_folder(), root, "uninstall"):
 		assert files(root) == set()
+
+
+# What slurm-k8s(7), REMOVAL, says of each. Nothing of a cluster is needed for that; test/stories/test_removal.py plays the rest.
+STAYS = {  # file: its name there
+	"etc/slurm/slurm-k8s.yaml": "slurm-k8s.yaml", "etc/slurm/slurm-k8s-node.yaml": "slurm-k8s-node.yaml",
+	"etc/slurm/k8s.kubeconfig": "kubeconfigs", "etc/slurm/gres-k8s.conf": "slurm-k8s gres --write",
+	"var/spool/slurmctld/slurm-k8s.prod.ledger": "StateSaveLocation/slurm-k8s.*",
+	"var/spool/slurmctld/slurm-k8s.prod.ledger.refused": "StateSaveLocation/slurm-k8s.*",
+}
+TAKEN_OUT = {  # plugin: where it is named
+	"select_cons_tres.so": "PluginDir", "job_submit_k8s.so": "JobSubmitPlugins", "prep_k8s.so": "prep/k8s out of PrEpPlugins",
+	"spank_k8s.so": "spank_k8s.so out of plugstack.conf",
+}
+
+
+def removal(home):
+	"""The section of the page that is installed there, as one line."""
+	with open(os.path.join(home, "share/man/man7/slurm-k8s.7"), encoding="utf-8") as file:
+		lines = re.search(r"^\.SH REMOVAL\n(.*?)^\.SH ", file.read(), re.M | re.S).group(1).splitlines()
+
+	def words(line):
+		macro, _, rest = line.partition(" ") if line.startswith(".") else ("", "", line)
+		if macro in (".BR", ".IR", ".RB"):  # two fonts in turn: no blank between
+			return "".join(quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|(\S+)', rest))
+		return "" if macro in (".IP", ".PP", ".nf", ".fi") else rest.strip('"')
+	return re.sub(r"\s+", " ", " ".join(map(words, lines)).replace("\\-", "-"))
+
+
+def test_removal_leaves_what_its_page_says_and_takes_out_all_that_is_installed(tmp_path):
+	one = Installed(str(tmp_path))
+	page = removal(one.home)
+	plugins = {name for name in os.listdir(one.path("lib/slurm-k8s/plugins")) if name.endswith(".so")}
+	assert plugins == set(TAKEN_OUT)
+	assert [text for text in TAKEN_OUT.values() if text not in page] == [], page
+	for name in STAYS:
+		os.makedirs(os.path.dirname(os.path.join(one.root, name)), exist_ok=True)
+		with open(os.path.join(one.root, name), "w", encoding="utf-8") as file:
+			file.write("a person's, or slurmctld's\n")
+	with made(build_folder(), one.root, "uninstall"):
+		assert files(one.root) == set(STAYS)
+	assert [text for text in STAYS.values() if text not in page] == [], page

@@ -22,7 +22,7 @@ FILES = {
 	"tools": ["/usr/bin/slurm-k8s", "/usr/share/bash-completion/completions/slurm-k8s", "/usr/share/man/man1/slurm-k8s.1",
 		"/usr/share/slurm-k8s/common.sh", "/usr/share/slurm-k8s/kubernetes-containers.yaml",
 		"/usr/share/slurm-k8s/kubernetes-devices.yaml", "/usr/share/slurm-k8s/kubernetes-rbac.yaml",
-		"/usr/share/slurm-k8s/kubernetes-reservations.yaml", "/usr/share/slurm-k8s/kubernetes-resubmit.yaml", "/usr/share/slurm-k8s/kubernetes-token.yaml",
+		"/usr/share/slurm-k8s/kubernetes-reservations-namespace.yaml", "/usr/share/slurm-k8s/kubernetes-reservations.yaml", "/usr/share/slurm-k8s/kubernetes-resubmit.yaml", "/usr/share/slurm-k8s/kubernetes-token.yaml",
 		"/usr/share/slurm-k8s/make-kubeconfig", "/usr/share/slurm-k8s/slurm-k8s-node.yaml", "/usr/share/slurm-k8s/slurm-k8s.alerts.yaml", "/usr/share/slurm-k8s/slurm-k8s.dashboard.json",
 		"/usr/share/slurm-k8s/slurm-k8s.yaml"],
 }

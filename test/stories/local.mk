@@ -85,6 +85,7 @@ EXTRA_DIST += \
 	test/stories/test_nodes.py \
 	test/stories/test_numbers.py \
 	test/stories/test_preemption.py \
+	test/stories/test_removal.py \
 	test/stories/test_resubmit.py \
 	test/stories/test_time.py \
 	test/stories/test_tool.py \

@@ -17,14 +17,15 @@ PATHS = {"Namespace": "/api/v1/namespaces", "Role": "/apis/rbac.authorization.k8
 
 
 def apply(stand):
-	"""kubectl apply -f etc/kubernetes-reservations.yaml"""
-	with open(os.path.join(ETC, "kubernetes-reservations.yaml"), encoding="utf-8") as file:
-		for item in yaml.safe_load_all(file):
-			try:
-				stand.api.post(PATHS[item["kind"]].format(NAMESPACE), item)
-			except ApiError as error:
-				if error.status != 409:
-					raise
+	"""kubectl create -f etc/kubernetes-reservations-namespace.yaml; kubectl apply -f etc/kubernetes-reservations.yaml"""
+	for name in ("kubernetes-reservations-namespace.yaml", "kubernetes-reservations.yaml"):
+		with open(os.path.join(ETC, name), encoding="utf-8") as file:
+			for item in yaml.safe_load_all(file):
+				try:
+					stand.api.post(PATHS[item["kind"]].format(NAMESPACE), item)
+				except ApiError as error:
+					if error.status != 409:
+						raise
 
 
 def allow_containers(stand):

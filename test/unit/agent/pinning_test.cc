@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/agent/pinning.h"
 
+#include <algorithm>
+
 #include "lib/agent/agent.h"
 #include "lib/core/names.h"
 #include "test/unit/agent/jobs.h"
@@ -160,6 +162,34 @@ TEST_CASE("pinning: that the kernel gives a pod fewer CPUs is told once, and not
 	n.machine.v2("kubepods/podu1", "1-2", "1-2");
 	n.wait(Millis(10'000));
 	set_log_sink(nullptr, LogLevel::info);
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {1, 2}}});
+}
+
+TEST_CASE("pinning: a pod to which the kernel gives fewer CPUs than were written is not told to run on them")
+{
+	static std::string told;
+	told.clear();
+	Node n;
+	n.slurm_runs(7, "p", "u1", {1, 2});
+	n.machine.v2("kubepods", "0-1");
+	n.machine.v2("kubepods/podu1", "0-1");
+	n.pinning.set_pods({Node::pod("p", "u1", 7)});
+	set_log_sink([](LogLevel, const char *line) { told += std::string(line) + "\n"; }, LogLevel::info);
+	n.wait(Millis(0)); // it is written, and the kernel gives the pod what it had
+	REQUIRE(n.machine.text("kubepods/podu1/cpuset.cpus") == "1-2");
+	CHECK(told.find("runs on CPUs") == std::string::npos);
+	CHECK(told.find("cannot be put on CPUs 1-2: only CPUs 0-1 are there") != std::string::npos);
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {0, 1}}});
+	n.machine.v2("kubepods/podu1", "1", "1-2");
+	n.wait(Millis(10'000));
+	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {1}}});
+	told.clear();
+	n.machine.v2("kubepods/podu1", "1-2", "1-2"); // CPU 2 is there again
+	n.wait(Millis(10'000));
+	CHECK(told.find("pod team/p uid u1 job 7: runs on CPUs 1-2\n") != std::string::npos);
+	n.wait(Millis(10'000));
+	set_log_sink(nullptr, LogLevel::info);
+	CHECK(std::count(told.begin(), told.end(), '\n') == 1);
 	CHECK(n.pinning.pinned() == std::map<std::string, CpuSet>{{"u1", {1, 2}}});
 }
 

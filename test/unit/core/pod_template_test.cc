@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/pod_template.h"
 
+#include <map>
+#include <vector>
+
 #include "lib/core/job_container.h"
 #include "lib/core/reservation.h"
 #include "test/unit/catch.h"
@@ -257,6 +260,64 @@ TEST_CASE("template: whose names are whose")
 	for (const char *bad : {"", "{user}-*", "{account}?", "{home}", "}", "{user}{user}"}) {
 		CAPTURE(bad);
 		CHECK(!bad_pattern(bad).empty());
+	}
+}
+
+TEST_CASE("template: what is made of a user and an account is nobody's who could not be told from another")
+{
+	const struct {
+		const char *pattern, *user, *account, *name;
+		bool takes;
+	} rows[] = {
+		{"{user}-{account}", "a", "b", "a-b", true},
+		{"{user}-{account}", "a", "b-c", "a-b-c", false},
+		{"{user}-{account}", "a-b", "c", "a-b-c", false},
+		{"{user}-{account}", "a", "-b", "a--b", false},
+		{"{user}-{account}", "a.b", "c", "a.b-c", true}, // whose else: of every other there is a - in one of them
+		{"{account}-{user}", "c", "a-b", "a-b-c", false},
+		{"{account}-{user}", "b", "a", "a-b", true},
+		{"{user}.{account}", "a-b", "c-d", "a-b.c-d", true},
+		{"{user}.{account}", "a.b", "c", "a.b.c", false},
+		{"{user}.{account}", "a", "b.c", "a.b.c", false},
+		{"{user}.-{account}", "a-b", "c", "a-b.-c", true},
+		{"{user}.-{account}", "a-b", "c.d", "a-b.-c.d", false},
+		{"{user}-x-{account}", "a-x", "b", "a-x-x-b", false},
+		{"{user}-x-{account}", "a", "x-b", "a-x-x-b", false},
+		{"x-{user}-y.{account}-z", "a-b", "c", "x-a-b-y.c-z", true},
+		{"{user}-ci", "a-b", "c", "a-b-ci", true}, // one name alone
+		{"{account}", "a", "b-c", "b-c", true},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.pattern, row.user, row.account);
+		CHECK(takes_name(row.pattern, row.name, {row.user, row.account}) == row.takes);
+		const std::string why = not_taken({"other", row.pattern}, row.name, {row.user, row.account}, "reservations.templates.claims");
+		CHECK(why.empty() == row.takes);
+		CHECK((row.takes || why == " is not allowed for user " + std::string(row.user) + "; by " + row.pattern + " in reservations.templates.claims "
+			"it could be another user's and account's, as user " + row.user + " or account " + row.account + " has in it what separates the two"));
+	}
+	CHECK(not_taken({"{user}-{account}"}, "b-c", {"a-b", "c"}, "s") == " is not allowed for user a-b; the administrator allows some by s in slurm-k8s.yaml");
+
+	// no two users and accounts of these letters have the same by any of these patterns
+	const std::vector<std::string> values{"a", "b", "a-b", "a.b", "b-a", "a-", "-a", ".a", "a.", "a-.b", "a.-b", "b.a-b"};
+	for (const char *pattern : {"{user}-{account}", "{user}.{account}", "{user}-.{account}", "{account}.-{user}", "{user}-a-{account}", "{user}.b-{account}"}) {
+		CAPTURE(pattern);
+		CHECK(bad_pattern(pattern).empty());
+		std::map<std::string, int> owners;
+		for (const auto &user : values)
+			for (const auto &account : values) {
+				std::string name = pattern;
+				name.replace(name.find("{user}"), 6, user);
+				name.replace(name.find("{account}"), 9, account);
+				owners[name] += takes_name(pattern, name, {user, account});
+			}
+		for (const auto &[name, count] : owners) {
+			CAPTURE(name);
+			CHECK(count <= 1);
+		}
+	}
+	for (const char *bad : {"{user}{account}", "{account}{user}", "{user}x{account}", "-{user}_{account}-"}) {
+		CAPTURE(bad);
+		CHECK(bad_pattern(bad) == "has no - or . between {user} and {account}: user a of account bc could have what is user ab's of account c");
 	}
 }
 

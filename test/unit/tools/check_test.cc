@@ -3,6 +3,7 @@
 // slurm-k8s check, as far as it needs no Kubernetes: slurm.conf, files, mapping.
 #include "tools/check.h"
 #include "lib/base/file.h"
+#include "lib/core/identity.h"
 #include "tools/as_user.h"
 
 #include <algorithm>
@@ -290,7 +291,7 @@ TEST_CASE("check: on another host ours must stand first as well")
 TEST_CASE("check: memory must be counted, in each partition")
 {
 	Host h;
-	for (const char *good : {"CR_Core_Memory", "CR_CPU_Memory,CR_ONE_TASK_PER_CORE", "CR_Memory"}) {
+	for (const char *good : {"CR_Core_Memory", "CR_CPU_Memory,CR_ONE_TASK_PER_CORE", "CR_Socket_Memory"}) {
 		h.conf["SelectTypeParameters"] = good;
 		CHECK(h.check().empty());
 	}
@@ -300,6 +301,47 @@ TEST_CASE("check: memory must be counted, in each partition")
 	CHECK(h.check().empty());
 	h.more += "PartitionName=small Nodes=ALL SelectTypeParameters=CR_CPU\n";
 	CHECK(contains(h.check(), "CR_CPU of a partition counts no memory"));
+}
+
+TEST_CASE("check: cores must be counted, without which slurmctld does not start")
+{
+	Host h;
+	for (const char *none : {"CR_Memory", "CR_Memory,CR_CORE_DEFAULT_DIST_BLOCK"}) {
+		h.conf["SelectTypeParameters"] = none;
+		CHECK(contains(h.check(), std::string(none) + " counts no cores, with which slurmctld does not start"));
+		CHECK(h.found.any_problem());
+	}
+	for (const char *some : {"CR_Core", "cr_cpu_memory", "CR_LLN,CR_Socket"}) {
+		h.conf["SelectTypeParameters"] = some;
+		CHECK_FALSE(contains(h.check(), "counts no cores"));
+	}
+}
+
+TEST_CASE("check: a partition that gives its cores to several jobs gives those of pods, too")
+{
+	const struct {
+		const char *key, *value;
+		int jobs; // 1: nothing is said
+	} rows[] = {
+		{"OverSubscribe", "FORCE:2", 2},   {"OverSubscribe", "force:3", 3}, {"OverSubscribe", "FORCE", 4}, {"Shared", "FORCE:5", 5},
+		{"OverSubscribe", "FORCE:1", 1},   {"OverSubscribe", "NO", 1},      {"OverSubscribe", "YES", 1},   {"OverSubscribe", "YES:8", 1},
+		{"OverSubscribe", "EXCLUSIVE", 1}, {"OverSubscribe", "FORCE:x", 1}, {"OverSubscribe", "FORCE:", 1}, {"OverSubscribe", "FORCE:0", 1},
+		{"Default", "YES", 1},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.key, row.value);
+		Host h;
+		h.more += std::string("PartitionName=others Nodes=ALL ") + row.key + "=" + row.value + "\n";
+		const std::string said = h.check();
+		CHECK(said.empty() == (row.jobs == 1));
+		CHECK((row.jobs == 1 || contains(said, std::string(row.value) + " of partition others gives the cores of a pod to up to " +
+						       std::to_string(row.jobs) + " jobs at the same time; set OverSubscribe=NO if")));
+		CHECK_FALSE(h.found.any_problem());
+	}
+	Host h;
+	h.more += "PartitionName=DEFAULT OverSubscribe=FORCE\nPartitionName=a Nodes=ALL\nPartitionName=b Nodes=ALL OverSubscribe=NO\n";
+	CHECK(contains(h.check(), "of partition a gives"));
+	CHECK_FALSE(contains(h.check(), "of partition b gives"));
 }
 
 TEST_CASE("check: what root reads for SlurmUser that one must be able to read himself")
@@ -444,6 +486,106 @@ TEST_CASE("check: on a node the SPANK plugin must be for this release, and the a
 				   "sbatch would refuse it: install slurm-k8s for 22.05.8\n");
 }
 
+namespace {
+
+// A node with an agent, as it should be; each test spoils one thing.
+struct AgentHost : Host {
+	std::string kubelet = folder.path + "/kubelet", cgroups = folder.path + "/cgroup";
+	std::string yaml;
+
+	AgentHost()
+	{
+		for (const std::string &made : {kubelet + "/device-plugins", cgroups + "/kubepods"})
+			std::filesystem::create_directories(made);
+		folder.write("cgroup/cgroup.controllers", "cpuset\n");
+		folder.write("kubelet/cpu_manager_state", "{}");
+		folder.write("kubelet.conf", "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+					     "clusters: [{name: c, cluster: {server: 'https://api:6443'}}]\n"
+					     "users: [{name: u, user: {tokenFile: token}}]\n");
+		folder.write("token", "t");
+		yaml = "kubeconfig: " + folder.path + "/kubelet.conf\nkubeletRootDir: " + kubelet + "\ndevicePluginDir: " + kubelet +
+		       "/device-plugins\n";
+		conf["SlurmdUser"] = core::user_name(::geteuid());
+	}
+
+	std::string check_node(const std::string &file = "")
+	{
+		found = {};
+		check_agent(read(), file.empty() ? folder.write("node.yaml", yaml) : file, cgroups, found);
+		return bad();
+	}
+};
+
+} // namespace
+
+TEST_CASE("check: on a node what the agent in slurmd reads must be there, and what is missing costs something")
+{
+	AgentHost h;
+	const std::string as_kubelet = ", which is to be as the kubelet has it (" + h.folder.path + "/node.yaml)\n";
+	if (::geteuid() == 0) // to whom the kubelet's files belong
+		CHECK(h.check_node().empty());
+	CHECK(h.check_node(h.folder.path + "/none.yaml").empty());
+	CHECK(contains(h.found.text(), "there is no " + h.folder.path + "/none.yaml, so that slurmd has none on this host"));
+
+	SECTION("settings that slurmd refuses")
+	{
+		h.yaml += "pining: true\n";
+		CHECK(contains(h.check_node(), "/node.yaml:4: "));
+		CHECK(contains(h.bad(), "; slurmd runs no agent with such a file"));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("no kubeconfig")
+	{
+		std::filesystem::remove(h.folder.path + "/kubelet.conf");
+		CHECK(contains(h.check_node(), "agent: kubeconfig: cannot open " + h.folder.path + "/kubelet.conf"));
+		CHECK(contains(h.bad(), "; without it the agent knows no pod: none is put on its cores, no step gets into a container, and what lost "
+					"pods hold stays masked" + as_kubelet));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("no file that it names")
+	{
+		std::filesystem::remove(h.folder.path + "/token");
+		CHECK(contains(h.check_node(), "agent: kubeconfig: "));
+		CHECK(h.found.any_problem());
+	}
+	SECTION("another root of the kubelet's")
+	{
+		h.yaml += "cgroupRoot: /kube\n";
+		CHECK(contains(h.check_node(), "agent: cgroupRoot: " + h.cgroups + "/kube: there are no folders of a kubelet; no pod is put on its cores"));
+		CHECK(contains(h.bad(), as_kubelet));
+	}
+	SECTION("no folder of device plugins")
+	{
+		std::filesystem::remove(h.kubelet + "/device-plugins");
+		CHECK(contains(h.check_node(), "agent: devicePluginDir: " + h.kubelet + "/device-plugins: No such file or directory (as user " +
+						       h.conf["SlurmdUser"] + "); slurmctld is not told which pods have which "
+						       "devices, and jobs may be given theirs" + as_kubelet));
+	}
+	SECTION("a file in place of the kubelet's folder")
+	{
+		std::filesystem::remove_all(h.kubelet);
+		h.folder.write("kubelet", "x");
+		CHECK(contains(h.check_node(), "agent: kubeletRootDir: " + h.kubelet + " is no folder (as user "));
+	}
+}
+
+TEST_CASE("check: on a node files are read as the user that slurmd runs as")
+{
+	AgentHost h;
+	h.conf["SlurmdUser"] = "no-such-user-here";
+	CHECK(contains(h.check_node(), "there is no user no-such-user-here on this host, as whom slurmd is to run"));
+	h.conf["SlurmdUser"] = "nobody";
+	std::filesystem::permissions(h.folder.path, std::filesystem::perms::owner_all | std::filesystem::perms::others_exec);
+	h.folder.write("node.yaml", h.yaml, 0644);
+	if (::geteuid() == 0) {
+		CHECK(contains(h.check_node(h.folder.path + "/node.yaml"), "agent: kubeconfig: cannot open " + h.folder.path + "/kubelet.conf: Permission denied"));
+		CHECK(contains(h.bad(), "kubeletRootDir: " + h.kubelet + "/cpu_manager_state: Permission denied (as user nobody); where"));
+		CHECK(::geteuid() == 0);
+	} else {
+		CHECK(contains(h.check_node(h.folder.path + "/node.yaml"), "what slurmd can read is not known: run this as root or nobody"));
+	}
+}
+
 TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
 {
 	Host h;
@@ -457,6 +599,24 @@ TEST_CASE("check: StateSaveLocation and what is saved there must be usable")
 	CHECK(contains(h.check(), "cannot look at " + h.folder.path + "/none"));
 	h.conf["SlurmUser"] = "no-such-user-here";
 	CHECK(contains(h.check(), "there is no user no-such-user-here on this host"));
+}
+
+TEST_CASE("check: a StateSaveLocation that cannot be listed is told, not taken for one without ledgers")
+{
+	Host h;
+	h.folder.write("state/slurm-k8s.prod.ledger", "nonsense\n");
+	const auto may = [](const std::string &path, auto who) { std::filesystem::permissions(path, who); };
+	using std::filesystem::perms;
+	may(h.folder.path, perms::owner_all | perms::others_exec);
+	may(h.state, perms::owner_write | perms::owner_exec);
+	const SlurmConf conf = h.read();
+	{
+		const AsUser nobody(65534); // root may list everything
+		check_slurm(conf, h.runner(), h.side, h.found);
+	}
+	may(h.state, perms::owner_all);
+	CHECK(contains(h.bad(), "ledger: cannot list " + h.state + ": Permission denied; ledgers are not looked at"));
+	CHECK(contains(h.check(), "line 1 is damaged"));
 }
 
 TEST_CASE("check: users and partitions of the mapping must exist")
@@ -542,6 +702,83 @@ TEST_CASE("check: accounts and QOS of the mapping must exist in slurmdbd")
 	h.answers.clear();
 	CHECK(contains(h.check_namespace(mapped("root", "ml")), "accounts and QOS are not looked at: sacctmgr: no answer"));
 	CHECK_FALSE(h.found.any_problem());
+}
+
+TEST_CASE("check: whom a partition takes, by accounts, QOS and groups")
+{
+	const PodsJob job{.accounts = {{"ml", {"ml", "science"}}}, .qos = {{"high", {"high"}}}, .groups = {{"users", {"users"}}, {"gpu", {"gpu"}}}};
+	const PodsJob any_account{.accounts = {{"ml", {"ml"}}, {"web", {"web"}}}};
+	const struct {
+		const PodsJob &job;
+		ConfLine line;
+		const char *why; // empty: it takes him
+	} rows[] = {
+		{job, {}, ""},
+		{job, {{"allowaccounts", {"physics,ml", "f", 1}}}, ""},
+		{job, {{"allowaccounts", {"All", "f", 1}}}, ""},
+		{job, {{"allowaccounts", {"SCIENCE", "f", 1}}}, ""}, // from 24.11 on those below it, too
+		{job, {{"allowaccounts", {"physics", "f", 1}}}, "AllowAccounts of partition p is without account ml, so that pods never start there; add one (f:1), or map another partition"},
+		{any_account, {{"allowaccounts", {"web", "f", 1}}}, ""},
+		{any_account, {{"allowaccounts", {"physics", "f", 1}}}, "AllowAccounts of partition p is without accounts ml, web, so that pods never start there; add one (f:1), or map another partition"},
+		{job, {{"denyaccounts", {"physics, ml", "f", 2}}}, "DenyAccounts of partition p has account ml, so that pods never start there; take it off (f:2), or map another partition"},
+		{job, {{"denyaccounts", {"science", "f", 2}}}, ""}, // not so with 22.05
+		{any_account, {{"denyaccounts", {"ml", "f", 2}}}, ""},
+		{job, {{"allowaccounts", {"ml", "f", 1}}, {"denyaccounts", {"ml", "f", 2}}}, ""}, // Slurm ignores the second
+		{job, {{"allowqos", {"normal,high", "f", 3}}}, ""},
+		{job, {{"allowqos", {"normal", "f", 3}}}, "AllowQos of partition p is without QOS high, so that pods never start there; add one (f:3), or map another partition"},
+		{job, {{"denyqos", {"HIGH", "f", 4}}}, "DenyQos of partition p has QOS high, so that pods never start there; take it off (f:4), or map another partition"},
+		{any_account, {{"allowqos", {"normal", "f", 3}}}, ""}, // his QOS is not known
+		{job, {{"allowgroups", {"wheel,gpu", "f", 5}}}, ""},
+		{job, {{"allowgroups", {"wheel", "f", 5}}}, "AllowGroups of partition p is without groups gpu, users, so that pods never start there; add one (f:5), or map another partition"},
+		{any_account, {{"allowgroups", {"wheel", "f", 5}}}, ""}, // root's, or SlurmUser's
+	};
+	for (const auto &row : rows) {
+		for (const auto &[key, value] : row.line)
+			UNSCOPED_INFO(key << "=" << value.value);
+		const auto why = kept_out_of("p", row.line, row.job);
+		CHECK((why.empty() ? "" : why.front()) == std::string(row.why));
+		CHECK(why.size() <= 1);
+	}
+}
+
+TEST_CASE("check: pods whose account, QOS or group their partition never takes are told")
+{
+	Host h;
+	const std::string user = "nobody", of = "sacctmgr -nP show assoc where cluster=prod ";
+	const auto partition = [&](const std::string &words) { h.more = "PartitionName=batch Nodes=ALL Default=YES " + words + "\n"; };
+	partition("AllowGroups=root");
+	CHECK(contains(h.check_namespace(mapped(user)), "match: a-*: AllowGroups of partition batch is without group"));
+	CHECK(h.check_namespace(mapped("root")).empty());
+	CHECK_FALSE(h.found.any_problem());
+	partition("AllowAccounts=physics AllowQos=high");
+	CHECK(h.check_namespace(mapped(user, "ml", "", "normal")).empty()); // without slurmdbd the two releases do different things
+
+	h.conf["AccountingStorageType"] = "accounting_storage/slurmdbd";
+	h.conf["AccountingStorageEnforce"] = "associations";
+	h.answers[of + "user=nobody format=account"] = "ml\n";
+	h.answers[of + "user=nobody format=account,partition,qos,defaultqos"] = "ml|batch|normal|\nml|other|high|high\nweb||high|\n";
+	h.answers[of + "account=ml format=user,parentname"] = "nobody|\n|science\n";
+	h.answers[of + "account=science format=user,parentname"] = "|root\n";
+	h.answers[of + "account=root format=user,parentname"] = "root|\n|\n";
+	const std::string found = h.check_namespace(mapped(user, "", "batch"));
+	CHECK(contains(found, "match: a-*: AllowAccounts of partition batch is without account ml, "));
+	CHECK(contains(found, "match: a-*: AllowQos of partition batch is without QOS normal, "));
+	partition("AllowAccounts=science");
+	CHECK(h.check_namespace(mapped(user, "ml")).empty());
+	partition("DenyQos=normal");
+	CHECK(contains(h.check_namespace(mapped(user)), "DenyQos of partition batch has QOS normal, "));
+	CHECK(h.check_namespace(mapped(user, "", "", "high")).empty());
+
+	h.conf["AccountingStorageEnforce"] = GENERATE("all", "safe,qos");
+	CHECK(contains(h.check_namespace(mapped(user, "ml", "", "high")),
+		       "match: a-*: user nobody has no QOS high with account ml in slurmdbd, so that Slurm refuses these pods; run: sacctmgr modify "
+		       "user where name=nobody account=ml set qos+=high\n"));
+	CHECK_FALSE(h.found.any_problem());
+	partition("");
+	CHECK(h.check_namespace(mapped(user, "ml", "", "normal")).empty());
+	CHECK(h.check_namespace(mapped("root", "ml", "", "high")).empty()); // he may have any
+	h.answers.erase(of + "user=nobody format=account,partition,qos,defaultqos");
+	CHECK(contains(h.check_namespace(mapped(user, "ml", "", "high")), "accounts and QOS are not looked at: sacctmgr: no answer"));
 }
 
 TEST_CASE("check: slurm-k8s.yaml is told with line and key, and with who may change it")
