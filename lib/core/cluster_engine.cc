@@ -298,7 +298,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 				       [this](const std::string &node) {
 					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
 				       },
-				       dra_.wanted() ? &dra_.inventory : nullptr});
+				       dra_.wanted() ? &dra_.inventory : nullptr, [this] { return worker_->one_cluster(); }});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);

@@ -275,6 +275,7 @@ void Runtime::reload()
 	if (!worker)
 		return;
 	tell_gate(gate_, wanted->clusters);
+	worker->set_clusters(wanted->clusters.size());
 	for (const auto &c : start) // each: none is left out for another one
 		guard("start of a cluster", [&] { start_engine(c, worker); });
 }

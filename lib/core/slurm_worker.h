@@ -8,6 +8,7 @@
 #ifndef SK8_CORE_SLURM_WORKER_H
 #define SK8_CORE_SLURM_WORKER_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -68,6 +69,9 @@ public:
 	// The engine's port; valid as long as the worker.
 	std::unique_ptr<SlurmPort> port(const Seat &who);
 	std::unique_ptr<SlurmNodePort> node_port(const Seat &who);
+	// Any thread. How many clusters are configured, whether their engines run or not; 0: that is not known yet.
+	void set_clusters(std::size_t count) { clusters_.store(count, std::memory_order_relaxed); }
+	bool one_cluster() const { return clusters_.load(std::memory_order_relaxed) == 1; }
 
 	// slurm_natives.cc. Any thread.
 	// still: asked just before, false: not any more.
@@ -181,6 +185,7 @@ private:
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	std::unordered_map<std::string, std::uint64_t> seats_; // by cluster: the number that counts; another after each detach()
 	bool stop_ = false, reread_ = false, round_wanted_ = false;
+	std::atomic<std::size_t> clusters_{0};
 
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id
