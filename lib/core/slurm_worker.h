@@ -82,6 +82,8 @@ public:
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
+	// Any thread: the same, when delay has passed, and up to a quarter of a second later. Dropped with the thread.
+	void after(Millis delay, std::function<void()> f);
 	// Any thread: Slurm has read its configuration, jobs and nodes are other records.
 	void reread();
 
@@ -142,6 +144,7 @@ private:
 	bool commands_wait() const;
 	void wake_scheduler();
 	bool due() const;
+	std::vector<std::function<void()>> take_posted();
 	std::vector<Command> take_batch();
 	void run_commands();
 	void run(const Command &c, SlurmReply &reply);
@@ -180,6 +183,7 @@ private:
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
 	std::vector<std::function<void()>> posted_;
+	std::multimap<Millis, std::function<void()>> later_; // by monotonic time
 	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early; node states too
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
