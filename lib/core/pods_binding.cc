@@ -227,6 +227,8 @@ void PodsController::place_and_bind()
 		if (hold)
 			hold = set_request(e).value_or(*hold);
 		if (hold)
+			hold = set_cpus(e).value_or(*hold);
+		if (hold)
 			hold = share_devices(e).value_or(*hold);
 		if (!hold) {
 			sync(uid);

@@ -252,6 +252,7 @@ private:
 	void hold_what_it_claims(Entry &e);
 	void hold_what_it_requests(Entry &e);
 	std::optional<Hold> set_request(const Entry &e);
+	std::optional<Hold> set_cpus(const Entry &e);
 	bool outgrows_its_job(const Entry &e) const;
 	static const char *const outgrown_text;
 	void save_what_its_job_got(const Entry &e);

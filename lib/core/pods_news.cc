@@ -174,9 +174,11 @@ void PodsController::nodes_changed()
 
 bool PodsController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 {
-	const bool others = nodes_.set_slurm(nodes);
+	const bool others = nodes_.set_slurm(nodes), started = started_;
 	if (others)
 		nodes_changed();
+	if (others && started)
+		sync_all(); // what is bound, too: a core may have other threads, so that pods need another number of them
 	return others;
 }
 

@@ -96,6 +96,7 @@ void Runtime::load_ledgers()
 		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
 		all.add(std::move(ledger));
 	}
+	fit_cores(all);
 	holds_.restore(std::move(all));
 	block_unknown_nodes(readable, settings);
 }
@@ -119,14 +120,34 @@ void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, c
 		holds_.block_nodes(cluster, std::move(nodes));
 }
 
+// Since these cores were held SMT may have been switched off, or slurm.conf may call a thread a core now: Kubernetes cannot be
+// asked yet, and may not answer for long.
+void Runtime::fit_cores(Ledger &saved) const
+{
+	const auto nodes = saved.holds.empty() ? std::map<std::string, std::uint32_t>() : slurm_nodes();
+	for (Hold &h : saved.holds)
+		if (const auto node = nodes.find(h.node); node != nodes.end())
+			core::fit_cores(h, node->second);
+}
+
 // In a hook: slurmctld's locks are held.
+std::map<std::string, std::uint32_t> Runtime::slurm_nodes() const
+{
+	std::map<std::string, std::uint32_t> out;
+	auto add = [](void *arg, const sk8_node *n) {
+		guard("node list", [&] {
+			static_cast<std::map<std::string, std::uint32_t> *>(arg)->emplace(n->name, n->threads_per_core);
+		});
+	};
+	host_.ops->each_node(add, &out);
+	return out;
+}
+
 std::vector<std::string> Runtime::slurm_node_names() const
 {
 	std::vector<std::string> names;
-	auto add = [](void *arg, const sk8_node *n) {
-		guard("node list", [&] { static_cast<std::vector<std::string> *>(arg)->emplace_back(n->name); });
-	};
-	host_.ops->each_node(add, &names);
+	for (const auto &[name, threads] : slurm_nodes())
+		names.push_back(name);
 	return names;
 }
 

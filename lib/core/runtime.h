@@ -55,6 +55,8 @@ private:
 	void load_ledgers();
 	// readable: by cluster.
 	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
+	void fit_cores(Ledger &saved) const;
+	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name
 	std::vector<std::string> slurm_node_names() const;
 	void reload();
 	// An engine that is to run. What it holds is in the ledger, started or not.
