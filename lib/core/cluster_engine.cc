@@ -6,11 +6,11 @@
 #include "lib/core/kube_link.h"
 #include "lib/core/metrics.h"
 #include "lib/core/node_link.h"
+#include "lib/core/shared_reservation.h"
 
 namespace sk8::core {
 
 static constexpr Millis longest_wait{1'000};
-static constexpr Millis connect_again{10'000};
 
 ClusterEngine::ClusterEngine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds,
 			     Gate &gate, std::shared_ptr<SlurmWorker> worker)
@@ -253,7 +253,7 @@ void ClusterEngine::connect()
 	}
 	access_error_ = access.error().message;
 	link_.lost("kubeconfig", access_error_);
-	loop_.after(connect_again, [this] { connect(); });
+	loop_.after(pause_after(access_failures_++), [this] { connect(); });
 }
 
 static void count_answer(const std::string &cluster, const kube::Answer &a)
@@ -298,7 +298,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 				       [this](const std::string &node) {
 					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
 				       },
-				       dra_.wanted() ? &dra_.inventory : nullptr});
+				       dra_.wanted() ? &dra_.inventory : nullptr, [this] { return worker_->one_cluster(); }});
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);

@@ -143,6 +143,7 @@ private:
 	// Engine thread only, in the order of construction.
 	std::mt19937_64 random_;
 	std::string access_error_; // why there is no client; empty: there is one
+	int access_failures_ = 0;
 	LinkState link_;
 	std::unique_ptr<kube::Client> client_;
 	std::unique_ptr<KubePort> kube_;

@@ -51,9 +51,8 @@ std::shared_ptr<Inquiry> Control::handle(const ControlRequest &request)
 // The engines' answers, as they come.
 class StatusInquiry final : public Inquiry {
 public:
-	StatusInquiry(Json overview, std::vector<std::shared_ptr<ClusterEngine>> engines,
-		      std::shared_ptr<const Wakeup> wakeup)
-		: overview_(std::move(overview)), engines_(std::move(engines)), answers_(engines_.size()),
+	StatusInquiry(Json overview, const RuntimeState &state, std::shared_ptr<const Wakeup> wakeup)
+		: overview_(std::move(overview)), engines_(state.engines), not_started_(state.not_started), answers_(engines_.size()),
 		  missing_(engines_.size()), wakeup_(std::move(wakeup))
 	{
 	}
@@ -80,6 +79,8 @@ public:
 		Json clusters = Json::array();
 		for (std::size_t i = 0; i < engines_.size(); i++)
 			clusters.append(answers_[i] ? std::move(*answers_[i]) : hanging(*engines_[i]));
+		for (const auto &[name, why] : not_started_)
+			clusters.append(Json::object().set("name", name).set("state", "not started").set("error", why));
 		return overview_.set("clusters", clusters);
 	}
 
@@ -93,6 +94,7 @@ private:
 
 	Json overview_;
 	const std::vector<std::shared_ptr<ClusterEngine>> engines_;
+	const std::map<std::string, std::string> not_started_;
 	std::mutex mutex_;
 	std::vector<std::optional<Json>> answers_; // by engine
 	std::size_t missing_;
@@ -162,7 +164,7 @@ std::shared_ptr<Inquiry> Control::status(const ControlRequest &request)
 	const RuntimeState state = look_();
 	StatusQuery query{std::string(request.body["node"].str()), std::string(request.body["pod"].str()), false};
 	query.held = query.node.empty() && query.pod.empty();
-	auto inquiry = std::make_shared<StatusInquiry>(overview(state), state.engines, request.wakeup);
+	auto inquiry = std::make_shared<StatusInquiry>(overview(state), state, request.wakeup);
 	ask_engines(inquiry, state.engines, [query](const ClusterEngine &engine) { return engine.status(query); });
 	return inquiry;
 }
@@ -172,7 +174,7 @@ std::shared_ptr<Inquiry> Control::status(const ControlRequest &request)
 std::shared_ptr<Inquiry> Control::gres(const ControlRequest &request)
 {
 	const RuntimeState state = look_();
-	auto inquiry = std::make_shared<StatusInquiry>(Json::object().set("ok", Json::boolean(true)), state.engines, request.wakeup);
+	auto inquiry = std::make_shared<StatusInquiry>(Json::object().set("ok", Json::boolean(true)), state, request.wakeup);
 	ask_engines(inquiry, state.engines,
 		    [node = std::string(request.body["node"].str())](const ClusterEngine &engine) { return engine.gres(node); });
 	return inquiry;

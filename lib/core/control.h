@@ -13,6 +13,7 @@
 #define SK8_CORE_CONTROL_H
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct RuntimeState {
 	std::int64_t started_at = 0;   // since when it is in charge, seconds since 1970
 	std::int64_t config_read_at = 0; // ... that the configuration was last read
 	std::string config_error;      // of that time, lines; empty: it is in force
+	std::map<std::string, std::string> not_started = {}; // clusters whose engine cannot be started, and why
 };
 
 class Control {

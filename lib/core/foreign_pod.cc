@@ -6,6 +6,7 @@
 #include "lib/base/log_limit.h"
 #include "lib/core/lifecycle.h"
 #include "lib/core/names.h"
+#include "lib/core/node_use.h"
 
 namespace sk8::core {
 
@@ -44,6 +45,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 			out->extended.emplace(name, count);
 	out->resource_claims = p.resource_claims;
 	out->host_ports = p.host_ports;
+	out->storage_bytes = NodeUse::storage_of(p.request);
 	out->mirror = is_mirror(p);
 	// What is deleted by force its kubelet ends within the pod's own grace (pod_workers.go,
 	// calculateEffectiveGracePeriod()). Who deletes a mirror says nothing of what runs.

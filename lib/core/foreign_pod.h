@@ -41,6 +41,7 @@ struct ForeignPod {
 	std::map<std::string, std::int64_t> extended; // those with a domain, as nvidia.com/gpu
 	std::vector<kube::PodResourceClaim> resource_claims;
 	std::vector<kube::HostPort> host_ports;
+	std::int64_t storage_bytes = 0;  // ephemeral-storage
 	std::int64_t grace_seconds = 30; // from its deletion to SIGKILL, 0 to kube::max_grace_seconds
 	std::string phase;
 	std::string reason;              // of the phase: OutOfcpu, Evicted ...

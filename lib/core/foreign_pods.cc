@@ -157,7 +157,7 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 		return free(e, "it has ended");
 	if (by_node_[e.node].insert(it->first).second && learn(e.node))
 		update_all_on(e.node);
-	use_changed_ |= use_.add(it->first, e.node, pod->host_ports);
+	use_changed_ |= use_.add(it->first, e.node, pod->host_ports, pod->storage_bytes);
 	update(e);
 	if (!e.mirror || !fresh || !nodes_.synced()) // it holds nothing yet itself
 		return;

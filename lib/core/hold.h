@@ -46,9 +46,20 @@ struct Hold {
 	// Devices, each named, of resource claims that it has together with other pods: of those one pod's job has them in Slurm, or
 	// none has any more. A job of its own never covers them.
 	GresList shared;
+	// Hardware threads that it requests, of one of ours; 0: not known, as in ledgers of former versions. What it holds are cores
+	// all the same: a core may have fewer threads one day.
+	std::uint32_t cpus = 0;
 
+	std::uint32_t core_count() const { return static_cast<std::uint32_t>(cores.size()) + more_cores; }
 	bool operator==(const Hold &) const = default;
 };
+
+// As many cores as it needs on a node whose cores have so many threads now. Never fewer than before: they are held.
+inline void fit_cores(Hold &hold, std::uint32_t threads_per_core)
+{
+	const std::uint32_t threads = std::max(threads_per_core, 1u);
+	hold.more_cores += above(hold.cpus / threads + (hold.cpus % threads != 0), hold.core_count());
+}
 
 // A person's word that no process of this pod is left. Its object may say otherwise for
 // ever, so it counts until that object is gone, or until the pod gets a node anew.

@@ -35,6 +35,8 @@ std::string journal_line(const Hold &h)
 		line.set("gres", gres_to_json(h.gres));
 	if (!h.shared.empty())
 		line.set("shared", gres_to_json(h.shared));
+	if (h.cpus)
+		line.set("cpus", Json::integer(h.cpus));
 	if (h.lost_node)
 		line.set("lost_node", Json::boolean(true));
 	if (h.foreign)
@@ -83,7 +85,10 @@ static std::optional<Hold> read_hold(const Json &line)
 	const std::int64_t more = line["more"].integer_or(-1), mb = line["mb"].integer_or(-1);
 	const std::int64_t milli = line["foreign_mcpu"].integer_or(line["foreign_mcpu"].is_null() ? 0 : -1);
 	const std::int64_t grace = line["grace"].integer_or(line["grace"].is_null() ? h.grace_seconds : -1);
+	const std::int64_t cpus = line["cpus"].integer_or(line["cpus"].is_null() ? 0 : -1);
 	const Json cores = line["cores"];
+	if (cpus < 0 || cpus > UINT32_MAX)
+		return std::nullopt;
 	if (!key || h.node.empty() || h.node.size() > max_node || more < 0 || more > UINT32_MAX || mb < 0 || milli < 0 ||
 	    milli > kube::max_milli_cpu || grace < 0 || grace > kube::max_grace_seconds || !cores.is_array() || cores.size() > max_cores)
 		return std::nullopt;
@@ -100,6 +105,7 @@ static std::optional<Hold> read_hold(const Json &line)
 	h.shared = std::move(*shared);
 	h.key = std::move(*key);
 	h.more_cores = static_cast<std::uint32_t>(more);
+	h.cpus = static_cast<std::uint32_t>(cpus);
 	h.memory_mb = static_cast<std::uint64_t>(mb);
 	h.lost_node = line["lost_node"].boolean_or(false);
 	h.foreign = line["foreign_mcpu"].is_integer();

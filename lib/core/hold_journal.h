@@ -9,6 +9,7 @@
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
 //                    ... ,"lost_node":true}                      its object has no node any more, see Hold
 //                    ... ,"gres":[{"name":"gpu","type":"","count":2,"devices":[0,1]}]}
+//                    ... ,"cpus":4}                              it requests so many hardware threads
 //                    ... ,"foreign_mcpu":250,"grace":30}         a foreign pod
 //                    ... ,"overhead":true}                       a foreign pod that belongs to the node
 //   {"free":"k8s:c/ns/name/uid"}

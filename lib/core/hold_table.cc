@@ -13,11 +13,6 @@ bool HoldTable::runs_there(const std::string &id) const
 	return h != holds_.end() && r != running_.end() && r->second.node == h->second.node;
 }
 
-static std::uint32_t core_count(const Hold &hold)
-{
-	return static_cast<std::uint32_t>(hold.cores.size()) + hold.more_cores;
-}
-
 // Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's,
 // what it shares, and what it has by a resize.
 std::optional<Hold> HoldTable::part_masked(const std::string &id) const
@@ -28,7 +23,7 @@ std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 	out.cores.clear();
 	if (job && job->suspended && !lifted_.contains(id))
 		out.cores = job->cores;
-	out.more_cores = job ? above(core_count(h), job->core_count()) : 0;
+	out.more_cores = job ? above(h.core_count(), job->core_count()) : 0;
 	out.memory_mb = job && job->memory_mb ? above(h.memory_mb, job->memory_mb) : 0; // 0: Slurm does not count it
 	out.gres.clear();
 	if (out.cores.empty() && !out.more_cores && !out.memory_mb && out.shared.empty())
@@ -135,7 +130,7 @@ std::optional<HoldTable::Running> HoldTable::take_second(const std::string &id, 
 bool HoldTable::take_over(Hold &hold, const Running &job)
 {
 	const Hold before = hold;
-	hold.more_cores = above(core_count(hold), job.core_count());
+	hold.more_cores = above(hold.core_count(), job.core_count());
 	hold.cores = job.cores;
 	hold.memory_mb = std::max(hold.memory_mb, job.memory_mb);
 	if (!job.gres.empty())
@@ -242,15 +237,25 @@ std::optional<Hold> HoldTable::set_request(const PodKey &key, std::uint32_t core
 		return std::nullopt;
 	Hold now = at->second;
 	const Running *job = runs_there(key.id()) ? &running_.at(key.id()) : nullptr;
-	cores = std::max(cores, job ? job->core_count() : core_count(now));
+	cores = std::max(cores, job ? job->core_count() : now.core_count());
 	now.more_cores = above(cores, static_cast<std::uint32_t>(now.cores.size()));
 	now.memory_mb = std::max(memory_mb, job ? job->memory_mb : now.memory_mb);
 	if (now == at->second)
 		return std::nullopt;
-	if (core_count(now) < core_count(at->second) || now.memory_mb < at->second.memory_mb)
+	if (now.core_count() < at->second.core_count() || now.memory_mb < at->second.memory_mb)
 		leave(at->second);
 	at->second = std::move(now);
 	changed(key.id());
+	return at->second;
+}
+
+std::optional<Hold> HoldTable::set_cpus(const PodKey &key, std::uint32_t cpus)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end() || at->second.cpus == cpus)
+		return std::nullopt;
+	at->second.cpus = cpus; // no mask is another by that
 	return at->second;
 }
 

@@ -74,6 +74,8 @@ public:
 	// What it requests where it is, be that more than its job has: a pod can be resized in place. Its cores and memory are that,
 	// or what its job has if that is more; without a job there they are what it held, at least. nullopt: as before.
 	std::optional<Hold> set_request(const PodKey &key, std::uint32_t cores, std::uint64_t memory_mb);
+	// Hold::cpus. nullopt: it holds nothing, or that is known already.
+	std::optional<Hold> set_cpus(const PodKey &key, std::uint32_t cpus);
 	// It holds these devices as well, which its claims have got. nullopt: it holds nothing, or these already.
 	std::optional<Hold> add_devices(const PodKey &key, const GresList &gres);
 	// It holds these named devices too, together with others that hold them there already. nullopt: it holds nothing there, or

@@ -235,6 +235,13 @@ static std::optional<kube::NodeCondition> condition_of(const NodeFacts &f, const
 				   (f.jobs ? left : "no job of Slurm left: ") + why};
 }
 
+// Jobs come and go there, so that the rest of the text may be older than the reason.
+bool tells_drain(const kube::Node &node, std::string_view reason)
+{
+	const auto *c = find_condition(node, names::drained_condition);
+	return c && c->message.ends_with(std::string(" left: ").append(reason));
+}
+
 NodePlan decide(const NodeFacts &facts, const StateSettings &settings)
 {
 	return {for_slurm(facts), for_kubernetes(facts, settings), condition_of(facts, settings)};

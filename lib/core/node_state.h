@@ -85,6 +85,8 @@ void look_at(const SlurmNode &node, std::uint32_t slurm_uid, NodeFacts &facts);
 // Fills what is of the object, but for shared, causes and resumed. taken_over: the object has
 // been seen uncordoned since we cordoned it for the reason that it names.
 void look_at(const kube::Node &node, bool taken_over, NodeFacts &facts);
+// Does its condition tell that Slurm keeps jobs away from it for just this reason? Then it was shared by this cluster.
+bool tells_drain(const kube::Node &node, std::string_view reason);
 // Of an object without our cordon that says that it is there: for which reason it was.
 std::optional<std::string> taken_over_for(const kube::Node &node);
 

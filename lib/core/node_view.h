@@ -44,6 +44,7 @@ public:
 	// The same, though Slurm may not have it (yet).
 	Shared shared_in_kubernetes(const std::string &node) const;
 	bool in_slurm(const std::string &node) const { return slurm_.contains(node); }
+	std::size_t slurm_nodes() const { return slurm_.size(); }
 	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
 	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods
 	std::vector<std::string> names() const; // of Kubernetes' nodes

@@ -150,10 +150,23 @@ const std::string &NodesController::user(std::uint32_t uid)
 	return it->second;
 }
 
+// Is the drain that is found on it one that we made when it was shared, before this slurmctld or these settings? By its words
+// alone it may as well be another cluster's.
+bool NodesController::drained_before(const Entry &e) const
+{
+	if (!e.kube || !e.slurm)
+		return false;
+	NodeFacts f;
+	look_at(*e.slurm, ports_.slurm_uid, f);
+	return f.ours && ((ports_.alone && ports_.alone()) || tells_drain(*e.kube, f.our_reason));
+}
+
 NodeFacts NodesController::facts(const std::string &name, Entry &e)
 {
 	NodeFacts f;
 	f.shared = e.kube ? shared_.has(*e.kube) : e.was_shared;
+	if (!f.shared && drained_before(e))
+		e.was_shared = true; // also when its condition tells something else, before the drain is taken back
 	// Another cluster may have a node of this name, too, and be the one that shares it.
 	if (e.slurm && (f.shared || e.was_shared))
 		look_at(*e.slurm, ports_.slurm_uid, f);

@@ -44,6 +44,8 @@ struct NodesPorts {
 	// What its agent is to be asked (lost_pods.h); nullopt: that is not known yet. Nobody may ask.
 	std::function<std::optional<std::string>(const std::string &node)> lost{};
 	const DraInventory *dra = nullptr; // what drivers tell of devices; null: nobody does
+	// Is no other cluster attached to this Slurm? Nobody may say: then it is not known.
+	std::function<bool()> alone{};
 };
 
 class NodesController {
@@ -78,7 +80,7 @@ private:
 		kube::NodePtr kube;             // null: there is no such object
 		std::optional<SlurmNode> slurm;
 		std::optional<std::string> taken_over_for; // see node_state.h
-		bool was_shared = false;        // by an object that is gone, or not shared any more
+		bool was_shared = false;        // by an object that is gone, or not shared any more, which has our drain
 		std::optional<Millis> not_ready_since;
 		bool not_ready = false;         // for long enough
 		std::string drained_for;        // the cause's word of our drain that Slurm has, or had until
@@ -100,6 +102,7 @@ private:
 	void watch_ready(const std::string &name, Entry &e, const NodeFacts &f);
 	void sync(const std::string &name);
 	void sync_all();
+	bool drained_before(const Entry &e) const;
 	NodeFacts facts(const std::string &name, Entry &e);
 	const std::string &user(std::uint32_t uid);
 	void remember_resumed(Entry &e, NodeFacts &f) const;

@@ -81,15 +81,22 @@ std::optional<Hold> PodsController::set_request(const Entry &e)
 	return ports_.holds.set_request(e.key, cores, whole_mib(e.pod->request.memory_bytes));
 }
 
+// For who reads the saved ledger when the node's cores have other threads.
+std::optional<Hold> PodsController::set_cpus(const Entry &e)
+{
+	return ports_.holds.set_cpus(e.key, whole_cpus(e.pod->request.milli_cpu));
+}
+
 // A pod can be resized in place, which its job cannot: that is in Slurm what was asked for it. Its kubelet asks nobody.
 void PodsController::hold_what_it_requests(Entry &e)
 {
-	const auto hold = set_request(e);
+	const auto hold = set_request(e), with_cpus = set_cpus(e);
+	if (with_cpus || hold)
+		ports_.journal.hold(with_cpus ? *with_cpus : *hold);
 	if (!hold)
 		return;
-	ports_.journal.hold(*hold);
 	log_pod(info, e.key, job_id(e), "requests other resources than before: on node %s it holds %zu cores and %llu MiB",
-		hold->node.c_str(), hold->cores.size() + hold->more_cores, static_cast<unsigned long long>(hold->memory_mb));
+		hold->node.c_str(), static_cast<std::size_t>(hold->core_count()), static_cast<unsigned long long>(hold->memory_mb));
 	if (ports_.holds.masks_can_go())
 		ports_.slurm.wake_scheduler();
 }

@@ -107,7 +107,7 @@ void PodsController::bind(Entry &e)
 	}
 	if (std::string why = not_to_be_bound(e); !why.empty())
 		return refuse_start(e, why);
-	use_changed_ |= use_.add(e.key.uid, e.job->node, e.pod->host_ports);
+	take_use(e, e.job->node);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
 		e.binding.since = ports_.timer.now();
@@ -175,6 +175,8 @@ void PodsController::end_of_turn()
 	// Ports or slots were taken or came free: waiting pods may avoid other nodes.
 	if (std::exchange(use_changed_, false))
 		sync_unbound();
+	if (use_.room_changed())
+		look_for_room();
 	// Before the lists are known nothing has changed but the ledger's own file, if it
 	// was lost or damaged: that must not look as if no pod held anything.
 	if (!started_)
@@ -223,6 +225,8 @@ void PodsController::place_and_bind()
 			hold = ports_.holds.place(e.key, e.job->ref);
 		if (hold)
 			hold = set_request(e).value_or(*hold);
+		if (hold)
+			hold = set_cpus(e).value_or(*hold);
 		if (hold)
 			hold = share_devices(e).value_or(*hold);
 		if (!hold) {

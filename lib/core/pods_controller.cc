@@ -89,8 +89,13 @@ void PodsController::count_use()
 	for (const auto &[uid, e] : entries_) {
 		const PodState pod = classify(facts(e));
 		if (pod != PodState::over && pod != PodState::gone && e.pod && !e.bound_node.empty())
-			use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
+			take_use(e, e.bound_node);
 	}
+}
+
+void PodsController::take_use(const Entry &e, const std::string &node)
+{
+	use_changed_ |= use_.add(e.key.uid, node, e.pod->host_ports, NodeUse::storage_of(e.pod->request));
 }
 
 // sync() may erase entries: uids first. Who waits longest is the first to get a job.
@@ -124,6 +129,35 @@ void PodsController::sync_unbound()
 	for (const auto &[uid, e] : entries_)
 		if (e.bound_node.empty())
 			uids.push_back(uid);
+	for (const auto &uid : uids)
+		sync(uid);
+}
+
+// Pods come and go all the time where the storage of nodes is nearly all requested, and each time all that wait for some would be
+// told to Slurm: so only now and then. A job that starts meanwhile where none is left is not bound there.
+static constexpr Millis between_looks{5'000};
+
+void PodsController::look_for_room()
+{
+	const Millis now = ports_.timer.now();
+	if (now < room_at_) {
+		if (!std::exchange(room_planned_, true))
+			ports_.timer.after(room_at_ - now, [this] {
+				room_planned_ = false;
+				look_for_room();
+				end_of_turn();
+			});
+		return;
+	}
+	room_at_ = now + between_looks;
+	std::vector<std::string> uids;
+	for (auto &[uid, e] : entries_) {
+		if (!e.pod || !e.bound_node.empty() || !NodeUse::storage_of(e.pod->request) || nodes_taken(e) == e.taken)
+			continue;
+		if (std::exchange(e.refusal_by_room, false))
+			e.refusal.clear();
+		uids.push_back(uid);
+	}
 	for (const auto &uid : uids)
 		sync(uid);
 }
@@ -191,7 +225,7 @@ void PodsController::sync(const std::string &uid)
 			free_hold(e);
 		use_changed_ |= use_.remove(uid);
 	} else if (e.pod && !e.bound_node.empty()) {
-		use_changed_ |= use_.add(uid, e.bound_node, e.pod->host_ports);
+		take_use(e, e.bound_node);
 		hold_what_runs(e);
 		correct_devices(e);
 	} else if (e.pod && ports_.holds.held(e.key) && e.op == Op::binding) {

@@ -151,7 +151,7 @@ private:
 		bool recheck_planned = false;
 
 		std::string refusal;      // why it is refused; empty: it is not
-		bool refusal_by_nodes = false;
+		bool refusal_by_nodes = false, refusal_by_room = false;
 		std::string told;         // the last Warning: a refusal, or that its job never runs
 		std::string trouble;      // why the last try failed, for the condition
 		struct Denial {
@@ -164,6 +164,7 @@ private:
 		std::vector<std::vector<kube::NodeTerm>> volumes;
 		std::set<std::string> excluded_by_claims; // as last known
 		std::optional<std::string> asked_for_claims; // of its job; not known after a restart
+		std::set<std::string> taken; // nodes of Slurm without room for it, as it was last seen: see NodeUse::excluded()
 		std::string excluded;     // what the job was made or updated with
 		bool exclusion_refused = false; // the last update: it may go where it must not
 		struct { // ... and made with
@@ -215,9 +216,15 @@ private:
 	bool stands_before(const Entry &e, const Job &job, const Job &other) const;
 	void end_others(Entry &e);
 	void nodes_changed();
+	void set_limits(const kube::Node &node);
 	void count_use();
+	void take_use(const Entry &e, const std::string &node);
+	void look_for_room();
 	void sync_all();
 	void sync_unbound();
+	static std::string taken_text(const Entry &e, const char *before);
+	std::set<std::string> nodes_taken(const Entry &e);
+	std::set<std::string> nodes_excluded(Entry &e);
 	std::string excluded_nodes(Entry &e);
 	void maybe_start();
 	void unblock_nodes();
@@ -246,6 +253,7 @@ private:
 	void hold_what_it_claims(Entry &e);
 	void hold_what_it_requests(Entry &e);
 	std::optional<Hold> set_request(const Entry &e);
+	std::optional<Hold> set_cpus(const Entry &e);
 	bool outgrows_its_job(const Entry &e) const;
 	static const char *const outgrown_text;
 	void save_what_its_job_got(const Entry &e);
@@ -378,6 +386,8 @@ private:
 	bool jobs_synced_ = false, started_ = false, foreign_listed_ = true;
 	bool unblock_due_ = false; // see unblock_nodes()
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
+	bool room_planned_ = false;         // look_for_room() comes by itself ...
+	Millis room_at_{0};                 // ... and not before
 	std::string unsaved_; // why the ledger could not be saved; empty: it could
 	Millis save_at_{0};   // not tried again before
 	std::vector<std::string> to_let_go_; // uids whose finalizer goes as soon as the ledger is on disk

@@ -70,6 +70,7 @@ void PodsController::refuse_because(Entry &e, std::string why, bool by_nodes)
 {
 	e.refusal = std::move(why);
 	e.refusal_by_nodes = by_nodes;
+	e.refusal_by_room = false;
 }
 
 // What refused it may be mended outside the pod: an account, a user, a partition.
@@ -120,15 +121,37 @@ void PodsController::submit(Entry &e)
 	}
 	if (!e.pod->resource_claims.empty() && !add_claims(e, *request))
 		return;
-	request->excluded_nodes = excluded_nodes(e);
+	const std::set<std::string> excluded = nodes_excluded(e);
+	// Slurm would refuse it for good. What makes room leads here again.
+	if (!e.taken.empty() && excluded.size() == nodes_.slurm_nodes())
+		return reports_.condition(e.pod, {std::string(names::pending_reason), "no node has room for it now" + taken_text(e, ": ")});
+	request->excluded_nodes = our_excluded_nodes(excluded);
 	request->age = age_of(e);
 	send_submit(e, std::move(*request));
 }
 
-// What Kubernetes forbids, where ports are taken, and where other devices are than it claims; sorted.
-std::string PodsController::excluded_nodes(Entry &e)
+// Empty: all have room.
+std::string PodsController::taken_text(const Entry &e, const char *before)
 {
-	std::set<std::string> all = use_.excluded(e.key.uid, *e.pod);
+	if (e.taken.empty())
+		return "";
+	return before + std::to_string(e.taken.size()) + (e.taken.size() == 1 ? " node lacks" : " nodes lack") +
+	       (e.pod->host_ports.empty() ? " ephemeral-storage" : " its host ports or ephemeral-storage");
+}
+
+// Pods are on nodes that Slurm has never heard of, too.
+std::set<std::string> PodsController::nodes_taken(const Entry &e)
+{
+	std::set<std::string> out = use_.excluded(e.key.uid, *e.pod);
+	std::erase_if(out, [this](const std::string &node) { return !nodes_.in_slurm(node); });
+	return out;
+}
+
+// What Kubernetes forbids, where ports or storage are taken, and where other devices are than it claims.
+std::set<std::string> PodsController::nodes_excluded(Entry &e)
+{
+	e.taken = nodes_taken(e);
+	std::set<std::string> all = e.taken;
 	if (!e.pod->resource_claims.empty()) {
 		if (const auto claims = claims_of(e); claims)
 			e.excluded_by_claims = claim_nodes(*claims).excluded;
@@ -136,7 +159,12 @@ std::string PodsController::excluded_nodes(Entry &e)
 	}
 	for (auto name : split(nodes_.choose(*e.pod, e.volumes).excluded, ','))
 		all.emplace(name);
-	return our_excluded_nodes(all);
+	return all;
+}
+
+std::string PodsController::excluded_nodes(Entry &e)
+{
+	return our_excluded_nodes(nodes_excluded(e));
 }
 
 void PodsController::read_volumes(Entry &e)
@@ -192,8 +220,11 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 	}
 	if (e.adopting)
 		return back_off(e, "no job could be made where it runs: " + r.text);
-	if (r.fatal)
-		return refuse_because(e, "Slurm refused the job: " + r.text, false);
+	if (r.fatal) {
+		refuse_because(e, "Slurm refused the job: " + r.text + (e.pod ? taken_text(e, "; ") : ""), false);
+		e.refusal_by_room = !e.taken.empty(); // its partition may have no other nodes
+		return;
+	}
 	back_off(e, "Slurm takes no job now: " + r.text);
 	if (e.pod)
 		reports_.condition(e.pod, {std::string(names::pending_reason), e.trouble});
@@ -269,10 +300,10 @@ void PodsController::mirror(Entry &e)
 		return queue_anew(e, "its resource claims want other devices now");
 	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
 		return queue_anew(e, outgrown_text);
-	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job)});
+	std::string excluded = excluded_nodes(e);
+	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job) + taken_text(e, "; ")});
 	warn_of_waiting_for_ever(e);
 
-	std::string excluded = excluded_nodes(e);
 	// Another list than the one that we gave is an administrator's: it stays.
 	if (excluded == e.excluded || e.job->excluded_nodes != e.excluded || !are_our_excluded_nodes(e.excluded))
 		return;

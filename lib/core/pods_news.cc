@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/core/foreign_pod.h"
+#include "lib/core/placement.h"
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
@@ -115,10 +116,17 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 	sync(e.key.uid);
 }
 
+// What NodeUse counts against.
+void PodsController::set_limits(const kube::Node &node)
+{
+	use_changed_ |= use_.set_slots(node.meta.name, node.allocatable_pods);
+	use_.set_storage(node.meta.name, ephemeral_storage(node.allocatable));
+}
+
 void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 {
 	for (const auto &n : nodes)
-		use_changed_ |= use_.set_slots(n->meta.name, n->allocatable_pods);
+		set_limits(*n);
 	std::vector<std::string> others; // have other devices
 	for (const auto &n : nodes)
 		if (devices_.read(*n))
@@ -133,7 +141,7 @@ void PodsController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 
 bool PodsController::node_changed(const kube::NodePtr &node)
 {
-	use_changed_ |= use_.set_slots(node->meta.name, node->allocatable_pods);
+	set_limits(*node);
 	const bool placing = nodes_.change(node);
 	if (placing)
 		nodes_changed();
@@ -166,9 +174,11 @@ void PodsController::nodes_changed()
 
 bool PodsController::slurm_nodes(const std::vector<SlurmNode> &nodes)
 {
-	const bool others = nodes_.set_slurm(nodes);
+	const bool others = nodes_.set_slurm(nodes), started = started_;
 	if (others)
 		nodes_changed();
+	if (others && started)
+		sync_all(); // what is bound, too: a core may have other threads, so that pods need another number of them
 	return others;
 }
 

@@ -12,13 +12,20 @@
 #include "lib/core/ledger_file.h"
 #include "lib/core/metrics_table.h"
 #include "lib/core/settings_in_force.h"
+#include "lib/core/shared_reservation.h"
 
 namespace sk8::core {
 
 static constexpr Millis longest_shutdown{1'000};
 
-Runtime::Runtime(const sk8_host &host)
-	: host_(host), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
+std::shared_ptr<ClusterEngine> make_engine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds, Gate &gate,
+					   std::shared_ptr<SlurmWorker> worker)
+{
+	return std::make_shared<ClusterEngine>(settings, host, holds, gate, std::move(worker));
+}
+
+Runtime::Runtime(const sk8_host &host, MakeEngine make)
+	: host_(host), make_(std::move(make)), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
 			    holds_.taken_by(), holds_.beside())
 {
 	kube::http_global_init(); // from a plugin's init(): before there are threads
@@ -91,6 +98,7 @@ void Runtime::load_ledgers()
 		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
 		all.add(std::move(ledger));
 	}
+	fit_cores(all);
 	holds_.restore(std::move(all));
 	block_unknown_nodes(readable, settings);
 }
@@ -114,14 +122,34 @@ void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, c
 		holds_.block_nodes(cluster, std::move(nodes));
 }
 
+// Since these cores were held SMT may have been switched off, or slurm.conf may call a thread a core now: Kubernetes cannot be
+// asked yet, and may not answer for long.
+void Runtime::fit_cores(Ledger &saved) const
+{
+	const auto nodes = saved.holds.empty() ? std::map<std::string, std::uint32_t>() : slurm_nodes();
+	for (Hold &h : saved.holds)
+		if (const auto node = nodes.find(h.node); node != nodes.end())
+			core::fit_cores(h, node->second);
+}
+
 // In a hook: slurmctld's locks are held.
+std::map<std::string, std::uint32_t> Runtime::slurm_nodes() const
+{
+	std::map<std::string, std::uint32_t> out;
+	auto add = [](void *arg, const sk8_node *n) {
+		guard("node list", [&] {
+			static_cast<std::map<std::string, std::uint32_t> *>(arg)->emplace(n->name, n->threads_per_core);
+		});
+	};
+	host_.ops->each_node(add, &out);
+	return out;
+}
+
 std::vector<std::string> Runtime::slurm_node_names() const
 {
 	std::vector<std::string> names;
-	auto add = [](void *arg, const sk8_node *n) {
-		guard("node list", [&] { static_cast<std::vector<std::string> *>(arg)->emplace_back(n->name); });
-	};
-	host_.ops->each_node(add, &names);
+	for (const auto &[name, threads] : slurm_nodes())
+		names.push_back(name);
 	return names;
 }
 
@@ -202,7 +230,7 @@ void Runtime::start_control()
 RuntimeState Runtime::state()
 {
 	std::lock_guard lock(mutex_);
-	RuntimeState out{parked_, {}, worker_, started_at_, config_read_at_, config_error_};
+	RuntimeState out{parked_, {}, worker_, started_at_, config_read_at_, config_error_, not_started_};
 	for (const auto &[name, engine] : engines_)
 		out.engines.push_back(engine);
 	return out;
@@ -251,7 +279,8 @@ std::optional<Settings> Runtime::settings_to_use()
 	}
 	for (auto line : split(found.trouble, '\n'))
 		log_error("%.*s", static_cast<int>(line.size()), line.data());
-	const bool engines = !state().engines.empty(); // then memory knows better than the copy
+	const RuntimeState now = state();
+	const bool engines = !now.engines.empty() || !now.not_started.empty(); // then memory knows better than the copy
 	log_error("%s is not used; %s", host_.config_path,
 		  engines || found.settings ? "the former settings stay in force"
 					    : "no pod is placed, and Slurm's own jobs start without reservation pods");
@@ -285,28 +314,73 @@ void Runtime::reload()
 		if (std::ranges::find(wanted->clusters, name, &ClusterSettings::name) == wanted->clusters.end())
 			holds_.forget_missing(name);
 	std::shared_ptr<SlurmWorker> worker; // that engines end takes its time: shutdown() may have been called meanwhile
+	std::uint64_t reload = 0;
 	{
 		std::lock_guard lock(mutex_);
 		worker = worker_;
+		reload = ++reloads_;
+		not_started_.clear();
 	}
 	if (!worker)
 		return;
 	tell_gate(gate_, wanted->clusters);
+	worker->set_clusters(wanted->clusters.size());
 	for (const auto &c : start) // each: none is left out for another one
-		guard("start of a cluster", [&] { start_engine(c, worker); });
+		guard("start of a cluster", [&] { start_engine({c, reload}); });
 }
 
-void Runtime::start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker)
+// Threads and descriptors may come back, and nobody reads the configuration again for that. Until then all stays as the ledger
+// has it, and jobs that want pods of this cluster wait in the gate.
+void Runtime::start_engine(const Start &start)
 {
-	auto engine = std::make_shared<ClusterEngine>(settings, host_, holds_, gate_, worker);
-	if (auto r = engine->start(); !r) {
-		log_error("cluster %s: %s", settings.name.c_str(), r.error().message.c_str());
-		return;
+	std::shared_ptr<SlurmWorker> worker;
+	{
+		std::lock_guard lock(mutex_);
+		if (parked_ || !worker_ || start.reload != reloads_)
+			return;
+		worker = worker_;
 	}
-	if (unless_parked([&] { engines_[settings.name] = engine; }))
+	const char *name = start.settings.name.c_str();
+	auto made = start_new(start.settings, worker);
+	if (!made)
+		return start_later(start, *worker, made.error().message);
+	if (start.failures > 0)
+		log_info("cluster %s: its engine is started, after %d %s that failed", name, start.failures,
+			 start.failures == 1 ? "try" : "tries");
+	const auto &engine = *made;
+	if (unless_parked([&] {
+			engines_[start.settings.name] = engine;
+			not_started_.erase(start.settings.name);
+		}))
 		return engine->gate_changed();
 	engine->stop();
 	engine->join(longest_shutdown);
+}
+
+Result<std::shared_ptr<ClusterEngine>> Runtime::start_new(const ClusterSettings &settings,
+							    const std::shared_ptr<SlurmWorker> &worker)
+{
+	try {
+		auto engine = make_(settings, host_, holds_, gate_, worker);
+		if (auto started = engine->start(); !started)
+			return started.error();
+		return engine;
+	} catch (const std::exception &e) {
+		return Error{e.what()};
+	}
+}
+
+void Runtime::start_later(Start start, SlurmWorker &worker, const std::string &why)
+{
+	const char *name = start.settings.name.c_str();
+	if (start.failures == 0)
+		log_error("cluster %s: its engine cannot be started: %s; tried again until it can, and what its pods hold stays held", name,
+			  why.c_str());
+	else
+		log_verbose("cluster %s: its engine cannot be started: %s; tried again", name, why.c_str());
+	(void) unless_parked([&] { not_started_[start.settings.name] = why; });
+	const Millis pause = pause_after(start.failures++);
+	worker.after(pause, [this, start = std::move(start)] { start_engine(start); });
 }
 
 void Runtime::stop_engine(const std::string &cluster)
@@ -386,6 +460,7 @@ void Runtime::shutdown()
 		gate_.pause();
 		metrics_server.swap(metrics_server_);
 		engines.swap(engines_);
+		not_started_.clear();
 		worker.swap(worker_);
 		std::swap(thread, worker_thread_);
 		control.swap(control_);

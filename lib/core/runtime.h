@@ -26,9 +26,15 @@
 
 namespace sk8::core {
 
+// Makes a cluster's engine, or throws what keeps it from that: the process is out of descriptors.
+using MakeEngine = std::function<std::shared_ptr<ClusterEngine>(const ClusterSettings &settings, const sk8_host &host,
+								HoldTable &holds, Gate &gate, std::shared_ptr<SlurmWorker> worker)>;
+std::shared_ptr<ClusterEngine> make_engine(const ClusterSettings &settings, const sk8_host &host, HoldTable &holds, Gate &gate,
+					   std::shared_ptr<SlurmWorker> worker);
+
 class Runtime {
 public:
-	explicit Runtime(const sk8_host &host);
+	explicit Runtime(const sk8_host &host, MakeEngine make = make_engine);
 
 	// Hooks (lib/sk8_abi.h says when); none waits for a thread of ours but
 	// shutdown(), which waits at most a second.
@@ -50,10 +56,21 @@ private:
 	void load_ledgers();
 	// readable: by cluster.
 	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
+	void fit_cores(Ledger &saved) const;
+	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name
 	std::vector<std::string> slurm_node_names() const;
 	std::optional<Settings> settings_to_use();
 	void reload();
-	void start_engine(const ClusterSettings &settings, const std::shared_ptr<SlurmWorker> &worker);
+	// An engine that is to run. What it holds is in the ledger, started or not.
+	struct Start {
+		ClusterSettings settings;
+		std::uint64_t reload = 0; // of which: another one decides anew
+		int failures = 0;
+	};
+	void start_engine(const Start &start);
+	Result<std::shared_ptr<ClusterEngine>> start_new(const ClusterSettings &settings,
+							 const std::shared_ptr<SlurmWorker> &worker);
+	void start_later(Start start, SlurmWorker &worker, const std::string &why);
 	void stop_engine(const std::string &cluster);
 	void answer_gate(JobRef job, const GateAnswer &answer);
 	void tell_slurm(SlurmWorker &worker, JobRef job, const GateAnswer &answer);
@@ -64,6 +81,7 @@ private:
 	std::string metrics_page();
 
 	const sk8_host host_;
+	const MakeEngine make_;
 	SystemClock clock_;
 	HoldTable holds_;
 	Gate gate_;
@@ -75,6 +93,8 @@ private:
 	std::shared_ptr<SlurmWorker> worker_;
 	Thread worker_thread_;
 	std::map<std::string, std::shared_ptr<ClusterEngine>> engines_;
+	std::map<std::string, std::string> not_started_; // clusters that are to have one, and why they do not yet
+	std::uint64_t reloads_ = 0;
 	std::shared_ptr<MetricsServer> metrics_server_; // null: never wanted
 	std::shared_ptr<ControlServer> control_; // answers slurm-k8s(1)
 	Thread control_thread_;

@@ -137,6 +137,24 @@ void SlurmWorker::post(std::function<void()> f)
 	wake_.notify_one();
 }
 
+void SlurmWorker::after(Millis delay, std::function<void()> f)
+{
+	std::lock_guard lock(mutex_);
+	later_.emplace(clock_.monotonic() + delay, std::move(f));
+}
+
+std::vector<std::function<void()>> SlurmWorker::take_posted()
+{
+	std::lock_guard lock(mutex_);
+	std::vector<std::function<void()>> out;
+	out.swap(posted_);
+	const auto end = later_.upper_bound(clock_.monotonic());
+	for (auto it = later_.begin(); it != end; ++it)
+		out.push_back(std::move(it->second));
+	later_.erase(later_.begin(), end);
+	return out;
+}
+
 void SlurmWorker::reread()
 {
 	std::lock_guard lock(mutex_);
@@ -181,12 +199,7 @@ void SlurmWorker::run()
 
 void SlurmWorker::round()
 {
-	std::vector<std::function<void()>> posted;
-	{
-		std::lock_guard lock(mutex_);
-		posted.swap(posted_);
-	}
-	for (const auto &f : posted)
+	for (const auto &f : take_posted())
 		guard("Slurm thread", f); // each: none is lost for another one
 	if (!ops_.active())
 		return; // standby or shutting down: nothing is written, commands keep

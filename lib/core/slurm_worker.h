@@ -8,6 +8,7 @@
 #ifndef SK8_CORE_SLURM_WORKER_H
 #define SK8_CORE_SLURM_WORKER_H
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -68,6 +69,9 @@ public:
 	// The engine's port; valid as long as the worker.
 	std::unique_ptr<SlurmPort> port(const Seat &who);
 	std::unique_ptr<SlurmNodePort> node_port(const Seat &who);
+	// Any thread. How many clusters are configured, whether their engines run or not; 0: that is not known yet.
+	void set_clusters(std::size_t count) { clusters_.store(count, std::memory_order_relaxed); }
+	bool one_cluster() const { return clusters_.load(std::memory_order_relaxed) == 1; }
 
 	// slurm_natives.cc. Any thread.
 	// still: asked just before, false: not any more.
@@ -78,6 +82,8 @@ public:
 
 	// Any thread: runs f on the Slurm thread, without slurmctld's locks.
 	void post(std::function<void()> f);
+	// Any thread: the same, when delay has passed, and up to a quarter of a second later. Dropped with the thread.
+	void after(Millis delay, std::function<void()> f);
 	// Any thread: Slurm has read its configuration, jobs and nodes are other records.
 	void reread();
 
@@ -138,6 +144,7 @@ private:
 	bool commands_wait() const;
 	void wake_scheduler();
 	bool due() const;
+	std::vector<std::function<void()>> take_posted();
 	std::vector<Command> take_batch();
 	void run_commands();
 	void run(const Command &c, SlurmReply &reply);
@@ -176,11 +183,13 @@ private:
 	mutable std::mutex mutex_; // never held while slurmctld's locks are taken or I/O is done
 	std::condition_variable wake_;
 	std::vector<std::function<void()>> posted_;
+	std::multimap<Millis, std::function<void()>> later_; // by monotonic time
 	std::deque<Command> ends_, submits_; // ends first: they free resources, or must not come too early; node states too
 	std::multimap<Turn, Command> excludes_;
 	std::unordered_map<std::string, std::shared_ptr<SlurmListener>> listeners_;
 	std::unordered_map<std::string, std::uint64_t> seats_; // by cluster: the number that counts; another after each detach()
 	bool stop_ = false, reread_ = false, round_wanted_ = false;
+	std::atomic<std::size_t> clusters_{0};
 
 	// Slurm thread only.
 	std::unordered_map<std::uint32_t, Known> live_;      // our jobs that have not ended, by id

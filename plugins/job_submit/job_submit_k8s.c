@@ -170,6 +170,9 @@ extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 	if (sk8_is_mark(job_ptr->admin_comment) && sk8_changes_request(job_desc) && !validate_operator(submit_uid))
 		return refuse(ESLURM_ACCESS_DENIED, SK8_JOB_MODIFY_ERR_MSG, submit_uid,
 			      "slurm-k8s: what this job asks for and which nodes it may have come from its Kubernetes pod; only an administrator can change that here");
+	if (sk8_is_mark(job_ptr->admin_comment) && sk8_takes_memory(job_desc, job_ptr))
+		return refuse(ESLURM_NOT_SUPPORTED, SK8_JOB_MODIFY_ERR_MSG, submit_uid,
+			      "slurm-k8s: this job stands for a Kubernetes pod that has its memory, and keeps it; make the pod smaller");
 	if (lacks_type(job_desc))
 		return refuse_untyped(SK8_JOB_MODIFY_ERR_MSG, submit_uid);
 	if (!sk8_complete_change(job_desc, job_ptr, &why))

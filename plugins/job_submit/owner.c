@@ -20,6 +20,11 @@ static bool changes_amount(const job_desc_msg_t *d)
 	return (d->pn_min_memory != NO_VAL64) || (d->overcommit != NO_VAL8);
 }
 
+extern bool sk8_takes_memory(const job_desc_msg_t *d, const job_record_t *job_ptr)
+{
+	return !IS_JOB_PENDING(job_ptr) && (d->pn_min_memory != NO_VAL64);
+}
+
 extern bool sk8_changes_request(const job_desc_msg_t *d)
 {
 	const char *const lists[] = {

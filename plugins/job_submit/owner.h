@@ -14,4 +14,11 @@
 /* Does this change how large a job is, or which nodes it may have? No locks, no I/O. */
 extern bool sk8_changes_request(const job_desc_msg_t *desc);
 
+/*
+ * Does it take memory from a job that has it? From 26.05 on Slurm does that where the job has an extern step
+ * (_update_job_mem_running() of job_mgr.c), and gives it to others. A pod's job has none, as an external job; one that waited
+ * through an upgrade from a Slurm without these gets one. Older releases refuse it themselves.
+ */
+extern bool sk8_takes_memory(const job_desc_msg_t *desc, const job_record_t *job_ptr);
+
 #endif

@@ -56,6 +56,17 @@ def test_owner_of_a_pods_job_can_change_the_rest_and_an_administrator_all(cluste
 	assert cluster.show(job)["Comment"] == "mine" and cluster.show(job)["ExcNodeList"] == "n2"
 
 
+def test_memory_of_a_pods_job_that_runs_is_its_pods_whoever_asks(cluster):
+	job = cluster.submit(mark="k8s:prod/ns/p/uid", mem=300)["job"]
+	cluster.becomes(job, "RUNNING")
+	with pytest.raises(StandError):
+		cluster.run("scontrol", "update", f"JobId={job}", "MinMemoryNode=1")
+	assert cluster.show(job)["MinMemoryNode"] == "300M"
+	assert "stands for a Kubernetes pod that has its memory" in cluster.log()
+	cluster.run("scontrol", "update", f"JobId={job}", "Comment=mine", "TimeLimit=60")
+	assert cluster.show(job)["Comment"] == "mine"
+
+
 def test_owner_of_another_job_can_change_all_of_it(cluster):
 	job = int(cluster.run(*OWNER, "sbatch", "--parsable", "-H", "-n", "4", "-D", "/", "-o", "/dev/null", "--wrap", "sleep 600"))
 	cluster.run(*OWNER, "scontrol", "update", f"JobId={job}", "NumTasks=1", "ExcNodeList=n2")

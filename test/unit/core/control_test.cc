@@ -96,6 +96,19 @@ TEST_CASE("control: status says parked, starting or bad configuration, with all 
 	CHECK(s.handle(R"({"command":"status"})")->reply()["state"].str() == "parked");
 }
 
+TEST_CASE("control: status says which engine cannot be started, and why, beside the others")
+{
+	Setting s;
+	s.add_engine();
+	s.state.not_started["d"] = "eventfd: Too many open files";
+	const Json reply = s.handle(R"({"command":"status"})")->reply();
+	REQUIRE(reply["clusters"].size() == 2);
+	CHECK(reply["clusters"].at(0)["name"].str() == "c");
+	CHECK(reply["clusters"].at(1)["name"].str() == "d");
+	CHECK(reply["clusters"].at(1)["state"].str() == "not started");
+	CHECK(reply["clusters"].at(1)["error"].str() == "eventfd: Too many open files");
+}
+
 TEST_CASE("control: what a hanging engine did not release is not released, and its asker knows")
 {
 	Setting s;

@@ -720,6 +720,23 @@ TEST_CASE("foreign pods take pod slots and host ports from pods for Slurm")
 	CHECK(s.use.objection("mine", {}, "n1").empty());
 }
 
+TEST_CASE("foreign pods take ephemeral storage from pods for Slurm until their end is reported")
+{
+	Site s;
+	s.use.set_storage("n1", 100);
+	kube::Pod requests;
+	requests.request.extended["ephemeral-storage"] = 80;
+	CHECK(foreign_pod_of(requests)->storage_bytes == 80);
+	auto a = std::make_shared<ForeignPod>(*s.pod("a", 0, 0));
+	a->storage_bytes = 80;
+	s.foreign->replaced({a});
+	kube::Pod mine;
+	mine.request.extended["ephemeral-storage"] = 30;
+	CHECK_FALSE(s.use.objection("mine", mine, "n1").empty());
+	s.foreign->changed(s.ended("a"));
+	CHECK(s.use.objection("mine", mine, "n1").empty());
+}
+
 namespace {
 
 // What really runs, what the API server has, and what the engine has been told; all of it at random.

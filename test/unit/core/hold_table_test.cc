@@ -509,6 +509,35 @@ TEST_CASE("the saved ledger survives being cut anywhere")
 	}
 }
 
+TEST_CASE("the saved ledger says how many CPUs a pod requests, and one of a former version does not")
+{
+	Hold h{key(1), "n1", {0, 7}, 1, 100};
+	h.cpus = 6;
+	const auto read = parse_journal("{\"v\":1}\n" + journal_line(h));
+	REQUIRE(read);
+	CHECK(read->holds == std::vector<Hold>{h});
+	const auto former = parse_journal("{\"v\":1}\n{\"hold\":\"" + key(1).mark() +
+					  "\",\"node\":\"n1\",\"cores\":[0,7],\"more\":1,\"mb\":100}\n");
+	REQUIRE(former);
+	h.cpus = 0;
+	CHECK(former->holds == std::vector<Hold>{h});
+}
+
+TEST_CASE("a hold has as many cores as its CPUs need where a core has fewer threads than before, and never fewer than it had")
+{
+	struct Row {
+		std::uint32_t cpus, threads, more; // of a hold of two cores and another one
+	};
+	for (const Row &row : {Row{6, 2, 1}, Row{6, 1, 4}, Row{5, 2, 1}, Row{5, 1, 3}, Row{6, 8, 1}, Row{6, 0, 4}, Row{0, 1, 1}}) {
+		CAPTURE(row.cpus, row.threads);
+		Hold h{key(1), "n1", {0, 7}, 1, 100};
+		h.cpus = row.cpus;
+		fit_cores(h, row.threads);
+		CHECK(h.cores == std::vector<std::uint16_t>{0, 7});
+		CHECK(h.more_cores == row.more);
+	}
+}
+
 TEST_CASE("a damaged ledger is refused with the line, not half believed")
 {
 	for (const char *line : {"{}", "[]", "x", "{\"hold\":\"k8s:c/ns/p\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0}",
@@ -517,6 +546,8 @@ TEST_CASE("a damaged ledger is refused with the line, not half believed")
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[70000],\"more\":0,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":-1,\"mb\":0}",
 				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0,\"shared\":1}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0,\"cpus\":-1}",
+				 "{\"hold\":\"k8s:c/ns/p/u\",\"node\":\"n\",\"cores\":[],\"more\":0,\"mb\":0,\"cpus\":\"4\"}",
 				 "{\"free\":\"nonsense\"}", "{\"gone\":\"nonsense\",\"by\":\"root\"}",
 				 "{\"gone\":\"k8s:c/ns/p/u\"}", "{\"gone\":\"k8s:c/ns/p/u\",\"by\":\"a\\nb\"}"}) {
 		CAPTURE(line);

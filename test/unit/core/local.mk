@@ -17,6 +17,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/dra_claims_test.cc \
 	test/unit/core/dra_inventory_test.cc \
 	test/unit/core/dra_selector_test.cc \
+	test/unit/core/engine_start_test.cc \
 	test/unit/core/eviction_test.cc \
 	test/unit/core/exclusive_nodes_test.cc \
 	test/unit/core/foreign_pods_test.cc \

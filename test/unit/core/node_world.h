@@ -178,6 +178,7 @@ public:
 
 	static constexpr std::uint32_t slurm_uid = 64030;
 	bool exclusive = false; // a job has it without others' pods
+	bool alone = false; // no other cluster is attached
 	std::optional<std::string> lost = ""; // its agent is to be asked about these pods
 	const kube::Taint exclusive_taint{std::string(names::exclusive_taint), "slurm", kube::TaintEffect::no_schedule};
 	const kube::Taint our_taint{std::string(names::dedicated_taint), "slurm", kube::TaintEffect::no_schedule};
@@ -188,6 +189,7 @@ public:
 	VirtualTimer timer;
 	int slurm_writes = 0, feature_writes = 0, kube_writes = 0, refused = 0;
 	GresList missing; // as it was told last
+	int fail_slurm = 0; // so many changes of its state are refused
 	int fail_kube = 0; // HTTP status of the next writes; 0: they succeed
 	std::unique_ptr<NodesController> controller;
 
@@ -200,7 +202,8 @@ private:
 		auto user = [](std::uint32_t uid) { return "user " + std::to_string(uid); };
 		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
 			[this](const std::string &, const GresList &gres) { missing = gres; },
-			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }});
+			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }, nullptr,
+			[this] { return alone; }});
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});
 		});
@@ -274,8 +277,8 @@ private:
 		const bool fits = c.expected.empty() ? c.action != SK8_NODE_RESUME && !away
 						     : away && slurm.reason == c.expected && slurm.reason_uid == slurm_uid;
 		SlurmReply r;
-		r.ok = fits;
-		if (fits) {
+		r.ok = fits && (fail_slurm == 0 || fail_slurm-- == 0);
+		if (r.ok) {
 			slurm_writes++;
 			slurm.drain = c.action != SK8_NODE_RESUME;
 			slurm.down = c.action == SK8_NODE_DOWN;

@@ -238,6 +238,125 @@ TEST_CASE("nodes: a node that is not shared any more is given back, one that nev
 	CHECK(w.drained().empty());
 }
 
+namespace {
+
+// Cordoned and so drained; then slurmctld is away, and comes back.
+void leaves_the_selector_unseen(NodeWorld &w)
+{
+	w.settings.nodes.selector = "shared=true";
+	w.kube.meta.labels["shared"] = "true";
+	w.restart();
+	w.run();
+	w.cordon(true);
+	w.run();
+	REQUIRE(w.drained() == cordoned);
+	w.kube.meta.labels.clear();
+}
+
+} // namespace
+
+TEST_CASE("nodes: our drain of a node that is not shared any more goes, whoever did not look when that happened")
+{
+	NodeWorld w;
+	w.alone = GENERATE(false, true);
+	leaves_the_selector_unseen(w);
+	SECTION("it left the selector while slurmctld was away")
+	{
+		w.restart();
+	}
+	SECTION("other settings leave it out")
+	{
+		w.kube.meta.labels["shared"] = "true";
+		w.settings.nodes.selector = "shared=other";
+		w.restart();
+	}
+	w.run();
+	CHECK(w.drained().empty());
+	CHECK(w.condition_text() == "False InService");
+	const int writes = w.slurm_writes + w.kube_writes;
+	w.drain(cordoned); // by a person
+	w.run(Millis(60'000));
+	CHECK(w.drained() == cordoned);
+	CHECK(w.slurm_writes + w.kube_writes == writes);
+}
+
+TEST_CASE("nodes: our drain of a node that is not shared any more goes once Slurm lets it, whatever its condition tells by then")
+{
+	NodeWorld w;
+	leaves_the_selector_unseen(w);
+	w.restart();
+	w.fail_slurm = 3;
+	w.run();
+	CHECK(w.condition_text() == "False InService");
+	CHECK(w.drained() == cordoned);
+	w.run(Millis(60'000));
+	CHECK(w.drained().empty());
+}
+
+TEST_CASE("nodes: where nothing is written to Kubernetes our drain is known by there being no other cluster")
+{
+	NodeWorld w([](ClusterSettings &s) { s.state.slurm = StateSettings::OnSlurm::ignore; });
+	leaves_the_selector_unseen(w);
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.drained() == cordoned); // it may be another cluster's
+	w.alone = true;
+	w.restart();
+	w.run();
+	CHECK(w.drained().empty());
+	CHECK(w.kube_writes == 0);
+}
+
+TEST_CASE("nodes: of a node that is not shared any more nothing is taken back that is not our drain alone")
+{
+	NodeWorld w;
+	w.alone = true;
+	leaves_the_selector_unseen(w);
+	SECTION("an administrator's, with whatever words")
+	{
+		w.drain(GENERATE(as<std::string>(), "bad disk", "k8s: cordoned"));
+	}
+	SECTION("ours, to which Slurm has added something")
+	{
+		w.slurm.reason = cordoned + " : Not responding";
+	}
+	SECTION("SlurmUser's own")
+	{
+		w.slurm.reason = "Kill task failed";
+	}
+	const std::string before = w.drained();
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.drained() == before);
+}
+
+TEST_CASE("nodes: our drain of a node that another cluster shares now is that one's, whatever it was here")
+{
+	NodeWorld w;
+	leaves_the_selector_unseen(w);
+	w.slurm.reason = "k8s: NotReady: (what its pods hold stays masked)";
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.drained() == "k8s: NotReady: (what its pods hold stays masked)");
+	CHECK(w.slurm_writes == 1);
+}
+
+TEST_CASE("nodes: a node that was deleted while slurmctld was away keeps its drain until it is there again")
+{
+	NodeWorld w;
+	w.alone = GENERATE(false, true);
+	w.run();
+	w.cordon(true);
+	w.run();
+	w.delete_node();
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.drained() == cordoned);
+	w.create_node();
+	w.run();
+	CHECK(w.drained().empty());
+}
+
 // ---- sharing: dedicated ----
 
 namespace {

@@ -896,6 +896,171 @@ TEST_CASE("a host port is given once per node, also to two pods that start toget
 	CHECK(w.excluded("c") == "slurm-only,slurm-only");
 }
 
+TEST_CASE("a host port that is taken on a node that Slurm does not have excludes nothing")
+{
+	World w;
+	const std::vector<kube::HostPort> ports{{"", "TCP", 8080}};
+	w.controller->use().add("foreign", "another", ports);
+	w.create_pod("p", [&](kube::Pod &p) { p.host_ports = ports; });
+	w.run();
+	CHECK(w.excluded("p") == "slurm-only,slurm-only"); // of a node that it does not know Slurm says that the job is invalid
+}
+
+// ---- ephemeral-storage ----
+
+static constexpr std::int64_t mib = 1 << 20;
+
+static void nodes_have_storage(World &w, std::int64_t megabytes)
+{
+	for (auto &n : w.nodes) {
+		auto other = std::make_shared<kube::Node>(*n);
+		other->allocatable.extended["ephemeral-storage"] = megabytes * mib;
+		n = other;
+	}
+}
+
+static std::function<void(kube::Pod &)> wants_storage(std::int64_t megabytes)
+{
+	return [=](kube::Pod &p) { p.request.extended["ephemeral-storage"] = megabytes * mib; };
+}
+
+TEST_CASE("pods whose ephemeral storage does not fit together share no node, also where their jobs start together")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	w.create_pod("a", wants_storage(60));
+	w.create_pod("b", wants_storage(60));
+	w.create_pod("c", wants_storage(30));
+	w.run();
+	w.slurm_starts("a", "n1", {0});
+	w.slurm_starts("b", "n1", {1});
+	w.run(Millis(20'000)); // conditions are written seldom
+	CHECK(w.pod("a").node_name == "n1");
+	CHECK(w.pod("b").node_name == "");
+	REQUIRE(w.jobs.size() == 4); // b has another one, and no third
+	CHECK(w.jobs[1].end.comment == "node n1: its pods leave 40 MiB of its ephemeral-storage, and this one requests 60");
+	CHECK(w.job_of("b")->state == SK8_JOB_PENDING);
+	CHECK(w.excluded("b") == "n1,slurm-only,n1");
+	CHECK(contains(w.conditions["b"].message, "; 1 node lacks ephemeral-storage"));
+	CHECK(w.excluded("c") == "slurm-only,slurm-only");
+	w.slurm_starts("c", "n1", {1});
+	w.run();
+	CHECK(w.pod("c").node_name == "n1");
+
+	w.kubelet_starts("a");
+	w.slurm_ends("a", SK8_JOB_CANCELLED, 0); // its pod leaves, and has what it has
+	w.run(Millis(6'000));
+	CHECK(w.excluded("b") == "n1,slurm-only,n1");
+	w.kubelet_ends("a", 143, "Error");
+	w.run(Millis(20'000));
+	CHECK(w.excluded("b") == "slurm-only,slurm-only");
+	CHECK_FALSE(contains(w.conditions["b"].message, "ephemeral-storage"));
+	w.slurm_starts("b", "n1", {0});
+	w.run();
+	CHECK(w.pod("b").node_name == "n1");
+}
+
+TEST_CASE("what pods of others request of a node's ephemeral storage is none for pods for Slurm, until they are gone")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	w.create_pod("p", wants_storage(60));
+	w.create_pod("small", wants_storage(20));
+	w.create_pod("none");
+	w.run();
+	w.controller->use().add("foreign", "n1", {}, 80 * mib);
+	w.run(Millis(6'000));
+	CHECK(w.excluded("p") == "n1,slurm-only,n1");
+	CHECK(w.excluded("small") == "slurm-only,slurm-only");
+	CHECK(w.excluded("none") == "slurm-only,slurm-only");
+	CHECK(w.count("exclude") == 1);
+	w.controller->use().remove("foreign");
+	w.run(Millis(6'000));
+	CHECK(w.excluded("p") == "slurm-only,slurm-only");
+	CHECK(w.count("exclude") == 2);
+}
+
+TEST_CASE("a pod for whose ephemeral storage no node has room has no job that Slurm would refuse, until one has")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	for (const char *node : {"n1", "n2"})
+		w.controller->use().add(std::string("foreign on ") + node, node, {}, 80 * mib);
+	w.create_pod("p", wants_storage(60));
+	w.run(Millis(120'000));
+	CHECK(w.jobs.empty());
+	CHECK(w.conditions["p"].reason == "SlurmPending");
+	CHECK(w.conditions["p"].message == "no node has room for it now: 2 nodes lack ephemeral-storage");
+	CHECK_FALSE(contains(w.events_text(), "SlurmRefused"));
+	w.controller->use().remove("foreign on n2");
+	w.run(Millis(6'000));
+	REQUIRE(w.jobs.size() == 1);
+	CHECK(w.excluded("p") == "n1,slurm-only,n1");
+}
+
+TEST_CASE("a job that Slurm refuses while nodes lack room for it is made as soon as others do")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	w.controller->use().add("foreign", "n1", {}, 80 * mib);
+	w.submit_reply = {.ok = false, .fatal = true, .text = "no node of the partition could ever run this"};
+	w.create_pod("p", wants_storage(60));
+	w.run(Millis(6'000));
+	CHECK(w.jobs.empty());
+	CHECK(w.conditions["p"].message ==
+	      "Slurm refused the job: no node of the partition could ever run this; 1 node lacks ephemeral-storage");
+	w.submit_reply = {.ok = true};
+	w.controller->use().remove("foreign");
+	w.run(Millis(6'000));
+	REQUIRE(w.jobs.size() == 1);
+	CHECK(w.excluded("p") == "slurm-only,slurm-only");
+}
+
+TEST_CASE("jobs that wait hear seldom of storage that comes and goes, and at last of how it is")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	for (int i = 0; i < 10; i++)
+		w.create_pod("p" + std::to_string(i), wants_storage(60));
+	w.run();
+	for (int i = 0; i < 50; i++) {
+		w.controller->use().add("foreign", "n1", {}, 80 * mib);
+		w.run(Millis(100));
+		w.controller->use().remove("foreign");
+		w.run(Millis(100));
+	}
+	w.controller->use().add("foreign", "n1", {}, 80 * mib);
+	w.run(Millis(6'000));
+	CHECK(w.count("exclude") <= 4 * 10);
+	for (int i = 0; i < 10; i++)
+		CHECK(w.excluded("p" + std::to_string(i)) == "n1,slurm-only,n1");
+}
+
+TEST_CASE("ephemeral storage of pods on their nodes counts at a start before the first one is bound")
+{
+	World w;
+	nodes_have_storage(w, 100);
+	w.create_pod("older", [](kube::Pod &p) {
+		wants_storage(60)(p);
+		p.meta.creation_time = 1;
+	});
+	w.create_pod("runs", [](kube::Pod &p) {
+		wants_storage(60)(p);
+		p.meta.creation_time = 2;
+	});
+	w.run();
+	w.slurm_starts("runs", "n1", {0});
+	w.run();
+	w.kubelet_starts("runs");
+	w.run();
+	w.slurm_starts("older", "n1", {1});
+	w.restart();
+	w.run(Millis(6'000));
+	CHECK(w.pod("older").node_name == "");
+	CHECK(w.job_of("older")->state == SK8_JOB_PENDING);
+	CHECK(w.job_of("runs")->running());
+}
+
 // Its Binding is answered so; then a foreign pod has its port.
 static void loses_its_port(World &w, int answer)
 {

@@ -79,6 +79,30 @@ TEST_CASE("what a pod requests beyond its job is masked beside it")
 	}
 }
 
+TEST_CASE("where the cores of a node have fewer threads than before a pod there holds more of them")
+{
+	World w;
+	w.run();
+	const auto nodes_have = [&](std::uint32_t threads) {
+		w.controller->slurm_nodes({{"n1", threads}, {"n2", threads}, {"slurm-only", threads}});
+	};
+	nodes_have(2);
+	w.create_pod("p", [](kube::Pod &p) { p.request.milli_cpu = 3'500; });
+	w.run();
+	w.slurm_starts("p", "n1", {0, 1});
+	w.run();
+	w.kubelet_starts("p");
+	w.run();
+	REQUIRE_FALSE(w.masked("n1"));
+	CHECK(w.journal.saved().holds.at(0).cpus == 4);
+	nodes_have(1);
+	w.run();
+	CHECK(beyond(w) == std::pair(2u, std::uint64_t{0}));
+	nodes_have(2); // its job has them
+	w.run();
+	CHECK(beyond(w) == std::pair(0u, std::uint64_t{0}));
+}
+
 TEST_CASE("a pod that was resized while its job waited is not bound by it, but gets one that is large enough")
 {
 	World w;

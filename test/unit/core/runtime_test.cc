@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string errors;
+std::uint32_t threads_per_core; // of Slurm's nodes
 
 // A slurmctld with the nodes n1 and n2 that is about to read its jobs, and two clusters in its configuration.
 struct Start {
@@ -33,11 +34,13 @@ struct Start {
 	{
 		fs::create_directory(state);
 		errors.clear();
+		threads_per_core = 1;
 		set_log_sink([](LogLevel, const char *text) { errors += std::string(text) + "\n"; }, LogLevel::error);
 		ops.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
 			for (const char *name : {"n1", "n2"}) {
 				sk8_node node = {};
 				node.name = name;
+				node.threads_per_core = threads_per_core;
 				f(arg, &node);
 			}
 		};
@@ -101,6 +104,28 @@ TEST_CASE("start: with a mistake in slurm-k8s.yaml the nodes that it named befor
 	std::ofstream(s.config) << "clusters: [";
 	s.node_init();
 	CHECK(s.closed() == Nodes{"n2"});
+}
+
+TEST_CASE("start: what a pod holds is as many cores as it needs on its node as that is now, before Kubernetes is heard of")
+{
+	Start s;
+	threads_per_core = GENERATE(1u, 2u);
+	const std::string node = GENERATE("n1", "no node of Slurm's any more");
+	{
+		LedgerFile file(s.path("a"), {});
+		Hold h{{"a", "ns", "p", "u-p"}, node, {0}, 0, 100};
+		h.cpus = 2; // its core had two threads
+		file.hold(h);
+		REQUIRE(file.flush());
+	}
+	s.save("b", "q", "n1");
+	s.node_init();
+	const auto held = s.runtime->holds().held_by({"a", "ns", "p", "u-p"});
+	REQUIRE(held);
+	CHECK(held->masked);
+	CHECK(held->hold.cores == std::vector<std::uint16_t>{0});
+	CHECK(held->hold.more_cores == (node == "n1" && threads_per_core == 1 ? 1u : 0u));
+	CHECK(s.runtime->holds().held_by({"b", "ns", "q", "u-q"})->hold.more_cores == 0); // of a former version
 }
 
 TEST_CASE("start: of a ledger that is refused a copy stays that is its owner's, whatever is written later")

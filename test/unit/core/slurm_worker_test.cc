@@ -933,6 +933,30 @@ TEST_CASE("an answer of the gate that a stopped worker has not told is told by t
 	CHECK(gate.untold().empty());
 }
 
+TEST_CASE("what the Slurm thread is to do later it does when its time has come, each once, and those first that come first")
+{
+	Stand s;
+	std::string done;
+	s.worker.after(Millis(3'000), [&] { done += "late "; });
+	s.worker.after(Millis(1'000), [&] {
+		done += "early ";
+		s.worker.after(Millis(0), [&] { done += "then "; });
+	});
+	s.worker.post([&] { done += "now "; });
+	s.worker.round();
+	CHECK(done == "now ");
+	s.clock.wall += 1;
+	fake.active = false; // also in a standby
+	s.worker.round();
+	CHECK(done == "now early ");
+	s.worker.round();
+	CHECK(done == "now early then ");
+	s.clock.wall += 2;
+	s.worker.round();
+	s.worker.round();
+	CHECK(done == "now early then late ");
+}
+
 TEST_CASE("two runs of a job of Slurm's own are watched to the end of each, at whatever time they end")
 {
 	Stand s;
