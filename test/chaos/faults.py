@@ -41,7 +41,7 @@ class Faults:
 			text = file.read()
 		with open(conf, "w", encoding="utf-8") as file:
 			file.write(text.replace(old, old + ".link"))
-		self.stand.scontrol("reconfigure")
+		self.stand.ask_to_reconfigure()
 		wait_for("slurmctld on its way through the link", lambda: self.link.pairs, 30)
 
 	def _daemon(self, name):

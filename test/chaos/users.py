@@ -232,5 +232,5 @@ class Users:
 		return found
 
 	def reconfigure(self, _step):
-		self.stand.scontrol("reconfigure")
+		self.stand.ask_to_reconfigure()
 		return "done"

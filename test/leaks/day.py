@@ -88,9 +88,9 @@ class Day:
 				self.stand.cluster("restart", "slurmctld")
 			return
 		self.write(self.config + "nonsense: [\n")
-		self.stand.scontrol("reconfigure")
+		self.stand.ask_to_reconfigure()
 		self.write_settings()
-		self.stand.scontrol("reconfigure")
+		self.stand.ask_to_reconfigure()
 
 	def write_settings(self):
 		seconds = 5 + self.rounds % 2

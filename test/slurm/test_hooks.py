@@ -74,6 +74,23 @@ def test_reconfigure_that_fails_leaves_slurmctld_in_charge_and_us_with_it():
 		cluster.down()
 
 
+@pytest.mark.starts_again
+def test_slurmctld_that_waits_for_its_slurmscriptd_for_ever_is_found_out_and_started_again():
+	"""A fault of Slurm's own (misses_wakeup()); here slurmscriptd says nothing."""
+	cluster = Cluster(nodes=["n1"], conf="PartitionName=one Nodes=n1\n", plugin=False, scripted=False)
+	daemon = cluster.slurm.daemon("slurmctld")
+	first = daemon.pid
+	script, = subprocess.run(["pgrep", "-P", str(first)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+	os.kill(int(script), signal.SIGSTOP)
+	try:
+		cluster.slurm.reconfigure()
+		assert daemon.pid != first
+		cluster.slurm.wait_nodes(["n1"])
+	finally:
+		os.kill(int(script), signal.SIGKILL)
+		cluster.down()
+
+
 def placements(cluster):
 	"""Where a mixed set of jobs goes, started one after the other."""
 	found = []

@@ -8,6 +8,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import socket
 
 from . import reserve
@@ -40,6 +41,14 @@ def version():
 def starts_again(release):
 	"""Does a reconfigure make a new slurmctld? From 23.11 on."""
 	return not release.startswith("22.05")
+
+
+def misses_wakeup(daemon):
+	"""Does this slurmctld wait for ever for an answer that it has had?
+
+	_wait_for_script_resp() in slurmscriptd.c of releases before 26.05 does not look whether the answer has come before it waits:
+	on a busy machine a reconfigure, or the end of slurmctld, may hang with stock Slurm as well."""
+	return bool(daemon.pid) and "slurmscriptd_flush" in daemon.stacks()
 
 
 def has_external(release):
@@ -238,10 +247,16 @@ class Slurm:
 		def starts():
 			with open(os.path.join(self.folder, "log", "slurmctld.log"), encoding="utf-8") as file:
 				return file.read().split(" started on cluster ")
-		before = len(starts())
-		self.command("scontrol", "reconfigure")
+		before, daemon = len(starts()), self.daemon(PRIMARY)
+		try:
+			self.command("scontrol", "reconfigure")
+		except StandError:
+			if not misses_wakeup(daemon):
+				raise
+			daemon.stop(signal.SIGKILL)
+			daemon.start_again()
+			self.wait_controller()
 		if starts_again(version()):
-			daemon = self.daemon(PRIMARY)
 			wait_for("slurmctld to start again", lambda: daemon.check() and "Running as primary" in "".join(starts()[before:]), 30,
 				daemon.hint)
 

@@ -20,7 +20,8 @@ import clock
 from stands import stand as stands
 from stands.api import Api, ApiError
 from stands.build import build_folder
-from stands.slurm import SBIN, starts_again
+from stands.process import Daemon
+from stands.slurm import SBIN, misses_wakeup, starts_again
 from stands.waiting import StandError, wait_for
 
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -358,14 +359,23 @@ class Stand:
 	def scontrol(self, *words):
 		return self.run("scontrol", *words)
 
+	def ask_to_reconfigure(self):
+		"""scontrol reconfigure, and nothing else. A slurmctld that hangs in it is killed, and started with what it was to read."""
+		said = self.run("scontrol", "reconfigure", check=False)
+		if not said.returncode:
+			return
+		if not misses_wakeup(Daemon(self.folder, "slurmctld")):
+			raise StandError(f"scontrol reconfigure: {said.stderr.strip()}")
+		self.restart_slurmctld(kill=True)
+
 	def reconfigure(self):
-		"""scontrol reconfigure, until slurm-k8s answers: from 23.11 on slurmctld starts again for it."""
+		"""The same, until slurm-k8s answers: from 23.11 on slurmctld starts again for it."""
 		path = os.path.join(self.folder, "slurm", "state", "slurm-k8s.socket")
 
 		def made():
 			return os.path.exists(path) and os.stat(path).st_mtime_ns
 		before = made()
-		self.scontrol("reconfigure")
+		self.ask_to_reconfigure()
 
 		def answers():
 			with socket.socket(socket.AF_UNIX) as sock:
