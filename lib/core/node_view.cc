@@ -53,8 +53,12 @@ bool NodeView::remove(const std::string &name)
 bool NodeView::set_slurm(const std::vector<SlurmNode> &nodes)
 {
 	std::map<std::string, std::uint32_t> by_name;
-	for (const auto &n : nodes)
+	asleep_.clear();
+	for (const auto &n : nodes) {
 		by_name[n.name] = n.threads_per_core;
+		if (n.asleep)
+			asleep_.insert(n.name);
+	}
 	const bool same = slurm_synced_ && by_name == slurm_;
 	slurm_ = std::move(by_name);
 	slurm_synced_ = true;
