@@ -117,6 +117,8 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
 /* power.c; as in sk8_slurm_ops */
 extern bool sk8_saves_power(void);
 extern void sk8_keep_masked_nodes_up(void);
+/* from a hook: the job ends. With PowerDownOnIdle Slurm powers its nodes down within a second. Node write lock */
+extern void sk8_keep_nodes_up_after(const job_record_t *job_ptr);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
 extern bool sk8_find_node(const char *name, struct sk8_node *node);
 
