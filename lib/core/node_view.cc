@@ -16,11 +16,12 @@ NodeView::NodeView(const NodeSettings &settings) : shared_(settings)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
-// Placing depends on labels, taints, the cordon and how much ephemeral storage there is at all; a node's status changes every
-// few seconds and must not cost anything.
+// Placing depends on labels, taints, the cordon and whose it is, and how much ephemeral storage there is at all; a node's
+// status changes every few seconds and must not cost anything.
 static bool same_for_placing(const kube::Node &a, const kube::Node &b)
 {
 	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable && a.taints == b.taints &&
+	       is_cordoned_for_slurm(a) == is_cordoned_for_slurm(b) &&
 	       ephemeral_storage(a.allocatable) == ephemeral_storage(b.allocatable);
 }
 
