@@ -12,6 +12,7 @@ tools_libtools_la_SOURCES = \
 	tools/check_accounts.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
+	tools/check_leftovers.cc \
 	tools/check_mapping.cc \
 	tools/check_plugins.cc \
 	tools/check_room.cc \

@@ -179,7 +179,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 {
 	using R = ReservationSettings;
 	static const auto *schema = new Schema<R>{
-		field("namespace", &R::ns, "Namespace of the reservation pods. Nobody else should be allowed to create pods there.")
+		field("namespace", &R::ns, "Namespace of the reservation pods. Nobody else should be allowed to create pods there. Those of jobs that run while it is changed stay in the former one, where nobody deletes them: slurm-k8s check names them.")
 			.not_empty().check(bad_namespace),
 		field("image", &R::image, "Their image: it does nothing until it is ended, as Kubernetes' own pause does.").not_empty(),
 		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),
