@@ -56,8 +56,10 @@ struct SlurmSide {
 
 // What former settings have left in Kubernetes.
 struct Leftovers {
+	std::vector<std::string> cordoned; // for Slurm, which has no such node
 	std::map<std::string, std::vector<std::string>> pods; // for jobs, by namespace: others than that for such pods
 
+	void see(const kube::Node &node, const SlurmSide &side);
 	// reservations: their namespace
 	void see(const core::ForeignPod &pod, const std::string &reservations, const SlurmSide &side);
 };

@@ -374,6 +374,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	std::vector<NodeDevices> devices;
 	std::size_t shared = 0, chosen = 0;
 	for (const auto &node : *nodes) {
+		left.see(*node, side);
 		if (!core::matches(*selector, *node))
 			continue;
 		chosen++;

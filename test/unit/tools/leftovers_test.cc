@@ -18,6 +18,14 @@ struct Checked {
 		settings.reservations.ns = "now";
 		side.nodes["n1"] = {};
 	}
+	void node(const std::string &name, bool unschedulable, const std::string &owner = "slurm")
+	{
+		kube::Node n;
+		n.meta.name = name;
+		n.unschedulable = unschedulable;
+		n.meta.annotations["slurm-k8s.io/drain-owner"] = owner;
+		left.see(n, side);
+	}
 	void pod(const std::string &ns, const std::string &name, const std::string &node = "n1", const std::string &phase = "Running")
 	{
 		core::ForeignPod p;
@@ -45,6 +53,18 @@ struct Checked {
 const core::JobRef job{7, 1007};
 
 } // namespace
+
+TEST_CASE("leftovers: a node that was drained, and then taken out of slurm.conf, is told with what to type")
+{
+	Checked c;
+	c.node("n1", true);               // Slurm has it
+	c.node("n2", false);              // somebody has uncordoned it
+	c.node("n3", true, "kubernetes"); // ... and cordoned it again
+	CHECK(c.told().empty());
+	c.node("n4", true);
+	CHECK(c.told() == "cordoned for Slurm, which has no node of these names: n4; if no other Slurm has them: kubectl uncordon NODE; "
+			  "kubectl annotate node NODE slurm-k8s.io/drain-owner- slurm-k8s.io/drain-reason- slurm-k8s.io/drain-by-\n");
+}
 
 TEST_CASE("leftovers: reservation pods outside of the namespace that is set are told with what to type")
 {
