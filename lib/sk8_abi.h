@@ -291,7 +291,8 @@ struct sk8_slurm_ops {
 	bool (*find_node)(const char *name, struct sk8_node *node);                /* read */
 	/* Does Slurm power nodes down that have no jobs (SuspendProgram)? No lock. */
 	bool (*saves_power)(void);
-	/* No node counts as idle that pods hold something of, but for pods that belong to the node: SuspendTime begins anew. */
+	/* No node counts as idle that pods hold something of, but for pods that belong to the node: SuspendTime begins anew, and
+	 * POWER_DOWN waits for the pods' end, of which this must be told by one more call. */
 	void (*keep_masked_nodes_up)(void);                                        /* write */
 	/* ESLURM_INVALID_NODE_STATE: it is not as expected, somebody was faster. By SlurmUser. */
 	void (*change_node)(const struct sk8_node_change *c, struct sk8_outcome *out); /* write */

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/core/foreign_pod.h"
 #include "lib/core/gres_identification.h"
 #include "lib/core/settings.h"
 #include "tools/findings.h"
@@ -56,6 +57,16 @@ struct SlurmSide {
 	bool nodes_known = false;
 };
 
+// What former settings have left in Kubernetes.
+struct Leftovers {
+	std::vector<std::string> cordoned; // for Slurm, which has no such node
+	std::map<std::string, std::vector<std::string>> pods; // for jobs, by namespace: others than that for such pods
+
+	void see(const kube::Node &node, const SlurmSide &side);
+	// reservations: their namespace
+	void see(const core::ForeignPod &pod, const std::string &reservations, const SlurmSide &side);
+};
+
 // slurmctld's own files and plugins.
 void check_slurm(const SlurmConf &conf, const Runner &run, SlurmSide &side, Findings &out);
 // Part of it: PluginDir, the plugins, Slurm's version.
@@ -92,6 +103,8 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 void check_room(const std::vector<NodeRoom> &nodes, const std::string &about, Findings &out);
 // Part of it, pure: does Slurm have the devices that Kubernetes has?
 void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out);
+// Part of it, pure: is anything left that nobody takes away?
+void check_leftovers(const Leftovers &left, const core::ClusterSettings &settings, Findings &out);
 // "n1, n2 and 98 more"
 std::string some(const std::vector<std::string> &names);
 // Part of it, pure: date: the server's clock at some time between before and after.

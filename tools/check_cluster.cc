@@ -93,12 +93,14 @@ public:
 		return out;
 	}
 
-	// What pods request that belong to their node, by node. Of the others nothing is kept.
-	Result<std::map<std::string, core::Allocatable>> own_requests()
+	// What pods request that belong to their node, by node. Of the others nothing is kept but what each() keeps.
+	Result<std::map<std::string, core::Allocatable>> own_requests(const std::function<void(const core::ForeignPod &)> &each)
 	{
 		std::map<std::string, core::Allocatable> out;
 		auto done = list(kube::pods_resource, [&](const Json &object) {
 			auto pod = core::decode_foreign_pod(object);
+			if (pod)
+				each(**pod);
 			if (!pod || !(*pod)->overhead || (*pod)->over || (*pod)->node_name.empty())
 				return;
 			out[(*pod)->node_name].milli_cpu += (*pod)->milli_cpu;
@@ -362,7 +364,8 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		return out.problem(about, nodes.error().message);
 	if (!selector || !side.nodes_known)
 		return; // told already
-	auto own = kube.own_requests();
+	Leftovers left;
+	auto own = kube.own_requests([&](const core::ForeignPod &pod) { left.see(pod, settings.reservations.ns, side); });
 	if (!own)
 		return out.problem(about, own.error().message);
 	std::vector<std::string> strangers;
@@ -370,6 +373,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	std::vector<NodeDevices> devices;
 	std::size_t shared = 0, chosen = 0;
 	for (const auto &node : *nodes) {
+		left.see(*node, side);
 		if (!core::matches(*selector, *node))
 			continue;
 		chosen++;
@@ -396,6 +400,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	check_room(rooms, about, out);
 	check_gres(devices, settings, "devices of " + settings.name, out);
 	check_groups(*nodes, settings.nodes, about, out);
+	check_leftovers(left, settings, out);
 	if (shared && !strangers.empty())
 		out.warning(about, "Slurm has no node of these names, which Kubernetes has" + selected + ": " + some(strangers));
 	std::vector<std::string> unknown;

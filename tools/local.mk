@@ -15,6 +15,7 @@ tools_libtools_la_SOURCES = \
 	tools/check_admission.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
+	tools/check_leftovers.cc \
 	tools/check_mapping.cc \
 	tools/check_node.cc \
 	tools/check_plugins.cc \

@@ -16,11 +16,12 @@ NodeView::NodeView(const NodeSettings &settings) : shared_(settings)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
-// Placing depends on labels, taints, the cordon and how much ephemeral storage there is at all; a node's status changes every
-// few seconds and must not cost anything.
+// Placing depends on labels, taints, the cordon and whose it is, and how much ephemeral storage there is at all; a node's
+// status changes every few seconds and must not cost anything.
 static bool same_for_placing(const kube::Node &a, const kube::Node &b)
 {
 	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable && a.taints == b.taints &&
+	       is_cordoned_for_slurm(a) == is_cordoned_for_slurm(b) &&
 	       ephemeral_storage(a.allocatable) == ephemeral_storage(b.allocatable);
 }
 
@@ -53,8 +54,12 @@ bool NodeView::remove(const std::string &name)
 bool NodeView::set_slurm(const std::vector<SlurmNode> &nodes)
 {
 	std::map<std::string, std::uint32_t> by_name;
-	for (const auto &n : nodes)
+	asleep_.clear();
+	for (const auto &n : nodes) {
 		by_name[n.name] = n.threads_per_core;
+		if (n.asleep)
+			asleep_.insert(n.name);
+	}
 	const bool same = slurm_synced_ && by_name == slurm_;
 	slurm_ = std::move(by_name);
 	slurm_synced_ = true;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,8 @@ public:
 	Shared shared_in_kubernetes(const std::string &node) const;
 	bool in_slurm(const std::string &node) const { return slurm_.contains(node); }
 	std::size_t slurm_nodes() const { return slurm_.size(); }
+	// Power saving of Slurm's: it is down, or on its way there or back. No news of it: nothing is placed by it.
+	bool asleep(const std::string &node) const { return asleep_.contains(node); }
 	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
 	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods
 	std::vector<std::string> names() const; // of Kubernetes' nodes
@@ -62,6 +65,7 @@ private:
 	SharedNodes shared_;
 	std::unordered_map<std::string, kube::NodePtr> kube_; // by name
 	std::map<std::string, std::uint32_t> slurm_;          // name -> threads per core
+	std::set<std::string> asleep_;                        // of these
 	std::unordered_map<std::string, Choice> cache_;
 	bool kube_synced_ = false, slurm_synced_ = false;
 };

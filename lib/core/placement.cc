@@ -115,9 +115,18 @@ static bool has_storage_for(const kube::Pod &pod, const kube::Node &node)
 	return !wanted || !has || *wanted <= *has;
 }
 
+bool is_cordoned_for_slurm(const kube::Node &node)
+{
+	const auto it = node.meta.annotations.find(std::string(names::drain_owner));
+	return node.unschedulable && it != node.meta.annotations.end() && it->second == names::drain_owner_slurm;
+}
+
+static constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable"; // Kubernetes' own, for each cordon
+
 std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes,
 		      const kube::Node &node)
 {
+	const bool ours = is_cordoned_for_slurm(node);
 	if (!selector_holds(pod, node))
 		return "nodeSelector";
 	if (pod.has_required_node_affinity && !any_matches(pod.required_node_terms, node))
@@ -125,12 +134,11 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 	for (const auto &terms : volumes)
 		if (!any_matches(terms, node))
 			return "a volume is elsewhere";
-	if (node.unschedulable &&
-	    !tolerates(pod.tolerations, {"node.kubernetes.io/unschedulable", "", TaintEffect::no_schedule}))
+	if (node.unschedulable && !ours && !tolerates(pod.tolerations, {std::string(cordon_taint), "", TaintEffect::no_schedule}))
 		return "cordoned";
 	for (const auto &taint : node.taints)
 		if (taint.effect != TaintEffect::prefer_no_schedule && !is_any_of_ours(taint) &&
-		    !tolerates(pod.tolerations, taint))
+		    !(ours && taint.key == cordon_taint) && !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
 	return has_storage_for(pod, node) ? "" : "ephemeral-storage";
 }

@@ -26,6 +26,10 @@ bool is_our_taint(const kube::Taint &taint, OurTaint which);
 std::string_view taint_key(OurTaint which);
 std::string_view taint_value(OurTaint which);
 
+// By us, because Slurm gives the node no jobs: that keeps off what others place. To whom Slurm gives it nevertheless (a
+// reservation for maintenance) is its own decision.
+bool is_cordoned_for_slurm(const kube::Node &node);
+
 // What a pod requests of it, or a node has altogether, bytes; nothing: it says nothing.
 std::optional<std::int64_t> ephemeral_storage(const kube::Resources &of);
 

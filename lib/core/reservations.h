@@ -119,7 +119,7 @@ private:
 		// It was in the gate before us: a slurmctld that was killed may have launched it, and forgotten that.
 		bool perhaps_launched = false;
 		bool waits_for_image = false; // longer than gateTimeout
-		bool waited_for_nodes = false; // to be empty, since gateTimeout began
+		bool waited_for_nodes = false; // to be empty or up, since gateTimeout began
 		std::optional<Result<PodTemplate>> more; // what its template says; nothing: it has none
 		bool nameless = false;   // the name of its user is not known yet, nor what he may have: these two say nothing
 		std::string bad_account; // why it does not get the ServiceAccount that its user wants; empty: it does, or wants none
@@ -158,6 +158,7 @@ private:
 	void judge(Entry &e);
 	std::string taken(const Entry &e) const;
 	ExclusiveWord word(const Entry &e) const;
+	bool sleeps(const Entry &e) const;
 	static std::string bad_wish(const Entry &e);
 	static bool is_hopeless(const Entry &e);
 	// By then a kubelet has said that a volume of a pod is not there, and who makes the volume just now has made it.

@@ -28,6 +28,7 @@ void Reservations::judge(Entry &e)
 		e.waited_for_nodes = true;
 		return;
 	}
+	e.waited_for_nodes |= sleeps(e);
 	if (const std::string why = taken(e); !why.empty())
 		return refuse(e, why);
 	if (e.nameless)
@@ -44,6 +45,13 @@ void Reservations::judge(Entry &e)
 ExclusiveWord Reservations::word(const Entry &e) const
 {
 	return ports_.exclusive && e.in_gate && e.job->exclusive ? ports_.exclusive->word(*e.job) : ExclusiveWord{};
+}
+
+// Slurm asks the gate before it wakes the job's nodes, and sees to it that they do not take for ever (ResumeTimeout). Before
+// that no kubelet can say anything.
+bool Reservations::sleeps(const Entry &e) const
+{
+	return std::ranges::any_of(e.pods, [&](const auto &at) { return at.second.wanted && nodes_.asleep(at.first); });
 }
 
 bool Reservations::may_start(const Entry &e, const Pod &p)
@@ -236,7 +244,7 @@ void Reservations::timeout(Id id)
 	}
 	if (!e.in_gate)
 		return;
-	if (ready() && std::exchange(e.waited_for_nodes, word(e).is == ExclusiveWord::Is::waits)) {
+	if (ready() && std::exchange(e.waited_for_nodes, word(e).is == ExclusiveWord::Is::waits || sleeps(e))) {
 		ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); }); // of its kubelets, from now on
 		return;
 	}

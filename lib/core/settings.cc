@@ -114,7 +114,7 @@ static const Schema<NodeSettings> &node_schema()
 		list("groups", &N::groups, node_group_schema(), "Shared nodes with another sharing. The first group that a node is in counts; nodes in none have nodes.sharing.", max_groups),
 		field("features", &N::features, "Keys of labels; * and ? match. A shared node has each label with such a key as a feature in Slurm, k8s.KEY.VALUE with each dot of the key written twice, for --constraint: nvidia.com/gpu.product=A100 is k8s.nvidia..com/gpu..product.A100. It follows the label at once, without a reconfigure. Features that Slurm's own configuration gives a node stay. A node has at most 64 of these, the first by name.")
 			.default_text("none").check(bad_label_keys),
-		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes. Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
+		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes, once these are up (power saving). Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
 			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
 		object("exclusive", &N::exclusive, exclusive_schema(), "Nodes that a job of Slurm's own may have without others' pods, by --constraint=k8s.exclusive: pods there are evicted before it is launched. See sharing.md."),
 	};
@@ -179,7 +179,7 @@ static const Schema<ReservationSettings> &reservation_schema()
 {
 	using R = ReservationSettings;
 	static const auto *schema = new Schema<R>{
-		field("namespace", &R::ns, "Namespace of the reservation pods. Nobody else should be allowed to create pods there.")
+		field("namespace", &R::ns, "Namespace of the reservation pods. Nobody else should be allowed to create pods there. Those of jobs that run while it is changed stay in the former one, where nobody deletes them: slurm-k8s check names them.")
 			.not_empty().check(bad_namespace),
 		field("image", &R::image, "Their image: it does nothing until it is ended, as Kubernetes' own pause does.").not_empty(),
 		field("priorityClass", &R::priority_class, "Their PriorityClass.").default_text("none"),

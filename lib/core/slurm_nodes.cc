@@ -106,11 +106,13 @@ static constexpr Millis keep_up_interval{10'000};
 
 void SlurmWorker::keep_nodes_up()
 {
-	if (clock_.monotonic() < keep_up_at_ || !ops_.saves_power() || !holds_.masks())
+	const bool masked = holds_.masks() != nullptr;
+	if (clock_.monotonic() < keep_up_at_ || !ops_.saves_power() || !(masked || kept_up_))
 		return;
 	SlurmLock lock(ops_, clock_, true);
 	ops_.keep_masked_nodes_up();
 	keep_up_at_ = clock_.monotonic() + keep_up_interval;
+	kept_up_ = masked; // once more after the last pod: what was to go, and had to wait for it, may go now
 }
 
 void SlurmWorker::scan_nodes(Posts &posts)

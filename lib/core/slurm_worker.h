@@ -203,6 +203,7 @@ private:
 	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not
 	std::int64_t others_seen_ = 0;                       // of look_for_others()
 	Millis keep_up_at_{0};                               // not before
+	bool kept_up_ = false;                               // then, or before
 	Millis others_at_{0};                                // not before
 };
 

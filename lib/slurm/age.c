@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
- * age.c - a job's place in the queue, which one that is made in its place keeps.
+ * age.c - a job's place in the queue, which one that is made in its place keeps, and one that the gate refuses.
  *
- * Slurm's own requeue does not: batch_requeue_fini() clears accrue_time (job_mgr.c).
+ * Slurm's own requeue does not keep it: batch_requeue_fini() clears accrue_time (job_mgr.c).
  */
 #include "lib/slurm/slurmctld.h"
 
@@ -57,4 +57,26 @@ extern void sk8_give_age(job_record_t *job_ptr, int64_t accrue_time, uint32_t pr
 	if (details->accrue_time > (time_t) accrue_time)
 		details->accrue_time = (time_t) accrue_time;
 	give_priority(job_ptr, priority);
+}
+
+static int note(void *x, void *arg)
+{
+	const job_record_t *job_ptr = x;
+	struct sk8_ages *ages = arg;
+
+	ages->of[ages->count++] = (struct sk8_age) {
+		.job_id = job_ptr->job_id,
+		.accrue_time = sk8_accrue_time(job_ptr),
+		.priority = sk8_given_priority(job_ptr),
+	};
+	return 0;
+}
+
+extern void sk8_ages_note(struct sk8_ages *ages, job_record_t *whole)
+{
+	*ages = (struct sk8_ages) { .of = xcalloc(whole->het_job_list ? list_count(whole->het_job_list) : 1, sizeof(*ages->of)) };
+	if (whole->het_job_list)
+		list_for_each_ro(whole->het_job_list, note, ages);
+	else
+		(void) note(whole, ages);
 }

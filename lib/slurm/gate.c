@@ -268,36 +268,33 @@ static const slurmctld_lock_t write_locks = {
 	.conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK, .fed = READ_LOCK,
 };
 
-static int begin_by(void *x, void *arg)
+static void begin_by(const struct sk8_age *age, time_t begin)
 {
-	job_record_t *job_ptr = x;
-	const time_t *begin = arg;
+	job_record_t *job_ptr = find_job_record(age->job_id);
+	time_t slurms;
 
-	if (IS_JOB_PENDING(job_ptr) && job_ptr->details && (job_ptr->details->begin_time > *begin)) {
-		job_ptr->details->begin_time = *begin;
-		last_job_update = time(NULL);
-	}
-	return 0;
+	if (!job_ptr || !IS_JOB_PENDING(job_ptr) || !job_ptr->details)
+		return;
+	slurms = job_ptr->details->begin_time;
+	/* limits let only a job gain age that may start now (acct_policy_handle_accrue_time()) */
+	job_ptr->details->begin_time = MIN(slurms, time(NULL));
+	sk8_give_age(job_ptr, age->accrue_time, age->priority);
+	job_ptr->details->begin_time = MIN(slurms, begin);
+	last_job_update = time(NULL);
 }
 
 /*
- * Slurm lets a requeued job wait two minutes, for what its last run left on the nodes. A
- * job that was in the gate has never been on a node, and none of its components has been launched
- * (job_scheduler.c, launch_job()).
+ * Slurm lets a requeued job wait two minutes, for what its last run left on the nodes, and begin
+ * anew to gain age. A job that was in the gate has never been on a node, and none of its components
+ * has been launched (job_scheduler.c, launch_job()): nobody younger may overtake it for that.
  */
-static void shorten_wait(uint32_t job_id, uint32_t delay)
+static void queue_as_before(const struct sk8_ages *ages, uint32_t delay)
 {
-	time_t begin = time(NULL) + delay;
-	job_record_t *job_ptr;
+	const time_t begin = time(NULL) + delay;
 
 	lock_slurmctld(write_locks);
-	job_ptr = find_job_record(job_id);
-	if (job_ptr)
-		job_ptr = sk8_whole_of(job_ptr);
-	if (job_ptr && job_ptr->het_job_list)
-		list_for_each(job_ptr->het_job_list, begin_by, &begin);
-	else if (job_ptr)
-		begin_by(job_ptr, &begin);
+	for (uint32_t k = 0; k < ages->count; k++)
+		begin_by(&ages->of[k], begin);
 	unlock_slurmctld(write_locks);
 	schedule_job_save();
 	queue_job_scheduler();
@@ -306,9 +303,9 @@ static void shorten_wait(uint32_t job_id, uint32_t delay)
 /*
  * Slurm queues again what it is told to be refused, also a job that its user has cancelled
  * meanwhile (prep_slurmctld.c, job_requeue()). That one is let out, to its end. Between this
- * look and Slurm's own are some microseconds without its locks.
+ * look and Slurm's own are some microseconds without its locks. ages: of one that can be refused.
  */
-static bool can_be_refused(const struct sk8_gate_answer *answer)
+static bool can_be_refused(const struct sk8_gate_answer *answer, struct sk8_ages *ages)
 {
 	job_record_t *job_ptr;
 	bool runs;
@@ -320,6 +317,8 @@ static bool can_be_refused(const struct sk8_gate_answer *answer)
 	runs = job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr));
 	if (runs && !job_ptr->batch_flag && answer->why[0])
 		srun_user_message(job_ptr, (char *) answer->why);
+	if (runs)
+		sk8_ages_note(ages, sk8_whole_of(job_ptr));
 	unlock_slurmctld(write_locks);
 	return runs;
 }
@@ -338,16 +337,18 @@ static void left_gate(uint32_t job_id)
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
 {
 	void (*done)(int rc, uint32_t job_id, bool timed_out) = __atomic_load_n(&prolog_done, __ATOMIC_ACQUIRE);
+	struct sk8_ages ages = { .count = 0 };
 	bool refuse;
 
 	if (!done || !sk8_layout_fits())
 		return;
-	refuse = !answer->open && can_be_refused(answer);
+	refuse = !answer->open && can_be_refused(answer, &ages);
 	done(refuse ? 1 << 8 : 0, answer->job_id, false);
 	if (refuse)
-		shorten_wait(answer->job_id, answer->delay);
+		queue_as_before(&ages, answer->delay);
 	else
 		left_gate(answer->job_id);
+	xfree(ages.of);
 }
 
 __attribute__((visibility("default"))) const struct sk8_prep_hooks sk8_prep_hooks = {

@@ -163,6 +163,7 @@ static void on_job_fini(job_record_t *job_ptr)
 		sk8_tell(job_ptr, sk8_on_job_fini);
 	else
 		sk8_native_fini(job_ptr);
+	sk8_keep_nodes_up_after(job_ptr);	/* with the mask of what it leaves */
 }
 
 static void on_job_resized(job_record_t *job_ptr)

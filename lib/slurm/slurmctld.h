@@ -59,6 +59,18 @@ extern int64_t sk8_accrue_time(const job_record_t *job_ptr);
 extern uint32_t sk8_given_priority(const job_record_t *job_ptr);
 /* a new job gets it, as far as Slurm's limits allow */
 extern void sk8_give_age(job_record_t *job_ptr, int64_t accrue_time, uint32_t priority);
+struct sk8_age {
+	uint32_t job_id;
+	int64_t accrue_time;
+	uint32_t priority;
+};
+/* of a job, or of each component of a heterogeneous one */
+struct sk8_ages {
+	uint32_t count;
+	struct sk8_age *of;	/* the caller frees it with xfree() */
+};
+/* whole: as sk8_whole_of() says. Job read lock */
+extern void sk8_ages_note(struct sk8_ages *ages, job_record_t *whole);
 
 /* jobs.c */
 extern bool sk8_find(uint32_t job_id, struct sk8_job *job);
@@ -105,6 +117,8 @@ extern void sk8_end_job(const struct sk8_end *e, struct sk8_outcome *out);
 /* power.c; as in sk8_slurm_ops */
 extern bool sk8_saves_power(void);
 extern void sk8_keep_masked_nodes_up(void);
+/* from a hook: the job ends. With PowerDownOnIdle Slurm powers its nodes down within a second. Node write lock */
+extern void sk8_keep_nodes_up_after(const job_record_t *job_ptr);
 extern void sk8_each_node(void (*f)(void *arg, const struct sk8_node *node), void *arg);
 extern bool sk8_find_node(const char *name, struct sk8_node *node);
 

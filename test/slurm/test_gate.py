@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The gate of prep/k8s: jobs of Slurm's own are CONFIGURING until somebody answers, whose word may come late."""
+import time
+
 import pytest
 from conftest import Cluster
 from stands.waiting import wait_for
@@ -54,6 +56,48 @@ def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minute
 	gate.tell("answer", job, "refuse", "why=no room")
 	wait_for("its run", lambda: state(gate, job) == "RUNNING", 60)
 	assert reason(gate, job) == "None"
+
+
+def ages(cluster, job, components):
+	"""Since when they gain it; of a heterogeneous job scontrol shows all when it is asked for the first."""
+	lines = cluster.run("squeue", "-h", "-t", "all", "-O", "JobID:12,AccrueTime:30").splitlines()
+	shown = dict(line.split() for line in lines)
+	return [shown[str(job + k)] for k in range(components)]
+
+
+def in_gate_again(cluster, job, delay, components=1):
+	"""Refused at another second than the one since which it gains age, and back in the gate."""
+	since = ages(cluster, job, components)
+	wait_for("a later second", lambda: time.strftime("%Y-%m-%dT%H:%M:%S") > max(since), 30)
+	before = cluster.events().count("gate")
+	cluster.tell("answer", job, "refuse", "why=no room", f"delay={delay}")
+	for k in range(1, components):
+		cluster.tell("answer", job + k, "open")
+	wait_for("the job in the gate again", lambda: cluster.events().count("gate") == before + components, 60,
+		lambda: cluster.run("scontrol", "show", "job"))
+	return since
+
+
+@pytest.mark.parametrize("delay", (0, 3))
+def test_job_that_is_refused_keeps_its_age(gate, delay):
+	job = kept(gate, "--begin=now+1")
+	first = gate.show(job)
+	since, = in_gate_again(gate, job, delay)
+	again = gate.show(job)
+	assert again["AccrueTime"] == since == first["EligibleTime"] and again["Priority"] == first["Priority"]
+	assert again["Restarts"] == "1" and again["SubmitTime"] > first["SubmitTime"]  # Slurm has queued it again
+
+
+def test_each_component_of_a_heterogeneous_job_that_is_refused_keeps_its_age(gate):
+	job = kept(gate, "--begin=now+1", "-n1", "--mem=10", ":", "--begin=now+1", "-n2", "--mem=10", components=2)
+	since = in_gate_again(gate, job, 0, components=2)
+	assert ages(gate, job, 2) == since
+
+
+def test_priority_that_an_administrator_gave_stays_with_a_job_that_is_refused(gate):
+	job = kept(gate, "--begin=now+1", "--priority=4711")
+	in_gate_again(gate, job, 0)
+	assert gate.show(job)["Priority"] == "4711"
 
 
 @pytest.mark.parametrize("which", (0, 1))

@@ -39,8 +39,8 @@ class Node:
 	@contextlib.contextmanager
 	def maintained(self):
 		"""A reservation for maintenance has it meanwhile."""
-		self.stand.scontrol("create", "reservation", "ReservationName=upkeep", "StartTime=now", "Duration=60", "Users=root",
-			"Flags=maint,ignore_jobs", f"Nodes={self.name}")
+		self.stand.scontrol("create", "reservation", "ReservationName=upkeep", "StartTime=now", "Duration=60",
+			"Users=root,games", "Flags=maint,ignore_jobs", f"Nodes={self.name}")
 		try:
 			yield
 		finally:

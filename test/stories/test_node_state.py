@@ -78,6 +78,15 @@ def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(nod
 	node.wait_not_cordoned_by_us()
 
 
+def test_pod_that_may_use_a_maintenance_reservation_runs_there_although_the_node_is_cordoned_for_it(node):
+	with node.maintained():
+		node.wait("cordoned", lambda: node.cordoned and node.note(OWNER) == "slurm", 30)
+		pod = node.stand.pod("upkeep", node=node.name, ns="team-a", annotations={"slurm-k8s.io/reservation": "upkeep"})
+		pod.wait_phase("Succeeded")
+		assert pod.job()["Reservation"] == "upkeep" and node.cordoned
+	node.wait_not_cordoned_by_us()
+
+
 def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(node):
 	job = node.stand.batch(1)
 	job.wait("RUNNING")

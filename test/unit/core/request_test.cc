@@ -294,6 +294,44 @@ TEST_CASE("pods with other requests of ephemeral storage have other nodes, and a
 	CHECK(view.choose(large, {}).none == "");
 }
 
+TEST_CASE("a node that is cordoned for Slurm is Slurm's to give, and one that somebody cordoned is not")
+{
+	NodeSettings settings;
+	settings.selector = "shared=true";
+	NodeView view(settings);
+	const auto node = [](const char *owner) {
+		auto n = std::make_shared<kube::Node>();
+		n->meta.name = "n1";
+		n->meta.labels["shared"] = "true";
+		n->unschedulable = true;
+		n->taints = {{"node.kubernetes.io/unschedulable", "", kube::TaintEffect::no_schedule}};
+		if (owner)
+			n->meta.annotations["slurm-k8s.io/drain-owner"] = owner;
+		return n;
+	};
+	view.set_slurm({{"n1", 1}});
+	view.replace({node("slurm")});
+	CHECK(view.choose(pod(), {}).none == ""); // as a pod in a reservation for maintenance
+	CHECK(view.change(node("kubernetes"))); // an administrator has made it his
+	CHECK(view.choose(pod(), {}).none == "no node fits this pod: 1 cordoned");
+	CHECK_FALSE(view.change(node(nullptr)));
+	CHECK(view.choose(pod(), {}).none == "no node fits this pod: 1 cordoned");
+	SECTION("other taints count")
+	{
+		auto n = node("slurm");
+		n->taints.push_back({"b", "", kube::TaintEffect::no_execute});
+		CHECK(view.change(n));
+		CHECK(view.choose(pod(), {}).none == "no node fits this pod: 1 taint b");
+	}
+	SECTION("a mark that was left without a cordon is none")
+	{
+		auto n = node("slurm");
+		n->unschedulable = false;
+		CHECK(view.change(n));
+		CHECK(view.choose(pod(), {}).none == "no node fits this pod: 1 taint node.kubernetes.io/unschedulable");
+	}
+}
+
 TEST_CASE("objections name the reason")
 {
 	kube::Node node;

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "lib/base/quantity.h"
@@ -64,6 +65,15 @@ public:
 		n->ready = ready;
 		nodes->change(n);
 		controller->nodes_changed();
+	}
+	// Slurm saves its power, or has woken it: no news to the controller.
+	void set_asleep(const std::string &name, bool sleeps)
+	{
+		if (sleeps)
+			asleep.insert(name);
+		else
+			asleep.erase(name);
+		tell_slurm_nodes();
 	}
 	void label(const std::string &name, const std::string &key, const std::string &value)
 	{
@@ -143,7 +153,6 @@ public:
 	void list()
 	{
 		std::vector<kube::NodePtr> kube;
-		std::vector<SlurmNode> slurm;
 		for (const std::string name : {"n1", "n2", "alone"}) {
 			auto n = std::make_shared<kube::Node>();
 			n->meta.name = n->meta.uid = name;
@@ -152,15 +161,21 @@ public:
 			if (name != "alone")
 				n->meta.labels["shared"] = "true";
 			kube.push_back(n);
-			slurm.push_back({.name = name, .threads_per_core = 1});
 		}
 		nodes->replace(kube);
-		nodes->set_slurm(slurm);
+		tell_slurm_nodes();
 		std::vector<ForeignPodPtr> all;
 		told.clear();
 		for (const auto &[name, p] : pods)
 			all.push_back(told[name] = std::make_shared<ForeignPod>(p));
 		controller->replaced(all);
+	}
+	void tell_slurm_nodes()
+	{
+		std::vector<SlurmNode> slurm;
+		for (const std::string name : {"n1", "n2", "alone"})
+			slurm.push_back({.name = name, .threads_per_core = 1, .asleep = asleep.contains(name)});
+		nodes->set_slurm(slurm);
 	}
 	void run(Millis time = Millis(0))
 	{
@@ -201,6 +216,7 @@ public:
 	std::vector<std::string> given; // "7 n1 gpu 1-2"
 	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
+	std::set<std::string> asleep; // for Slurm
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	std::optional<std::string> user = "alice"; // of every uid; nothing: NSS does not answer
 	int fail_delete = 0;   // the next one: HTTP status; 0: none

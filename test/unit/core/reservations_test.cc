@@ -192,6 +192,58 @@ TEST_CASE("reservations: srun's job tries until there is room, or gateTimeout is
 	}
 }
 
+TEST_CASE("reservations: gateTimeout begins when the job's nodes are awake")
+{
+	const bool requeues = GENERATE(true, false);
+	CAPTURE(requeues);
+	ReservationWorld w; // gateTimeout: 20 s
+	w.kubelets = false;
+	w.set_asleep("n2", true);
+	w.controller->arrived(w.job(7, 3, {"n1", "n2"}, requeues));
+	w.run();
+	REQUIRE(w.pods.size() == 2);
+	for (const auto &[name, pod] : w.pods)
+		if (pod.node_name == "n1")
+			w.change_pod(name, [](ForeignPod &p) { p.admitted = true; });
+	SECTION("it boots for longer")
+	{
+		w.run(Millis(300'000));
+		CHECK(w.fate(7) == "waits");
+		w.set_asleep("n2", false);
+		w.run(Millis(19'000));
+		CHECK(w.fate(7) == "waits");
+		SECTION("and admits the pod")
+		{
+			for (const auto &[name, pod] : w.pods)
+				w.change_pod(name, [](ForeignPod &p) { p.admitted = true; });
+			w.run();
+			CHECK(w.fate(7) == "launched");
+		}
+		SECTION("and its kubelet is not up")
+		{
+			w.run(Millis(22'000));
+			REQUIRE(w.fate(7) != "waits");
+			CHECK(w.answers.at(7).why.find("the kubelet of node n2 has not said that there is room") != std::string::npos);
+		}
+	}
+	SECTION("it boots in less")
+	{
+		w.run(Millis(10'000));
+		w.set_asleep("n2", false);
+		w.run(Millis(19'000));
+		CHECK(w.fate(7) == "waits");
+		w.run(Millis(12'000));
+		CHECK(w.fate(7) != "waits");
+	}
+	SECTION("another node sleeps")
+	{
+		w.set_asleep("n2", false);
+		w.set_asleep("alone", true);
+		w.run(Millis(41'000)); // it was asleep when the job came
+		CHECK(w.fate(7) != "waits");
+	}
+}
+
 TEST_CASE("reservations: a job is not launched while no kubelet has said anything, and does not wait for ever")
 {
 	ReservationWorld w;

@@ -708,6 +708,24 @@ TEST_CASE("nodes with pods are kept up all the time where Slurm powers nodes dow
 	CHECK(rounds() == 0);
 }
 
+TEST_CASE("where Slurm powers nodes down it is told once more when the last pod is gone: nodes may have waited for that")
+{
+	Stand s;
+	const auto round = [&s](int seconds) {
+		for (int i = 0; i < seconds; i++) {
+			s.clock.wall++;
+			s.worker.round();
+		}
+		return std::exchange(fake.kept_up, 0);
+	};
+	fake.saves_power = true;
+	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {0}, 0, 1});
+	CHECK(round(5) == 1);
+	s.holds.release({"c", "ns", "p1", "u1"});
+	CHECK(round(30) == 1);
+	fake.saves_power = false;
+}
+
 TEST_CASE("masks go with the Slurm thread's next round, whoever freed what they stood for, and the scheduler is woken")
 {
 	Stand s;

@@ -9,6 +9,7 @@ test_unit_tools_test_SOURCES = \
 	test/unit/tools/check_test.cc \
 	test/unit/tools/gres_conf_test.cc \
 	test/unit/tools/gres_test.cc \
+	test/unit/tools/leftovers_test.cc \
 	test/unit/tools/options_test.cc \
 	test/unit/tools/room_test.cc \
 	test/unit/tools/run_test.cc \
