@@ -16,12 +16,19 @@ NodeView::NodeView(const NodeSettings &settings) : shared_(settings)
 		log_error("nodes.selector: %s; no node is shared", parsed.error().message.c_str());
 }
 
-// Placing depends on labels, taints, the cordon and whose it is, and how much ephemeral storage there is at all; a node's
-// status changes every few seconds and must not cost anything.
+static bool same_names(const std::map<std::string, std::int64_t> &a, const std::map<std::string, std::int64_t> &b)
+{
+	return std::ranges::equal(a, b, {}, &std::pair<const std::string, std::int64_t>::first,
+				  &std::pair<const std::string, std::int64_t>::first);
+}
+
+// Placing depends on labels, taints, the cordon and whose it is, which extended resources there are, and how much ephemeral
+// storage there is at all; a node's status changes every few seconds and must not cost anything.
 static bool same_for_placing(const kube::Node &a, const kube::Node &b)
 {
 	return a.meta.labels == b.meta.labels && a.unschedulable == b.unschedulable && a.taints == b.taints &&
-	       is_cordoned_for_slurm(a) == is_cordoned_for_slurm(b) &&
+	       is_cordoned_for_slurm(a) == is_cordoned_for_slurm(b) && same_names(a.allocatable.extended, b.allocatable.extended) &&
+	       same_names(a.capacity, b.capacity) &&
 	       ephemeral_storage(a.allocatable) == ephemeral_storage(b.allocatable);
 }
 
@@ -142,6 +149,9 @@ static std::string signature(const kube::Pod &pod, const std::vector<std::vector
 {
 	const auto storage = ephemeral_storage(pod.request);
 	std::string out = (storage ? std::to_string(*storage) : "") + '\x05';
+	for (const auto &[name, count] : pod.request.extended)
+		out += count > 0 ? name + '\x03' : "";
+	out += '\x05';
 	for (const auto &[k, v] : pod.node_selector)
 		out += k + '\x01' + v + '\x03';
 	out += pod.has_required_node_affinity ? '\x05' : '\x04';

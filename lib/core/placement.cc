@@ -115,6 +115,21 @@ static bool has_storage_for(const kube::Pod &pod, const kube::Node &node)
 	return !wanted || !has || *wanted <= *has;
 }
 
+bool knows_resource(const kube::Node &node, const std::string &name)
+{
+	return node.allocatable.extended.contains(name) || node.capacity.contains(name);
+}
+
+// A kubelet refuses a pod that wants more of a resource than is left, but one whose name it does not know it takes for somebody
+// else's concern (removeMissingExtendedResources() in pkg/kubelet/lifecycle/predicate.go): the pod would run without its device.
+static std::string missing_resource(const kube::Pod &pod, const kube::Node &node)
+{
+	for (const auto &[name, count] : pod.request.extended)
+		if (count > 0 && name.find('/') != name.npos && !knows_resource(node, name))
+			return name;
+	return "";
+}
+
 bool is_cordoned_for_slurm(const kube::Node &node)
 {
 	const auto it = node.meta.annotations.find(std::string(names::drain_owner));
@@ -140,6 +155,8 @@ std::string objection(const kube::Pod &pod, const std::vector<std::vector<kube::
 		if (taint.effect != TaintEffect::prefer_no_schedule && !is_any_of_ours(taint) &&
 		    !(ours && taint.key == cordon_taint) && !tolerates(pod.tolerations, taint))
 			return "taint " + taint.key;
+	if (const std::string name = missing_resource(pod, node); !name.empty())
+		return "no " + name;
 	return has_storage_for(pod, node) ? "" : "ephemeral-storage";
 }
 

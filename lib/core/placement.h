@@ -26,6 +26,9 @@ bool is_our_taint(const kube::Taint &taint, OurTaint which);
 std::string_view taint_key(OurTaint which);
 std::string_view taint_value(OurTaint which);
 
+// Has its kubelet ever told of this extended resource, be it that there is none now?
+bool knows_resource(const kube::Node &node, const std::string &name);
+
 // By us, because Slurm gives the node no jobs: that keeps off what others place. To whom Slurm gives it nevertheless (a
 // reservation for maintenance) is its own decision.
 bool is_cordoned_for_slurm(const kube::Node &node);
