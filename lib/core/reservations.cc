@@ -300,8 +300,8 @@ void Reservations::create(Entry &e, Pod &p)
 		pod.busy = false;
 		if (r.ok())
 			pod.made_uid = uid;
-		else if (r.status == 409) // somebody else's is there
-			pod.made_uid.clear();
+		if (pod.too_large()) // the watch was faster
+			pod.trouble = too_large_text(pod);
 		if (!r.ok()) {
 			failed(it->second, pod, r.error);
 		} else if (pod.uid.empty()) { // faster than the watch

@@ -142,6 +142,7 @@ private:
 	Pod *find(const std::string &ns, const std::string &name, Entry **entry);
 	bool stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const;
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
+	std::string too_large_text(const Pod &p) const;
 	std::string eviction(const Entry &e, const Pod &p, Gone gone) const;
 	void lose(Entry &e, Pod &p, Gone gone);
 	void give_up(Entry &e, const Pod &p, Gone gone);

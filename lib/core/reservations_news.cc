@@ -92,6 +92,12 @@ void Reservations::removed(const ForeignPodPtr &last)
 	sync(id);
 }
 
+std::string Reservations::too_large_text(const Pod &p) const
+{
+	return "admission in Kubernetes (a webhook, or a LimitRange of namespace " + settings_.reservations.ns +
+	       ") makes the reservation pod on node " + p.share.node + " larger than its job";
+}
+
 void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 {
 	if (!p.uid.empty() && p.uid != seen.meta.uid) {
@@ -106,8 +112,6 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	}
 	// Perhaps the engine before this one has asked for it, and its request came late.
 	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
-	if (p.busy && p.uid.empty())
-		p.made_uid = seen.meta.uid; // its answer may be lost
 	p.uid = seen.meta.uid;
 	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.small = seen.milli_cpu < std::int64_t{1000} * p.share.cpus;
@@ -124,8 +128,7 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 		p.trouble = "the kubelet of node " + p.share.node + " refuses the job's reservation pod" +
 			    (seen.reason.empty() ? "" : " (" + seen.reason + ")");
 	else if (p.too_large())
-		p.trouble = "admission in Kubernetes (a webhook, or a LimitRange of namespace " + settings_.reservations.ns +
-			    ") makes the reservation pod on node " + p.share.node + " larger than its job";
+		p.trouble = too_large_text(p);
 	else if (!p.fits)
 		p.trouble = "another pod has the name of the job's reservation pod on node " + p.share.node;
 	cover(e, p);

@@ -52,6 +52,51 @@ Result<JobRequest> request(const kube::Pod &p, const ClusterSettings &s = mappin
 
 } // namespace
 
+TEST_CASE("a pod is not placed where its kubelet knows no such extended resource, and would run it without")
+{
+	struct Row {
+		const char *what;
+		std::map<std::string, std::int64_t> allocatable, capacity;
+		const char *objection;
+	};
+	const Row row = GENERATE(Row{"another vendor's", {{"amd.com/gpu", 4}}, {}, "no nvidia.com/gpu"},
+				 Row{"there", {{"nvidia.com/gpu", 4}}, {}, ""},
+				 Row{"none is well just now: the kubelet refuses", {{"nvidia.com/gpu", 0}}, {}, ""},
+				 Row{"its plugin is away", {}, {{"nvidia.com/gpu", 4}}, ""});
+	CAPTURE(row.what);
+	kube::Node node;
+	node.allocatable.extended = row.allocatable;
+	node.capacity = row.capacity;
+	kube::Pod p;
+	p.request.extended["nvidia.com/gpu"] = 1;
+	p.request.extended["example.com/none"] = 0;
+	CHECK(objection(p, {}, node) == row.objection);
+	p.request.extended["nvidia.com/gpu"] = 0;
+	CHECK(objection(p, {}, node).empty());
+}
+
+TEST_CASE("a device plugin that comes, or one that another pod wants, is another answer; a number is not")
+{
+	auto shared = std::make_shared<kube::Node>();
+	shared->meta.name = "n1";
+	const auto with = [&](std::int64_t gpus) {
+		auto n = std::make_shared<kube::Node>(*shared);
+		n->allocatable.extended["nvidia.com/gpu"] = gpus;
+		return n;
+	};
+	NodeView view{NodeSettings{}};
+	view.set_slurm({{"n1", 1}});
+	view.replace({shared});
+	kube::Pod p, q;
+	p.request.extended["nvidia.com/gpu"] = 1;
+	q.request.extended["amd.com/gpu"] = 1;
+	CHECK(view.choose(p, {}).excluded == "n1");
+	CHECK(view.change(with(0)));
+	CHECK(view.choose(p, {}).excluded.empty());
+	CHECK(view.choose(q, {}).excluded == "n1");
+	CHECK_FALSE(view.change(with(4)));
+}
+
 TEST_CASE("requests become whole hardware threads and MiB, rounded up")
 {
 	struct Row {

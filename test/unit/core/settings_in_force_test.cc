@@ -87,7 +87,7 @@ TEST_CASE("settings: a copy that is not ours alone, or not to be read, is not be
 		const char *what, *said;
 		void (*spoil)(const std::string &path);
 	};
-	const Row row = GENERATE(Row{"open to others", "0600", [](const std::string &p) { fs::permissions(p, fs::perms(0644)); }},
+	const Row row = GENERATE(Row{"open to others", "chmod 600", [](const std::string &p) { fs::permissions(p, fs::perms(0644)); }},
 				 Row{"a link", "link",
 				     [](const std::string &p) {
 					     fs::rename(p, p + ".1");

@@ -21,6 +21,7 @@ World::World()
 		auto node = std::make_shared<kube::Node>();
 		node->meta.name = name;
 		node->meta.uid = std::string("uid-") + name;
+		node->capacity = {{"nvidia.com/gpu", 8}};
 		nodes.push_back(node);
 	}
 	start_controller();
