@@ -16,7 +16,7 @@ def test_mark_of_a_pods_job_cannot_be_changed_or_removed(cluster):
 
 def test_nobody_runs_a_step_in_a_pods_job(cluster):
 	"""Its memory would count once, and be used twice: by the pod and by the step."""
-	job = cluster.submit()["job"]
+	job = cluster.submit(uid=0, gid=0)["job"]
 	cluster.becomes(job, "RUNNING")
 	with pytest.raises(StandError, match="Step limit reached"):
 		cluster.run("srun", "--overlap", f"--jobid={job}", "true")
