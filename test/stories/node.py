@@ -39,12 +39,12 @@ class Node:
 	@contextlib.contextmanager
 	def maintained(self):
 		"""A reservation for maintenance has it meanwhile."""
-		self.stand.scontrol("create", "reservation", "ReservationName=upkeep", "StartTime=now", "Duration=60",
+		self.stand.scontrol("create", "reservation", "ReservationName=for-pods-upkeep", "StartTime=now", "Duration=60",
 			"Users=root,games", "Flags=maint,ignore_jobs", f"Nodes={self.name}")
 		try:
 			yield
 		finally:
-			self.stand.scontrol("delete", "ReservationName=upkeep")
+			self.stand.scontrol("delete", "ReservationName=for-pods-upkeep")
 
 	@contextlib.contextmanager
 	def deleted(self):

@@ -81,9 +81,9 @@ def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(nod
 def test_pod_that_may_use_a_maintenance_reservation_runs_there_although_the_node_is_cordoned_for_it(node):
 	with node.maintained():
 		node.wait("cordoned", lambda: node.cordoned and node.note(OWNER) == "slurm", 30)
-		pod = node.stand.pod("upkeep", node=node.name, ns="team-a", annotations={"slurm-k8s.io/reservation": "upkeep"})
+		pod = node.stand.pod("upkeep", node=node.name, ns="team-a", annotations={"slurm-k8s.io/reservation": "for-pods-upkeep"})
 		pod.wait_phase("Succeeded")
-		assert pod.job()["Reservation"] == "upkeep" and node.cordoned
+		assert pod.job()["Reservation"] == "for-pods-upkeep" and node.cordoned
 	node.wait_not_cordoned_by_us()
 
 

@@ -10,7 +10,7 @@ from stands.slurm import stock_plugins
 from test_node_features import FEATURE, ZONE, features, label, wait_features
 from stands.waiting import wait_for
 
-SHARED = "slurm-k8s.io/shared"  # the administrator's own label
+THEIRS = ("slurm-k8s.io/shared", "slurm-k8s.io/cordon-reason")  # the administrators' own label and annotation
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def ours_in_kubernetes(stand):
 	for node in stand.api.get("/api/v1/nodes")["items"]:
 		meta = node["metadata"]
 		names = [*meta.get("labels", {}), *meta.get("annotations", {}), *(taint["key"] for taint in node["spec"].get("taints", []))]
-		found += [f"{meta['name']}: {name}" for name in names if name.startswith("slurm-k8s.io/") and name != SHARED]
+		found += [f"{meta['name']}: {name}" for name in names if name.startswith("slurm-k8s.io/") and name not in THEIRS]
 	for pod in stand.api.get("/api/v1/pods")["items"]:
 		found += [f"{pod['metadata']['name']}: {name}" for name in pod["metadata"].get("finalizers", [])]
 	return found
