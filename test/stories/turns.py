@@ -3,7 +3,7 @@
 
 On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
 with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
-pods, reservation pods and restarts. SK8_STORIES=all, as make stories says it, plays all with each. Both lists take about as long.
+pods, reservation pods and restarts. SK8_STORIES=all, as make stories says it, plays all with each.
 """
 import os
 
