@@ -2,9 +2,8 @@
 #include "tools/check.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <dirent.h>
+#include <set>
 #include <sys/stat.h>
 
 #include "lib/base/text.h"
@@ -17,37 +16,24 @@ namespace sk8::tools {
 
 // ---- files ----
 
-static void check_ledger(const std::string &dir, const std::string &name, std::uint32_t uid, Findings &out)
-{
-	const auto saved = core::load_ledger(dir + "/" + name, uid);
-	if (saved)
-		out.ok("ledger", name + ": " + std::to_string(saved->ledger.holds.size()) + " pods");
-	else
-		out.problem("ledger", saved.error().message);
-}
-
 // As slurmctld will: without the list it knows the ledgers of configured clusters only (Runtime::load_ledgers()).
 static void check_ledgers(const std::string &dir, std::uint32_t uid, Findings &out)
 {
-	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
 	const AsUser slurm_user(uid);
-	DIR *d = ::opendir(dir.c_str());
-	int failed = d ? 0 : errno;
-	errno = 0;
-	while (const dirent *entry = d ? ::readdir(d) : nullptr) {
-		const std::string name = entry->d_name;
-		if (name.starts_with(before) && name.ends_with(after))
-			check_ledger(dir, name, uid, out);
-		errno = 0;
+	std::set<std::string> clusters;
+	const auto listed = core::add_saved_clusters(dir, clusters);
+	for (const auto &cluster : clusters) {
+		const std::string path = core::ledger_path(dir, cluster);
+		if (const auto saved = core::load_ledger(path, uid); saved)
+			out.ok("ledger", path.substr(dir.size() + 1) + ": " +
+						 std::to_string(saved->ledger.holds.size()) + " pods");
+		else
+			out.problem("ledger", saved.error().message);
 	}
-	if (d) {
-		failed = errno;
-		::closedir(d);
-	}
-	if (failed)
-		out.warning("ledger", "cannot list " + dir + ": " + std::strerror(failed) + "; ledgers are not looked at, and a slurmctld that "
-				      "cannot list it keeps jobs off nodes until Kubernetes has told of their pods; run this as root or SlurmUser, to whom "
-				      "the folder must belong with mode 0700");
+	if (!listed)
+		out.warning("ledger", listed.error().message + "; ledgers are not looked at, and a slurmctld that cannot list it keeps jobs off "
+				      "nodes until Kubernetes has told of their pods; run this as root or SlurmUser, to whom the folder must belong "
+				      "with mode 0700");
 }
 
 static void check_state_dir(const SlurmConf &conf, const SlurmSide &side, Findings &out)

@@ -2,6 +2,7 @@
 #include "lib/core/ledger_file.h"
 
 #include <cerrno>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,9 +16,30 @@ static constexpr std::size_t max_file = 256u << 20;
 static constexpr std::size_t min_lines_for_rewrite = 1000;
 static constexpr std::uint64_t min_bytes_for_rewrite = 16 << 20;
 
+static constexpr std::string_view before_cluster = "slurm-k8s.", after_cluster = ".ledger";
+
 std::string ledger_path(const std::string &state_dir, const std::string &cluster)
 {
-	return state_dir + "/slurm-k8s." + cluster + ".ledger";
+	return (state_dir + "/").append(before_cluster).append(cluster).append(after_cluster);
+}
+
+Result<void> add_saved_clusters(const std::string &state_dir, std::set<std::string> &out)
+{
+	const auto failed = [&] { return Error{strprintf("cannot list %s: %m", state_dir.c_str())}; };
+	DIR *dir = ::opendir(state_dir.c_str());
+	if (!dir)
+		return errno == ENOENT ? Result<void>() : failed();
+	errno = 0;
+	while (const dirent *entry = ::readdir(dir)) {
+		const std::string_view name = entry->d_name;
+		const std::size_t around = before_cluster.size() + after_cluster.size();
+		if (name.starts_with(before_cluster) && name.ends_with(after_cluster) && name.size() > around)
+			out.emplace(name.substr(before_cluster.size(), name.size() - around));
+		errno = 0;
+	}
+	const Result<void> all = errno == 0 ? Result<void>() : failed();
+	::closedir(dir);
+	return all;
 }
 
 Result<SavedLedger> load_ledger(const std::string &path, std::uint32_t slurm_uid)

@@ -5,6 +5,7 @@
 #define SK8_CORE_LEDGER_FILE_H
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "lib/base/file.h"
@@ -14,6 +15,10 @@ namespace sk8::core {
 
 // "<state_dir>/slurm-k8s.<cluster>.ledger"
 std::string ledger_path(const std::string &state_dir, const std::string &cluster);
+
+// Adds the clusters that have a ledger there. Error: there may be others; a folder that is not there has none. Reads from the
+// disk.
+Result<void> add_saved_clusters(const std::string &state_dir, std::set<std::string> &out);
 
 struct SavedLedger {
 	bool found = false; // false: there is no file, so nothing is known

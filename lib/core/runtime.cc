@@ -2,8 +2,6 @@
 #include "lib/core/runtime.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <dirent.h>
 #include <set>
 
 #include "lib/base/guard.h"
@@ -33,26 +31,6 @@ Runtime::Runtime(const sk8_host &host, MakeEngine make)
 }
 
 // ---- start ----
-
-// Adds those that have a ledger. An error: there may be others.
-static Result<void> add_saved_clusters(const std::string &state_dir, std::set<std::string> &out)
-{
-	static constexpr std::string_view before = "slurm-k8s.", after = ".ledger";
-	const auto failed = [&](const char *doing) { return Error{strprintf("cannot %s %s: %m", doing, state_dir.c_str())}; };
-	DIR *dir = opendir(state_dir.c_str());
-	if (!dir)
-		return errno == ENOENT ? Result<void>() : failed("open");
-	errno = 0;
-	while (const dirent *entry = readdir(dir)) {
-		const std::string_view name = entry->d_name;
-		if (name.starts_with(before) && name.ends_with(after) && name.size() > before.size() + after.size())
-			out.emplace(name.substr(before.size(), name.size() - before.size() - after.size()));
-		errno = 0;
-	}
-	const Result<void> all = errno == 0 ? Result<void>() : failed("list");
-	closedir(dir);
-	return all;
-}
 
 // Whoever finds out what went wrong needs it, and the first flush() replaces it.
 static std::string text_of_copy(const std::string &path, std::uint32_t slurm_uid)
