@@ -16,6 +16,12 @@ constexpr Millis doubled(Millis first, Millis longest, int failures)
 	return std::min(longest, first * (1 << std::clamp(failures, 0, 20)));
 }
 
+// The usual one: half a second, up to ten.
+constexpr Millis pause_after(int failures)
+{
+	return doubled(Millis(500), Millis(10'000), failures);
+}
+
 } // namespace sk8
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/cluster_engine.h"
 
+#include "lib/base/doubling.h"
 #include "lib/base/guard.h"
 #include "lib/base/log_limit.h"
 #include "lib/core/kube_link.h"
 #include "lib/core/metrics.h"
 #include "lib/core/node_link.h"
-#include "lib/core/shared_reservation.h"
 
 namespace sk8::core {
 

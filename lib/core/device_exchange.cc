@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/device_exchange.h"
-#include "lib/base/doubling.h"
 
 #include <algorithm>
 #include <iterator>
+
+#include "lib/base/doubling.h"
 
 namespace sk8::core {
 

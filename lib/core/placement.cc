@@ -5,6 +5,7 @@
 
 #include "lib/base/text.h"
 #include "lib/core/names.h"
+#include "lib/core/node_state.h"
 
 namespace sk8::core {
 
@@ -132,8 +133,7 @@ static std::string missing_resource(const kube::Pod &pod, const kube::Node &node
 
 bool is_cordoned_for_slurm(const kube::Node &node)
 {
-	const auto it = node.meta.annotations.find(std::string(names::drain_owner));
-	return node.unschedulable && it != node.meta.annotations.end() && it->second == names::drain_owner_slurm;
+	return node.unschedulable && annotation(node, names::drain_owner) == names::drain_owner_slurm;
 }
 
 static constexpr std::string_view cordon_taint = "node.kubernetes.io/unschedulable"; // Kubernetes' own, for each cordon

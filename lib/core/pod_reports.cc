@@ -152,14 +152,9 @@ static bool may_pass(const KubeReply &r)
 	return r.status == 0 || r.status / 100 == 3 || r.status == 401 || r.status == 403 || r.status == 429 || r.status >= 500;
 }
 
-static Millis pause_after(int failures)
-{
-	return doubled(retry, longest_pause, failures);
-}
-
 void PodReports::rest(Lane &lane, const KubeReply &r)
 {
-	const Millis pause = std::max(pause_after(lane.failures++), r.retry_after.value_or(Millis(0)));
+	const Millis pause = std::max(doubled(retry, longest_pause, lane.failures++), r.retry_after.value_or(Millis(0)));
 	lane.rests_until = timer_.now() + pause;
 	lane.hurries = !r.retry_after;
 	timer_.after(pause, [this] { pump(); });
@@ -235,7 +230,7 @@ void PodReports::send_condition(Wish &w)
 
 void PodReports::condition_refused(const std::string &uid, Wish &w, const KubeReply &r)
 {
-	w.not_before = timer_.now() + pause_after(w.failures++);
+	w.not_before = timer_.now() + doubled(retry, longest_pause, w.failures++);
 	// 409: the pod has changed; its new version has arrived or will.
 	if (may_pass(r) || r.status == 409) {
 		w.unsaid->sent = false;

@@ -60,9 +60,8 @@ std::string PodsController::node_not_allowed(Entry &e)
 	if (!nodes_.in_slurm(node))
 		return "its job is not on one node, but on " + one_line(node, 64);
 	const bool up_to_date = !list.empty() && list == e.excluded && are_our_excluded_nodes(list) && !e.exclusion_refused;
-	const std::string all = up_to_date ? list : excluded_nodes(e);
-	const auto names = split(all, ',');
-	return std::ranges::count(names, node) ? "node " + node + " is none that its pod may have" : "";
+	const bool forbidden = up_to_date ? std::ranges::count(split(list, ','), node) > 0 : nodes_excluded(e).contains(node);
+	return forbidden ? "node " + node + " is none that its pod may have" : "";
 }
 
 // Why not, or empty. Two that want the same port can be started together: the second one goes back.

@@ -225,7 +225,6 @@ private:
 	static std::string taken_text(const Entry &e, const char *before);
 	std::set<std::string> nodes_taken(const Entry &e);
 	std::set<std::string> nodes_excluded(Entry &e);
-	std::string excluded_nodes(Entry &e);
 	void maybe_start();
 	void unblock_nodes();
 

@@ -162,11 +162,6 @@ std::set<std::string> PodsController::nodes_excluded(Entry &e)
 	return all;
 }
 
-std::string PodsController::excluded_nodes(Entry &e)
-{
-	return our_excluded_nodes(nodes_excluded(e));
-}
-
 void PodsController::read_volumes(Entry &e)
 {
 	e.op = Op::volumes;
@@ -300,7 +295,7 @@ void PodsController::mirror(Entry &e)
 		return queue_anew(e, "its resource claims want other devices now");
 	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
 		return queue_anew(e, outgrown_text);
-	std::string excluded = excluded_nodes(e);
+	std::string excluded = our_excluded_nodes(nodes_excluded(e));
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job) + taken_text(e, "; ")});
 	warn_of_waiting_for_ever(e);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/core/reservation_log.h"
 #include "lib/core/service_account.h"
 

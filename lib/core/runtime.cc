@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/base/doubling.h"
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
 #include "lib/core/ledger_file.h"
 #include "lib/core/metrics_table.h"
 #include "lib/core/settings_in_force.h"
-#include "lib/core/shared_reservation.h"
 
 namespace sk8::core {
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "lib/base/doubling.h"
 #include "lib/core/names.h"
 #include "lib/core/reservation.h"
 
@@ -79,11 +78,6 @@ Json shared_reservation_object(const std::string &node, const Amount &jobs, cons
 	resources.set("requests", requests_of(request_for(jobs)));
 	out.set("apiVersion", "v1").set("kind", "Pod").set("metadata", meta);
 	return out.set("spec", reservation_spec(node, resources, settings));
-}
-
-Millis pause_after(int failures)
-{
-	return doubled(Millis(500), Millis(10'000), failures);
 }
 
 SharedStep next_step(const SharedFacts &f)

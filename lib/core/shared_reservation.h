@@ -40,9 +40,6 @@ bool may_share(const NativeShare &share, const ReservationSettings &settings);
 // "7,8,9", or with very many "7,8 and 3000 more". Sorted.
 std::string job_list(const std::vector<std::uint32_t> &ids);
 
-// Before the next try: half a second, then twice as long each time, up to ten.
-Millis pause_after(int failures);
-
 Json shared_reservation_object(const std::string &node, const Amount &jobs, const std::string &job_list,
 			       const ReservationSettings &settings);
 

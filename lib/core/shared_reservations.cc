@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/core/reservation_log.h"
 #include "lib/kube/resource_version.h"
 

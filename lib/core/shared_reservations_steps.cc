@@ -3,6 +3,7 @@
 // What is done with the shared reservation pods.
 #include <algorithm>
 
+#include "lib/base/doubling.h"
 #include "lib/core/names.h"
 #include "lib/core/reservation_log.h"
 #include "lib/core/shared_reservations.h"
