@@ -1,45 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Engines that cannot be started, or cannot read how to reach their cluster: with real threads and real time.
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <unistd.h>
 
 #include "lib/core/ledger_file.h"
 #include "lib/core/runtime.h"
 #include "test/unit/catch.h"
+#include "test/unit/core/log_lines.h"
 #include "test/unit/kube/temp_folder.h"
 
 using namespace sk8;
 using namespace sk8::core;
 
 namespace {
-
-std::mutex mutex;
-std::condition_variable logged;
-std::vector<std::string> lines;
-
-std::ptrdiff_t count_locked(const std::string &part)
-{
-	return std::ranges::count_if(lines, [&](const std::string &l) { return l.find(part) != l.npos; });
-}
-
-std::ptrdiff_t count_lines(const std::string &part)
-{
-	const std::lock_guard lock(mutex);
-	return count_locked(part);
-}
-
-bool wait_for_line(const std::string &part)
-{
-	std::unique_lock lock(mutex);
-	return logged.wait_for(lock, std::chrono::seconds(20), [&] { return count_locked(part) > 0; });
-}
 
 std::string cluster(const std::string &name)
 {
@@ -59,14 +36,8 @@ struct InCharge {
 	{
 		for (const char *name : {"a", "b"})
 			failures[name] = tries[name] = 0;
-		lines.clear();
-		set_log_sink(
-			[](LogLevel, const char *text) {
-				const std::lock_guard lock(mutex);
-				lines.emplace_back(text);
-				logged.notify_all();
-			},
-			LogLevel::info);
+		log_lines::forget();
+		set_log_sink(log_lines::keep, LogLevel::info);
 	}
 	~InCharge()
 	{
@@ -75,6 +46,14 @@ struct InCharge {
 		set_log_sink(nullptr, LogLevel::info);
 	}
 
+	// Its engine cannot be started so often.
+	void start_failing(const std::string &name, int times)
+	{
+		configure(cluster(name));
+		failures[name] = times;
+		start();
+		REQUIRE(wait_for_line("cluster " + name + ": its engine cannot be started"));
+	}
 	void configure(const std::string &clusters) const { folder.write("slurm-k8s.yaml", "clusters:\n" + clusters); }
 	void start()
 	{
@@ -126,10 +105,7 @@ TEST_CASE("start: an engine that cannot be started is tried again until it can, 
 TEST_CASE("reload: a configuration that is broken stops no engine that is to be started")
 {
 	InCharge c;
-	c.configure(cluster("a"));
-	c.failures["a"] = 2;
-	c.start();
-	REQUIRE(wait_for_line("cluster a: its engine cannot be started"));
+	c.start_failing("a", 2);
 	c.configure("  - {nam: a}\n");
 	c.runtime->reconfigure();
 	REQUIRE(wait_for_line("the former settings stay in force"));
@@ -139,10 +115,7 @@ TEST_CASE("reload: a configuration that is broken stops no engine that is to be 
 TEST_CASE("reload: an engine that could not be started is forgotten with its cluster")
 {
 	InCharge c;
-	c.configure(cluster("a"));
-	c.failures["a"] = 100;
-	c.start();
-	REQUIRE(wait_for_line("cluster a: its engine cannot be started"));
+	c.start_failing("a", 100);
 	c.configure(cluster("b"));
 	c.failures["b"] = 2;
 	c.runtime->reconfigure();

@@ -35,6 +35,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/node_features_test.cc \
 	test/unit/core/node_state_test.cc \
 	test/unit/core/node_use_test.cc \
+	test/unit/core/log_lines.h \
 	test/unit/core/node_world.h \
 	test/unit/core/nodes_controller_test.cc \
 	test/unit/core/overcommit_test.cc \

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/metrics_server.h"
 
-#include <algorithm>
 #include <arpa/inet.h>
-#include <condition_variable>
 #include <functional>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -12,42 +10,21 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "test/unit/catch.h"
+#include "test/unit/core/log_lines.h"
 
 using namespace sk8;
 using namespace sk8::core;
 
 namespace {
 
-std::mutex mutex;
-std::condition_variable logged;
-std::vector<std::string> lines;
-
 // Called while a line is written, on the server's thread.
 std::function<void(const std::string &)> at_line;
 
-void to_lines(LogLevel, const char *text)
+void to_lines(LogLevel level, const char *text)
 {
 	if (at_line)
 		at_line(text);
-	const std::lock_guard lock(mutex);
-	lines.emplace_back(text);
-	logged.notify_all();
-}
-
-bool wait_for_line(const std::string &part)
-{
-	std::unique_lock lock(mutex);
-	return logged.wait_for(lock, std::chrono::seconds(20), [&] {
-		return std::any_of(lines.begin(), lines.end(),
-				   [&](const std::string &l) { return l.find(part) != l.npos; });
-	});
-}
-
-std::size_t count_lines(const std::string &part)
-{
-	const std::lock_guard lock(mutex);
-	return static_cast<std::size_t>(std::count_if(
-		lines.begin(), lines.end(), [&](const std::string &l) { return l.find(part) != l.npos; }));
+	log_lines::keep(level, text);
 }
 
 // A socket that listens on a free port of 127.0.0.1.
@@ -98,7 +75,7 @@ std::string scrape(in_port_t port)
 struct Rig {
 	Rig()
 	{
-		lines.clear();
+		log_lines::forget();
 		set_log_sink(to_lines, LogLevel::info);
 		REQUIRE(server->start());
 	}

@@ -1036,6 +1036,25 @@ TEST_CASE("jobs that wait hear seldom of storage that comes and goes, and at las
 		CHECK(w.excluded("p" + std::to_string(i)) == "n1,slurm-only,n1");
 }
 
+// "runs" does on n1. Slurm has its jobs sooner than we have our settings, and starts "older" there, too, while we are away.
+static void starts_beside_one_that_runs(World &w)
+{
+	w.run();
+	w.slurm_starts("runs", "n1", {0});
+	w.run();
+	w.kubelet_starts("runs");
+	w.run();
+	w.slurm_starts("older", "n1", {1});
+	w.restart();
+}
+
+static void older_goes_back(World &w)
+{
+	CHECK(w.pod("older").node_name == "");
+	CHECK(w.job_of("older")->state == SK8_JOB_PENDING);
+	CHECK(w.job_of("runs")->running());
+}
+
 TEST_CASE("ephemeral storage of pods on their nodes counts at a start before the first one is bound")
 {
 	World w;
@@ -1048,17 +1067,9 @@ TEST_CASE("ephemeral storage of pods on their nodes counts at a start before the
 		wants_storage(60)(p);
 		p.meta.creation_time = 2;
 	});
-	w.run();
-	w.slurm_starts("runs", "n1", {0});
-	w.run();
-	w.kubelet_starts("runs");
-	w.run();
-	w.slurm_starts("older", "n1", {1});
-	w.restart();
+	starts_beside_one_that_runs(w);
 	w.run(Millis(6'000));
-	CHECK(w.pod("older").node_name == "");
-	CHECK(w.job_of("older")->state == SK8_JOB_PENDING);
-	CHECK(w.job_of("runs")->running());
+	older_goes_back(w);
 }
 
 // Its Binding is answered so; then a foreign pod has its port.
@@ -1132,18 +1143,9 @@ TEST_CASE("what pods use that are on their nodes counts at a start before the fi
 	};
 	w.create_pod("older", at(1));
 	w.create_pod("runs", at(2));
-	w.run();
-	w.slurm_starts("runs", "n1", {0});
-	w.run();
-	w.kubelet_starts("runs");
-	w.run();
-	// Slurm has its jobs sooner than we have our settings, and starts what it finds.
-	w.slurm_starts("older", "n1", {1});
-	w.restart();
+	starts_beside_one_that_runs(w);
 	w.run(Millis(2'000));
-	CHECK(w.pod("older").node_name == "");
-	CHECK(w.job_of("older")->state == SK8_JOB_PENDING);
-	CHECK(w.job_of("runs")->running());
+	older_goes_back(w);
 }
 
 TEST_CASE("a suspended job's pod is kept")
