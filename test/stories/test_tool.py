@@ -207,11 +207,8 @@ def test_debug_flag_shows_decisions_without_slurms_own_debug_lines(stand):
 
 def test_configuration_with_a_mistake_is_shown_by_status_and_found_by_check(stand):
 	path = stand.env["SLURM_K8S_CONF"]
-	with open(path, encoding="utf-8") as file:
-		good = file.read()
-	try:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(good.replace("schedulerNames", "schedulerName"))
+	with stand.changing_settings() as (good, write):
+		write(good.replace("schedulerNames", "schedulerName"))
 		stand.reconfigure()
 		errors = wait_for("the mistake", lambda: status(stand)["configuration"]["errors"], 30)
 		assert "schedulerNames" in errors[0] and f"{path}:4:" in errors[0]
@@ -221,10 +218,6 @@ def test_configuration_with_a_mistake_is_shown_by_status_and_found_by_check(stan
 		last = about["troubles"][-1]
 		assert last["level"] == "error" and "is not used; the former settings stay in force" in last["text"]
 		assert last["text"] in tool(stand, "status")
-	finally:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(good)
-		stand.reconfigure()
 	wait_for("the good one", lambda: not status(stand)["configuration"]["errors"], 30)
 
 

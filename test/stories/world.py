@@ -384,6 +384,22 @@ class Stand:
 		if self.starts_again:
 			wait_for("slurm-k8s", answers, 30)
 
+	@contextlib.contextmanager
+	def changing_settings(self):
+		"""Yields what slurm-k8s.yaml says, and a function that writes another text there; in the end it is as before, and read."""
+		path = self.env["SLURM_K8S_CONF"]
+		with open(path, encoding="utf-8") as file:
+			good = file.read()
+
+		def write(text):
+			with open(path, "w", encoding="utf-8") as file:
+				file.write(text)
+		try:
+			yield good, write
+		finally:
+			write(good)
+			self.reconfigure()
+
 	def update(self, job_id, *words):
 		"""scontrol update. 24.11 answers EAGAIN now and then, also without slurm-k8s."""
 		def done():

@@ -51,22 +51,14 @@ def test_pods_wait_with_a_reason_while_slurm_takes_no_more_jobs_and_go_on_by_the
 
 
 def test_fifty_reconfigures_with_a_changing_and_broken_configuration_change_nothing_for_pods(stand):
-	path = stand.env["SLURM_K8S_CONF"]
-	with open(path, encoding="utf-8") as file:
-		good = file.read()
-	texts = [good, good.replace("killGrace: 8s", "killGrace: 9s"), "clusters: [", good.replace("default, user", "default, usr")]
 	made = in_every_state(stand, "storm")
 	before = {name: pod.job_id for name, (pod, _) in made.items()}
 	size = stand.log_size()
-	try:
+	with stand.changing_settings() as (good, write):
+		texts = [good, good.replace("killGrace: 8s", "killGrace: 9s"), "clusters: [", good.replace("default, user", "default, usr")]
 		for i in range(50):
-			with open(path, "w", encoding="utf-8") as file:
-				file.write(texts[i % len(texts)])
+			write(texts[i % len(texts)])
 			stand.reconfigure()
-	finally:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(good)
-		stand.reconfigure()
 	assert "the former settings stay in force" in stand.log(size) and "no pod is placed" not in stand.log(size)
 	converge(stand, made)
 	assert {name: [int(job["JobId"]) for job in pod.jobs()] for name, (pod, _) in made.items()} == \
@@ -75,22 +67,14 @@ def test_fifty_reconfigures_with_a_changing_and_broken_configuration_change_noth
 
 @pytest.mark.parametrize("again", ["reconfigure", "restart"])
 def test_pods_run_while_the_configuration_has_a_mistake_and_slurmctld_starts_again(stand, again):
-	path = stand.env["SLURM_K8S_CONF"]
-	with open(path, encoding="utf-8") as file:
-		good = file.read()
-	try:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(good.replace("schedulerNames", "schedulerName"))
+	with stand.changing_settings() as (good, write):
+		write(good.replace("schedulerNames", "schedulerName"))
 		if again == "restart":
 			stand.restart_slurmctld(kill=True)
 		else:
 			stand.reconfigure()
 		pod = stand.pod(f"slip-{again}", "exit 0")
 		pod.wait_phase("Succeeded")
-	finally:
-		with open(path, "w", encoding="utf-8") as file:
-			file.write(good)
-		stand.reconfigure()
 
 
 @pytest.mark.slow
