@@ -62,6 +62,9 @@ static int resume(node_record_t *node_ptr, const char *expected)
 		rc = update(node_ptr->name, NODE_RESUME, NULL);
 	else if (IS_NODE_DRAIN(node_ptr))
 		rc = update(node_ptr->name, NODE_STATE_UNDRAIN, NULL);
+	/* of a node that has not registered yet update_node() calls the state invalid, and has undrained it all the same */
+	if (!is_kept_away(node_ptr))
+		rc = SLURM_SUCCESS;
 	/* some releases leave it there, with accounting or without */
 	if (!rc && is_reason(node_ptr, expected)) {
 		clear_reason(node_ptr);

@@ -86,6 +86,21 @@ def test_resume_of_a_node_whose_slurmd_has_died_says_so_to_return_to_service(nod
 		daemon.start(["slurmd", "-D", "-N", "n2"], node.slurm.env)
 
 
+def test_resume_of_a_node_that_has_not_registered_since_slurmctld_started_takes_back_our_drain(node):
+	tell(node, "drain", reason=OURS)
+	daemon, slurmctld = node.slurm.daemon("slurmd-n2"), node.slurm.daemon("slurmctld")
+	slurmctld.stop()
+	daemon.stop()
+	slurmctld.start_again()
+	node.slurm.wait_controller()
+	try:
+		assert "UNKNOWN" in node.node("n2")["State"]
+		told = tell(node, "resume", expected=OURS)
+		assert (told["rc"], told["drain"], told["reason"]) == ("0", "0", "")
+	finally:
+		daemon.start(["slurmd", "-D", "-N", "n2"], node.slurm.env)
+
+
 def test_fail_and_maintenance_are_told(node):
 	node.run("scontrol", "update", "NodeName=n2", "State=fail", "Reason=smoke")
 	told = tell(node, "resume", expected="smoke")
