@@ -2,6 +2,7 @@
 #include "lib/core/hold_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sk8::core {
 
@@ -13,8 +14,24 @@ bool HoldTable::runs_there(const std::string &id) const
 	return h != holds_.end() && r != running_.end() && r->second.node == h->second.node;
 }
 
+// Devices, each named, of a GRES of which the job has fewer: Slurm knows it as it was before its pod claimed them.
+static GresList beyond(const GresList &held, const GresList &job)
+{
+	GresList out;
+	for (const Gres &g : held) {
+		const auto all = devices_named(held, g.name), has = devices_named(job, g.name);
+		Gres more{g.name, g.type, 0, {}};
+		if (all.size() > has.size())
+			std::ranges::set_difference(g.devices, has, std::back_inserter(more.devices));
+		more.count = more.devices.size();
+		if (more.count > 0)
+			out.push_back(std::move(more));
+	}
+	return out;
+}
+
 // Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's,
-// what it shares, and what it has by a resize.
+// what it shares, what it has by a resize, and devices that the job has not.
 std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 {
 	const Hold &h = holds_.at(id);
@@ -25,8 +42,8 @@ std::optional<Hold> HoldTable::part_masked(const std::string &id) const
 		out.cores = job->cores;
 	out.more_cores = job ? above(h.core_count(), job->core_count()) : 0;
 	out.memory_mb = job && job->memory_mb ? above(h.memory_mb, job->memory_mb) : 0; // 0: Slurm does not count it
-	out.gres.clear();
-	if (out.cores.empty() && !out.more_cores && !out.memory_mb && out.shared.empty())
+	out.gres = job ? beyond(h.gres, job->gres) : GresList();
+	if (out.cores.empty() && !out.more_cores && !out.memory_mb && out.gres.empty() && out.shared.empty())
 		return std::nullopt;
 	return out;
 }
@@ -138,6 +155,13 @@ bool HoldTable::take_over(Hold &hold, const Running &job)
 	return hold != before;
 }
 
+// Beside what its job has.
+static bool has_devices(const std::unordered_map<std::string, Hold> &parts, const std::string &id)
+{
+	const auto part = parts.find(id);
+	return part != parts.end() && !part->second.gres.empty();
+}
+
 void HoldTable::job_started(const PodKey &key, const Job &job)
 {
 	std::lock_guard lock(mutex_);
@@ -184,8 +208,8 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	const Running &r = it->second;
 	const auto [at, fresh] = holds_.try_emplace(key.id());
 	Hold &h = at->second;
-	if (!fresh && h.node != r.node)
-		leave(h);
+	if (!fresh && (h.node != r.node || has_devices(parts_, key.id())))
+		leave(h); // this job may have them
 	if (h.node != r.node)
 		h = {key, r.node, {}, 0, 0};
 	take_over(h, r); // what it has beyond the job stays until set_request()
@@ -199,9 +223,13 @@ std::optional<Hold> HoldTable::settle(const PodKey &key, JobRef ref)
 	std::lock_guard lock(mutex_);
 	auto h = holds_.find(key.id());
 	auto r = running_.find(key.id());
-	if (h == holds_.end() || r == running_.end() || r->second.ref != ref || r->second.node != h->second.node ||
-	    !take_over(h->second, r->second))
+	if (h == holds_.end() || r == running_.end() || r->second.ref != ref || r->second.node != h->second.node)
 		return std::nullopt;
+	const Hold before = h->second;
+	if (!take_over(h->second, r->second))
+		return std::nullopt;
+	if (has_devices(parts_, key.id()))
+		leave(before);
 	changed(key.id());
 	return h->second;
 }

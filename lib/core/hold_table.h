@@ -83,6 +83,9 @@ public:
 	std::optional<Hold> share(const PodKey &key, const GresList &devices);
 	// ... whatever others hold: its claims say that it has them. nullopt: it holds nothing, or these already.
 	std::optional<Hold> add_shared(const PodKey &key, const GresList &devices);
+	// What it shares beside `still`, and nobody else holds there any more, is its own from now on: its job there may have it.
+	// nullopt: there is no such device.
+	std::optional<Hold> keep_alone(const PodKey &key, const GresList &still);
 	// Does somebody but this one hold all of these devices there?
 	bool held_by_others(const PodKey &key, const std::string &node, const GresList &devices) const;
 	// Holds what a foreign pod uses; replaces what it held. True if that is anything new.

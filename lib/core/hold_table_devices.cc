@@ -4,6 +4,7 @@
 #include "lib/core/hold_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sk8::core {
 
@@ -70,6 +71,36 @@ bool HoldTable::held_by_others(const PodKey &key, const std::string &node, const
 {
 	std::lock_guard lock(mutex_);
 	return others_hold(key.id(), node, devices);
+}
+
+std::optional<Hold> HoldTable::keep_alone(const PodKey &key, const GresList &still)
+{
+	std::lock_guard lock(mutex_);
+	const auto at = holds_.find(key.id());
+	if (at == holds_.end())
+		return std::nullopt;
+	Hold &h = at->second;
+	bool some = false;
+	for (Gres &g : h.shared) {
+		const auto is_alone = [&](std::uint16_t d) {
+			return !std::ranges::binary_search(devices_named(still, g.name), d) &&
+			       !others_hold(key.id(), h.node, {{g.name, g.type, 1, {d}}});
+		};
+		Gres alone{g.name, g.type, 0, {}};
+		std::ranges::copy_if(g.devices, std::back_inserter(alone.devices), is_alone);
+		some |= !alone.devices.empty();
+		std::erase_if(g.devices, [&](std::uint16_t d) { return std::ranges::binary_search(alone.devices, d); });
+		g.count = g.devices.size();
+		std::erase_if(alone.devices, [has = devices_named(h.gres, g.name)](std::uint16_t d) { return std::ranges::binary_search(has, d); });
+		alone.count = alone.devices.size();
+		h.gres.push_back(std::move(alone));
+	}
+	h.gres = merged(std::move(h.gres));
+	h.shared = merged(std::move(h.shared));
+	if (!some)
+		return std::nullopt;
+	changed(key.id()); // the same devices are hidden as before
+	return h;
 }
 
 // ---- missing ----

@@ -24,6 +24,8 @@ struct JobRequest {
 	std::uint32_t cpus = 1;      // hardware threads; Slurm rounds up to whole cores
 	std::uint64_t memory_mb = 0; // 0: the partition's default
 	GresList gres;
+	// Of an adopted pod, each named: what it has by its claims. Its job gets just these as it starts, if no other one has them.
+	GresList devices;
 	std::uint32_t time_limit_minutes = 0;
 	std::optional<std::int64_t> nice;
 	Age age; // of the job in whose place it is made

@@ -113,14 +113,14 @@ bool PodsController::outgrows_its_job(const Entry &e) const
 	       (memory_mb && whole_mib(e.pod->request.memory_bytes) > memory_mb);
 }
 
-// Its claims may be heard of after the pod. What its job has correct_devices() sees to.
+// Its claims may be heard of after the pod; and its job may have other devices, which correct_devices() sees to, or none, if
+// Slurm has forgotten all but one from before the claims had any.
 void PodsController::hold_what_it_claims(Entry &e)
 {
 	if (e.pod->resource_claims.empty())
 		return;
-	if (!has_its_job_there(e))
-		if (const auto hold = ports_.holds.add_devices(e.key, claimed_there(e, Whose::own)))
-			ports_.journal.hold(*hold);
+	if (const auto hold = ports_.holds.add_devices(e.key, claimed_there(e, Whose::own)))
+		ports_.journal.hold(*hold);
 	if (const auto hold = ports_.holds.add_shared(e.key, claimed_there(e, Whose::shared)))
 		ports_.journal.hold(*hold);
 }
@@ -131,8 +131,12 @@ void PodsController::save_what_its_job_got(const Entry &e)
 {
 	if (!e.job || !e.job->running())
 		return;
-	if (const auto hold = ports_.holds.settle(e.key, e.job->ref))
-		ports_.journal.hold(*hold);
+	const auto hold = ports_.holds.settle(e.key, e.job->ref);
+	if (!hold)
+		return;
+	ports_.journal.hold(*hold);
+	if (ports_.holds.masks_can_go())
+		ports_.slurm.wake_scheduler();
 }
 
 // It runs, and its owner would look for its job in vain: the log is the administrator's.
@@ -147,8 +151,20 @@ void PodsController::tell_jobless(Entry &e, const std::string &why)
 	reports_.event(e.key, {true, std::string(names::event_refused), text});
 }
 
+// It was about to share devices, and who had them is gone: kube-controller-manager has freed its claim. That it holds them must
+// not keep the job away that its claims want now.
+void PodsController::hold_alone(const Entry &e)
+{
+	const auto claims = e.bound_node.empty() && !e.pod->resource_claims.empty() ? claims_of(e) : Result<PodClaims>(Error{});
+	if (!claims)
+		return;
+	if (const auto hold = ports_.holds.keep_alone(e.key, claims->devices))
+		ports_.journal.hold(*hold);
+}
+
 void PodsController::adopt(Entry &e)
 {
+	hold_alone(e);
 	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
 	if (!e.job || e.job->ended())
 		drop_job(e);
@@ -160,6 +176,7 @@ void PodsController::adopt(Entry &e)
 	}
 	if (auto gres = adopted_gres(e, request->gres); gres) {
 		request->gres = std::move(*gres);
+		request->devices = claimed_there(e, Whose::own);
 	} else {
 		back_off(e, gres.error().message, Millis(30'000)); // a change of a claim leads here at once
 		return plan_retry(e);

@@ -28,7 +28,11 @@ namespace sk8::core {
 // has been bound since.
 std::string PodsController::cores_held_by_others(const Entry &e) const
 {
-	const auto other = ports_.holds.masked_by_other(e.key, e.job->node, e.job->cores, e.job->gres);
+	GresList gres = e.job->gres;
+	const GresList claimed = ports_.dra && e.pod ? ports_.dra->held(e.key.ns, e.pod->resource_claims, e.key.uid, e.job->node) : GresList();
+	for (Gres &g : gres) // of what its claims have others may have a part
+		std::erase_if(g.devices, [&](std::uint16_t d) { return std::ranges::binary_search(devices_named(claimed, g.name), d); });
+	const auto other = ports_.holds.masked_by_other(e.key, e.job->node, e.job->cores, gres);
 	return other ? "node " + e.job->node + ": pod " + other->ns + "/" + other->name + " still holds its cores or devices" : "";
 }
 
@@ -104,8 +108,12 @@ void PodsController::bind(Entry &e)
 		e.age = e.job->age;
 		return end_job(e, end_because_of(e, PodState::waiting));
 	}
-	if (std::string why = not_to_be_bound(e); !why.empty())
-		return refuse_start(e, why);
+	if (std::string why = not_to_be_bound(e); !why.empty()) {
+		// Kept where a later job was, this one asks for other devices than its claims want: the next one does not.
+		const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
+		const bool can_be_had = claims && (claims->node.empty() || claims->node == e.job->node);
+		return can_be_had && why == claims_not_met(e) ? queue_anew(e, why) : refuse_start(e, why);
+	}
 	take_use(e, e.job->node);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
@@ -239,6 +247,8 @@ void PodsController::place_and_bind()
 	}
 	if (placed.empty())
 		return;
+	if (ports_.holds.masks_can_go())
+		ports_.slurm.wake_scheduler();
 	auto saved = save_journal(); // once for all that start together
 	for (const auto &[uid, hold] : placed) {
 		Entry &e = entries_.at(uid);

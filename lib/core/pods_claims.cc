@@ -41,19 +41,29 @@ static bool is_only_for(const kube::ResourceClaim &claim, const std::string &uid
 	return !claim.reserved_for_other && std::ranges::all_of(claim.reserved_for, [&](const std::string &u) { return u == uid; });
 }
 
+// It had a part of what the claim has when others had it, too: what it holds by that is no job's, also when these are gone.
+static bool has_shared(const std::optional<HeldBy> &held, const kube::ResourceClaim &claim, const std::string &uid, const Dra &dra)
+{
+	return held && is_reserved_for(claim, uid) && devices_collide(held->hold.shared, dra.held(claim, held->hold.node));
+}
+
 // Error: they are to be waited for, whatever the pod does.
 Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) const
 {
 	PodClaims out;
 	if (!ports_.dra || !ports_.dra->synced())
 		return Error{"the cluster's resource claims and devices have not been listed yet"};
+	const auto held = ports_.holds.held_by(e.key);
 	for (const auto &c : e.pod->resource_claims) {
 		if (c.claim.empty())
 			return Error{"its claim " + one_line(c.name, 128) + " has not been made from its template yet, by kube-controller-manager"};
 		auto claim = ports_.dra->find(e.key.ns, c.claim);
 		if (!claim || claim->meta.deleting)
 			return Error{named(c.claim) + (claim ? " is being deleted" : " does not exist")};
-		if (!claim->allocated || is_only_for(*claim, e.key.uid))
+		// ... or its job has the devices, and others have come to have them, too
+		const bool of_job = e.job && e.job->running() && is_reserved_for(*claim, e.key.uid) &&
+				    devices_collide(e.job->gres, ports_.dra->held(*claim, e.job->node));
+		if (!claim->allocated || of_job || (is_only_for(*claim, e.key.uid) && !has_shared(held, *claim, e.key.uid, *ports_.dra)))
 			out.own.push_back(std::move(claim));
 		else if (auto added = add_shared_claim(e, claim, out); !added)
 			return added.error();
@@ -74,7 +84,8 @@ Result<void> PodsController::add_shared_claim(const Entry &e, const kube::Resour
 		return Error{named(claim->meta.name) + ": " + has.error().message};
 	if (!out.node.empty() && !has->node.empty() && out.node != has->node)
 		return Error{"its resource claims have devices of nodes " + one_line(out.node, 128) + " and " + one_line(has->node, 128)};
-	if (!ports_.holds.held_by_others(e.key, has->node, has->gres))
+	const bool has_part = has_shared(ports_.holds.held_by(e.key), *claim, e.key.uid, *ports_.dra);
+	if (!has_part && !ports_.holds.held_by_others(e.key, has->node, has->gres))
 		return Error{named(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
 	out.shared.push_back(claim);
 	out.node = has->node.empty() ? out.node : has->node; // none: it has devices that others have, too
@@ -226,6 +237,26 @@ PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &
 
 // ---- its job has devices ----
 
+// Empty, or which of these devices another claim has, as far as is known now.
+static std::string taken_by_another(const ClaimDevices &wanted, const std::string &node, const Dra &dra)
+{
+	for (const auto &d : wanted.devices)
+		if (const std::string other = dra.holder(d, *wanted.claim); !other.empty())
+			return "device " + one_line(d.device, 128) + " of node " + node + " is allocated to resource claim " + other;
+	return "";
+}
+
+// As they are when a Binding is sent.
+static bool all_given(const Claims &claims)
+{
+	return !claims.empty() && std::ranges::all_of(claims, [](const auto &claim) { return claim->allocated; });
+}
+
+static bool are_given(const std::vector<ClaimDevices> &wanted)
+{
+	return std::ranges::all_of(wanted, [](const ClaimDevices &c) { return c.claim->devices == c.devices; });
+}
+
 void PodsController::allocate_claims(Entry &e, const Hold &hold)
 {
 	auto claims = claims_of(e);
@@ -234,14 +265,16 @@ void PodsController::allocate_claims(Entry &e, const Hold &hold)
 	for (const Gres &g : claims->devices)
 		if (!std::ranges::includes(devices_named(hold.shared, g.name), g.devices))
 			return claims_failed(e, "no pod uses any more what its resource claims have", {});
+	if (const std::string why = claims_not_met(e); !why.empty()) // since bind()
+		return claims_failed(e, why, {});
 	auto shares = share_out(claims->own, e.job->gres, hold.node, ports_.dra->inventory);
 	if (!shares)
 		return claims_failed(e, shares.error().message, {});
 	for (const ClaimDevices &c : *shares)
-		for (const auto &d : c.devices)
-			if (const std::string other = ports_.dra->holder(d, *c.claim); !other.empty())
-				return claims_failed(e, "device " + one_line(d.device, 128) + " of node " + hold.node + " is allocated to resource claim " +
-							other, {});
+		if (const std::string why = taken_by_another(c, hold.node, *ports_.dra); !why.empty())
+			return claims_failed(e, why, {});
+	if (may_arrive(e) && all_given(claims->own) && !are_given(*shares)) // its kubelet may have prepared what they have
+		return claims_failed(e, "it may be bound already with other devices than its new job has", {});
 	const std::size_t own = shares->size();
 	for (const auto &claim : claims->shared)
 		shares->push_back({claim, claim->devices});
@@ -257,7 +290,8 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 	if (it == entries_.end() || it->second.op != Op::binding)
 		return;
 	Entry &e = it->second;
-	if (!can_be_bound(e)) { // it queues again, or goes
+	const bool held = ports_.holds.node_of(e.key) == a->hold.node; // else it was released by hand meanwhile
+	if (!can_be_bound(e) || !held) { // it queues again, or goes, or holds something first
 		e.op = Op::none;
 		keep_only_if_unsure(e);
 		return sync(a->uid);
@@ -266,7 +300,7 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 		const ClaimDevices &wanted = a->claims[a->at];
 		const kube::ResourceClaim &claim = *wanted.claim;
 		const bool given = claim.allocated && claim.devices == wanted.devices, shared = a->at >= a->shared_at;
-		if (given && is_reserved_for(claim, a->uid) && (shared || is_only_for(claim, a->uid)))
+		if (given && is_reserved_for(claim, a->uid))
 			continue;
 		if (a->tries++ == most_writes)
 			return claims_failed(e, "somebody else changes " + named(claim.meta.name), {});
@@ -278,6 +312,8 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 			return write_claim(a, true, freeing_patch(claim));
 		if (!is_protected(claim))
 			return write_claim(a, false, protecting_patch(claim));
+		if (const std::string why = taken_by_another(wanted, a->hold.node, *ports_.dra); !why.empty()) // while others were written
+			return claims_failed(e, why, {});
 		return write_claim(a, true, allocating_patch(wanted, a->hold.node, e.key.name, a->uid, ports_.dra->inventory));
 	}
 	send_binding(e, a->hold);

@@ -317,6 +317,7 @@ private:
 	bool wants_other_devices(const Entry &e) const;
 	std::string claims_not_met(const Entry &e) const; // why its job will not do for its claims, or empty
 	std::optional<Hold> share_devices(const Entry &e);
+	void hold_alone(const Entry &e);
 	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
 	bool add_claims(Entry &e, JobRequest &request);
 	void free_claim(Entry &e, const kube::ResourceClaim &claim);

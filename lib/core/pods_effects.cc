@@ -208,8 +208,13 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 		// It may have other cores than the hold says, which others may get now. Is there none,
 		// the pod has ended meanwhile, and nothing would free what was held from now on.
 		if (e.adopting && ports_.holds.held(e.key))
-			if (const auto hold = ports_.holds.place(e.key, r.job->ref))
+			if (const auto hold = ports_.holds.place(e.key, r.job->ref)) {
 				ports_.journal.hold(*hold);
+				if (e.pod)
+					hold_what_it_claims(e);
+				if (ports_.holds.masks_can_go())
+					ports_.slurm.wake_scheduler();
+			}
 		set_job(e, r.job, ports_.timer.now());
 		return;
 	}

@@ -109,6 +109,7 @@ void SlurmWorker::run(const Submit &s, SlurmReply &reply)
 		full_text_ = reply.text;
 	}
 	started(r.key, out.job_id, reply);
+	give_devices(r, reply);
 	if (reply.ok)
 		metrics().jobs_submitted.add();
 }
@@ -125,6 +126,7 @@ void SlurmWorker::start(const JobRequest &r, JobRef ref, SlurmReply &reply)
 	copy_outcome(out, reply);
 	if (reply.ok)
 		started(r.key, ref.id, reply);
+	give_devices(r, reply);
 }
 
 void SlurmWorker::started(const PodKey &key, std::uint32_t id, SlurmReply &reply)
@@ -135,6 +137,23 @@ void SlurmWorker::started(const PodKey &key, std::uint32_t id, SlurmReply &reply
 		return;
 	reply.job = share(job_from_abi(job));
 	remember(key, reply.job);
+}
+
+// Slurm has chosen some for a job that starts where its pod is, and from then on hides none of those that the pod has: under the
+// same locks, so that nobody gets these. If another job has them the engine sees it, and asks again.
+void SlurmWorker::give_devices(const JobRequest &r, SlurmReply &reply)
+{
+	if (!reply.ok || !reply.job->running() || reply.job->node != r.required_node)
+		return;
+	for (const Gres &g : r.devices) {
+		const auto wanted = devices_named(r.devices, g.name), has = devices_named(reply.job->gres, g.name);
+		if (wanted == has || wanted.size() != has.size())
+			continue;
+		SlurmReply given;
+		run(SetDevices{reply.job->ref, {r.required_node, g.name, wanted, {}}}, given);
+		for (const auto &[key, job] : given.changed)
+			remember(key, reply.job = job);
+	}
 }
 
 void SlurmWorker::run(const End &e, SlurmReply &reply)

@@ -151,6 +151,7 @@ private:
 	void run(const Submit &s, SlurmReply &reply);
 	void start(const JobRequest &r, JobRef ref, SlurmReply &reply);
 	void started(const PodKey &key, std::uint32_t id, SlurmReply &reply);
+	void give_devices(const JobRequest &r, SlurmReply &reply);
 	void run(const End &e, SlurmReply &reply);
 	void run(const Exclude &e, SlurmReply &reply);
 	void run(const Spare &s, SlurmReply &reply);

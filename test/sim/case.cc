@@ -39,6 +39,8 @@ std::string Case::text() const
 		out << "aside " << aside << "\naside_memory " << aside_memory << '\n';
 	if (gpus)
 		out << "gpus " << gpus << '\n';
+	if (claims)
+		out << "claims 1\n";
 	if (device_plugin)
 		out << "device_plugin 1\n";
 	if (device_pods)
@@ -76,6 +78,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.aside_memory;
 	else if (key == "gpus")
 		value >> c.gpus;
+	else if (key == "claims")
+		value >> c.claims;
 	else if (key == "device_plugin")
 		value >> c.device_plugin;
 	else if (key == "device_pods")

@@ -46,6 +46,7 @@ struct Case {
 	int gpus = 0;                    // of each node
 	// Where no node is mixed: the GPUs of Slurm's own jobs are held by pods, and these jobs go through the gate.
 	bool device_pods = false;
+	bool claims = false;             // pods have GPUs by claims (Dynamic Resource Allocation); where no node is mixed
 	bool device_plugin = false;      // kubelets choose which GPUs a pod gets, and agents tell
 	int slots = 0;                   // pods that a node can have; 0: as many as come
 	int grace = 0;                   // GraceTime of its partitions, seconds

@@ -11,6 +11,7 @@
 
 #include "lib/core/settings.h"
 #include "test/sim/case.h"
+#include "test/sim/model_claims.h"
 
 namespace sk8::sim {
 
@@ -70,6 +71,15 @@ inline void let_reserve(core::ClusterSettings &settings, const Case &c)
 	settings.reservations.eviction = c.eviction == "requeue"  ? OnEviction::requeue
 					 : c.eviction == "cancel" ? OnEviction::cancel
 								  : OnEviction::ignore;
+}
+
+// Devices that drivers tell of, see Case::claims: then there are no others.
+inline void let_claim(core::ClusterSettings &settings, const Case &c)
+{
+	if (!c.claims)
+		return;
+	settings.resources = {{"", "gpu", ""}};
+	settings.resources[0].device_class = claim_class;
 }
 
 inline constexpr struct {

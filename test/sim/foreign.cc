@@ -24,12 +24,14 @@ void World::create_foreign(const Action &a)
 			time_.after(second, [this, later] { create_foreign(later); });
 		return;
 	}
-	const std::string kind = a.text("kind"), node = a.text("node");
+	claim_devices(pod, a);
+	const bool claims = !pod.resource_claims.empty(); // which kube-scheduler gives it, whoever made it
+	const std::string kind = claims && a.text("kind") == "named" ? "pod" : a.text("kind"), node = a.text("node");
 	if (!api_.nodes().contains(node))
 		return;
 	pod.meta.uid = "uid" + std::to_string(next_uid_++);
 	pod.scheduler_name = kind == "daemon" || kind == "pod" ? "default-scheduler" : "none";
-	pod.node_name = kind == "pod" ? "" : node;
+	pod.node_name = kind == "pod" || claims ? "" : node;
 	pod.meta.controller_kind = kind == "daemon" ? "DaemonSet" : "";
 	pod.phase = "Pending";
 	pod.grace_seconds = a.number("grace", 5);
@@ -37,7 +39,7 @@ void World::create_foreign(const Action &a)
 	p.milli_cpu = a.number("mcpu", 100);
 	p.memory = a.number("mem");
 	p.start_delay = a.number("pull", 500) * ms;
-	p.gpus = static_cast<int>(std::min<std::int64_t>(a.number("gpu"), case_.gpus));
+	p.gpus = case_.claims ? 0 : static_cast<int>(std::min<std::int64_t>(a.number("gpu"), case_.gpus));
 	p.critical = a.has("critical");
 	p.life = a.has("life") ? a.seconds("life") : -1;
 	p.exit_code = static_cast<int>(a.number("exit"));
@@ -52,7 +54,7 @@ void World::create_foreign(const Action &a)
 	kubelet_.set_program(uid, p);
 	judge_.foreign_created(pod, node, p);
 	api_.create(std::move(pod));
-	if (kind == "pod")
+	if (kind == "pod" || claims)
 		schedule_foreign(a, uid);
 }
 
@@ -109,6 +111,8 @@ void World::schedule_foreign(const Action &a, const std::string &uid)
 		const kube::Node &there = *api_.nodes().at(node);
 		if (api_.down || api_.hung || !there.ready || there.unschedulable || !fits_by_the_book(*pod, node))
 			return schedule_foreign(a, uid);
+		if (!pod->resource_claims.empty() && !claim_controllers_.allocate(*pod, node))
+			return schedule_foreign(a, uid);
 		tell(story_, "kube-scheduler: pod ", name, " (", uid, ") is bound to ", node);
 		api_.change(name, uid, [&node](kube::Pod &p) { p.node_name = node; });
 	});
@@ -118,6 +122,7 @@ void World::break_watches()
 {
 	watch_.interrupt(false);
 	foreign_watch_.interrupt(false);
+	claim_watch_.interrupt(false);
 }
 
 } // namespace sk8::sim

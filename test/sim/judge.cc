@@ -6,10 +6,15 @@
 #include "lib/core/hold_journal.h"
 #include "lib/core/lifecycle.h"
 #include "lib/core/pod_key.h"
+#include "test/sim/judge_claims.h"
 
 namespace sk8::sim {
 
 using State = Container::State;
+
+Judge::Judge(Schedule &time, ModelApi &api, const Config &config) : time_(time), api_(api), config_(config) {}
+
+Judge::~Judge() = default;
 
 std::string Judge::name_of(const std::string &what, const std::string &name, const std::string &uid)
 {
@@ -150,6 +155,8 @@ void Judge::container_started(const Container &c)
 		for (const auto &[key, other] : kubelet_->containers())
 			if (other.uid == c.uid && other.node != c.node && other.state == State::running)
 				violation("I3: pod " + c.pod + " (" + c.uid + ") runs on " + c.node + " and " + other.node);
+	if (claims_)
+		claims_->container_started(c);
 }
 
 void Judge::container_ended(const Container &c)
@@ -184,6 +191,8 @@ void Judge::job_started(const SlurmJob &job)
 	check_devices(job, key ? key->uid : "");
 	if (device_plugin)
 		check_told_devices(job);
+	if (claims_)
+		claims_->job_started(job);
 	if (auto it = preemptions_.find(key ? key->uid : ""); it != preemptions_.end() && it->second.job != job.ref())
 		preemptions_.erase(it); // what runs from now on is this job's
 	PodTruth *t = truth_of(job.mark);
@@ -387,6 +396,8 @@ void Judge::check()
 	check_preemptions();
 	if (device_plugin)
 		check_corrected_devices();
+	if (claims_)
+		claims_->check();
 	if (node_state) {
 		check_nodes();
 		check_overcommit();
@@ -474,6 +485,8 @@ std::string Judge::unfinished(bool masked, std::size_t entries, const std::strin
 	if (masked && excused == 0 && !has_slot)
 		return "something is still masked";
 	if (const std::string what = unfinished_natives(); !what.empty())
+		return what;
+	if (const std::string what = claims_ ? claims_->unfinished(excused > 0) : ""; !what.empty())
 		return what;
 	if (const std::string what = node_state ? unfinished_nodes() : ""; !what.empty())
 		return what;

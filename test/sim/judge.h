@@ -13,6 +13,7 @@
 //       judge_again.cc
 //       pods whose jobs Slurm preempts: judge_preempt.cc
 //       what a pod's annotations say of its job: judge_annotations.cc
+//       devices that pods claim: judge_claims.h
 //   I5  what others did stands: their exclusions, priorities, holds, finalizers
 //
 // A person's word that nothing of a pod runs any more is a proof like the kubelet's: it
@@ -30,6 +31,7 @@
 #include <string>
 
 #include "lib/core/hold_table.h"
+#include "test/sim/claim_watch.h"
 #include "test/sim/config.h"
 #include "test/sim/judge_preempt.h"
 #include "test/sim/kube_requests.h"
@@ -54,7 +56,8 @@ inline Sum most(const Sum &a, const Sum &b)
 
 class Judge final : public ApiListener, public ContainerListener, public SlurmWatcher, public RequestWatcher {
 public:
-	Judge(Schedule &time, ModelApi &api, const Config &config) : time_(time), api_(api), config_(config) {}
+	Judge(Schedule &time, ModelApi &api, const Config &config);
+	~Judge() override;
 	void look_at(const ModelKubelet &kubelet, const ModelSlurm &slurm) { kubelet_ = &kubelet, slurm_ = &slurm; }
 	std::function<void()> on_slurm_changed = [] {};
 	// The pod uid runs what the pod from did.
@@ -88,6 +91,7 @@ public:
 	void node_resumed_by_people(const std::string &name, bool was_ours);
 	bool node_state = false; // is carried from side to side
 	bool device_plugin = false;
+	void look_at_claims(const ModelClaims &claims, ClaimWatch &watch); // judge_claims.h
 	void config_is_read();
 	void config_changes() { config_changed_ = true; }
 	void unshare(); // what is not shared any more
@@ -103,6 +107,7 @@ public:
 			t.unknown |= t.gone && !t.foreign && kubelet_->runs_anywhere(uid); // only the ledger knew that it does
 		}
 		foreign_after_loss();
+		claims_after_loss();
 	}
 	void foreign_created(const kube::Pod &pod, const std::string &node, const Program &program);
 	void static_pod_written(const StaticPod &pod); // judge_static.cc
@@ -193,14 +198,12 @@ public:
 	void native_launched(const SlurmJob &job) override;
 	void native_ended(const SlurmJob &job, bool by_itself) override;
 	void native_ended_by_us(const SlurmJob &job, const sk8_native_end &end) override;
-	void binding_by_us(const core::PodKey &key) override
-	{
-		pods_.at(key.uid).may_arrive++;
-		pods_.at(key.uid).said = false; // what was said is of what it held before
-	}
+	void binding_by_us(const core::PodKey &key) override;
+	void claim_patch_by_us(const kube::ResourceClaim &claim, const Json &patch) override;
 	void binding_refused(const core::PodKey &key) override { pods_.at(key.uid).may_arrive--; }
 
 private:
+	class Claims; // judge_claims.h
 	using Ref = std::pair<std::uint32_t, std::int64_t>;
 	struct PodTruth {
 		std::string name;
@@ -361,6 +364,7 @@ private:
 	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
 	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_after_loss();
+	void claims_after_loss();
 	const std::string &behind(const std::string &uid) const;
 	bool is_shown(const std::string &uid, const PodTruth &t) const;
 	bool saves(const core::Ledger &ledger, const std::string &uid) const;
@@ -373,6 +377,7 @@ private:
 	std::vector<std::string> schedulers_ = {"slurm"}; // of the engine that started last
 	const ModelKubelet *kubelet_ = nullptr;
 	const ModelSlurm *slurm_ = nullptr;
+	std::unique_ptr<Claims> claims_;       // null: there are none
 	std::map<std::string, PodTruth> pods_; // by uid
 	std::map<Ref, std::string> exclusions_;
 	std::map<Ref, std::uint32_t> priorities_;

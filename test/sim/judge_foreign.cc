@@ -18,7 +18,7 @@
 #include "lib/base/text.h"
 #include "lib/core/hold_journal.h"
 #include "lib/core/lifecycle.h"
-#include "test/sim/judge.h"
+#include "test/sim/judge_claims.h"
 
 namespace sk8::sim {
 
@@ -43,6 +43,8 @@ void Judge::foreign_told(const kube::Pod &pod)
 		t.known_since = time_.now();
 	t.known = true;
 	t.known_to_come = t.lost_before = false;
+	if (claims_)
+		claims_->foreign_told(pod.meta.uid);
 }
 
 void Judge::foreign_event(const ApiEvent &event)

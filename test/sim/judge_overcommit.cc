@@ -5,7 +5,7 @@
 // news of nodes, at each ping at the latest (ModelSlurm::plan_ping()): what is wrong for longer than that takes is a violation.
 #include <algorithm>
 
-#include "test/sim/judge.h"
+#include "test/sim/judge_claims.h"
 
 namespace sk8::sim {
 
@@ -22,7 +22,7 @@ bool Judge::is_overcommitted(const std::string &node, const core::NodeMask &mask
 	const std::int64_t used_memory = static_cast<std::int64_t>(n.memory + mask.memory_mb) +
 					 beyond(static_cast<std::int64_t>(mask.overhead_mb),
 						static_cast<std::int64_t>(mask.allocatable.memory_mb), memory);
-	std::int64_t gpus = std::ranges::count(n.gpus, true);
+	std::int64_t gpus = std::ranges::count(n.gpus, true) - (claims_ ? claims_->missing(node) : 0); // which is nobody's
 	for (const auto &gres : mask.gres)
 		gpus += static_cast<std::int64_t>(gres.count);
 	const std::int64_t have_gpus = slurm_->select().gpus;

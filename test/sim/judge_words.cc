@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/core/hold_journal.h"
-#include "test/sim/judge.h"
+#include "test/sim/judge_claims.h"
 
 namespace sk8::sim {
 
@@ -37,6 +37,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 	again_after_crash(on_disk);
 	if (device_plugin)
 		devices_after_crash(on_disk);
+	if (claims_)
+		claims_->crashed(on_disk);
 	for (auto &[uid, p] : preemptions_)
 		p.before_crash = true;
 	for (auto &[ref, n] : natives_)
@@ -60,6 +62,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 void Judge::engine_starts(const core::Ledger &known)
 {
 	engine_began_ = time_.now();
+	if (claims_)
+		claims_->engine_starts();
 	config_is_read();
 	read_mixed();
 	// A person's word is about a pod of ours or a foreign one, and is forgotten with that.

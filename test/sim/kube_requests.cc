@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "test/sim/kube_requests.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "lib/core/names.h"
@@ -271,12 +270,6 @@ void KubeRequests::set_condition(const PodKey &key, const std::string &version, 
 void KubeRequests::create_event(const PodKey &key, const core::PodEvent &event, KubePort::Done done)
 {
 	send("event " + event.reason, key, true, [] { return status(201); }, std::move(done));
-}
-
-// Its pods claim no devices.
-void KubeRequests::patch_claim(const kube::ResourceClaim &claim, bool, const Json &, KubePort::Done)
-{
-	throw std::logic_error("resource claim " + claim.meta.name + " is to be changed, and there is none");
 }
 
 void KubeRequests::get_volumes(const PodKey &key, const std::vector<std::string> &,

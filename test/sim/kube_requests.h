@@ -13,6 +13,7 @@
 #include "lib/core/node_kube_port.h"
 #include "test/sim/dice.h"
 #include "test/sim/model_api.h"
+#include "test/sim/model_claims.h"
 
 namespace sk8::sim {
 
@@ -49,6 +50,8 @@ public:
 	virtual void gate_opens() = 0;
 	// It wrote to this Node object.
 	virtual void node_written(const std::string &name) = 0;
+	// It sends this merge patch of the claim, as it knows that.
+	virtual void claim_patch_by_us(const kube::ResourceClaim &claim, const Json &patch) = 0;
 };
 
 class KubeRequests final : public core::KubePort, public core::NodeKubePort {
@@ -65,6 +68,7 @@ public:
 
 	int faults = 0;               // permille of the requests that go wrong
 	bool strips_finalizers = false; // mutant: all of them, others' too
+	ModelClaims *claims = nullptr;  // null: nothing is told of any
 
 	void get_pod(const core::PodKey &key, KubePort::Done done) override;
 	void set_finalizer(const core::PodKey &key, bool present, KubePort::Done done) override;
@@ -77,6 +81,7 @@ public:
 	void set_condition(const core::PodKey &key, const std::string &resource_version,
 			   const core::PodCondition &condition, KubePort::Done done) override;
 	void create_event(const core::PodKey &key, const core::PodEvent &event, KubePort::Done done) override;
+	// claim_requests.cc
 	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, KubePort::Done done) override;
 	void get_volumes(const core::PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override;

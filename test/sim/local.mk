@@ -11,6 +11,12 @@ endif
 test_sim_sim_SOURCES = \
 	test/sim/case.cc \
 	test/sim/case.h \
+	test/sim/claim_controllers.cc \
+	test/sim/claim_controllers.h \
+	test/sim/claim_requests.cc \
+	test/sim/claim_watch.cc \
+	test/sim/claim_watch.h \
+	test/sim/claims.cc \
 	test/sim/config.h \
 	test/sim/dice.h \
 	test/sim/foreign.cc \
@@ -20,6 +26,8 @@ test_sim_sim_SOURCES = \
 	test/sim/judge.h \
 	test/sim/judge_again.cc \
 	test/sim/judge_annotations.cc \
+	test/sim/judge_claims.cc \
+	test/sim/judge_claims.h \
 	test/sim/judge_devices.cc \
 	test/sim/judge_foreign.cc \
 	test/sim/judge_mixed.cc \
@@ -32,9 +40,11 @@ test_sim_sim_SOURCES = \
 	test/sim/judge_static.cc \
 	test/sim/judge_words.cc \
 	test/sim/kube_requests.cc \
+	test/sim/kubelet_claims.cc \
 	test/sim/kubelet_devices.cc \
 	test/sim/kube_requests.h \
 	test/sim/make_case.cc \
+	test/sim/make_claims.cc \
 	test/sim/make_more.h \
 	test/sim/make_preemption.cc \
 	test/sim/make_resize.cc \
@@ -42,6 +52,8 @@ test_sim_sim_SOURCES = \
 	test/sim/make_mixed.cc \
 	test/sim/model_api.cc \
 	test/sim/model_api.h \
+	test/sim/model_claims.cc \
+	test/sim/model_claims.h \
 	test/sim/model_gate.cc \
 	test/sim/model_kubelet.cc \
 	test/sim/model_kubelet.h \
@@ -51,6 +63,7 @@ test_sim_sim_SOURCES = \
 	test/sim/model_slurm.h \
 	test/sim/mutants.cc \
 	test/sim/mutants.h \
+	test/sim/mutants_claims.cc \
 	test/sim/mutants_devices.cc \
 	test/sim/mutants_preempt.cc \
 	test/sim/mutants_seen.cc \
@@ -62,6 +75,7 @@ test_sim_sim_SOURCES = \
 	test/sim/preemption.cc \
 	test/sim/preemption.h \
 	test/sim/process.cc \
+	test/sim/process_claims.cc \
 	test/sim/process_engine.cc \
 	test/sim/process_natives.cc \
 	test/sim/process.h \
@@ -126,6 +140,7 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-kubelet-back.case \
 	test/sim/regressions/foreign-released-before-nodes.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
+	test/sim/regressions/forgotten-job-without-the-devices-of-its-claim.case \
 	test/sim/regressions/forgotten-launch-of-a-small-job.case \
 	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/full-disk-takes-one-of-two-holds.case \
@@ -134,6 +149,7 @@ EXTRA_DIST += \
 	test/sim/regressions/gone-in-the-turn-of-its-release.case \
 	test/sim/regressions/gpu-that-a-preempted-pod-leaves.case \
 	test/sim/regressions/hold-after-full-disk.case \
+	test/sim/regressions/job-from-before-its-pod-claimed-devices.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news-of-ended.case \
@@ -164,6 +180,7 @@ EXTRA_DIST += \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
+	test/sim/regressions/released-while-its-claims-get-devices.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/resized-foreign-pod-that-vanishes-before-nodes-are-known.case \
 	test/sim/regressions/resized-while-its-binding-is-under-way.case \
@@ -171,10 +188,13 @@ EXTRA_DIST += \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \
 	test/sim/regressions/shared-pod-deleted-by-former-settings.case \
+	test/sim/regressions/shares-devices-of-a-claim-freed-over-a-start.case \
+	test/sim/regressions/shares-devices-of-pods-gone-over-a-start.case \
 	test/sim/regressions/slots-of-bound-pods-at-a-start.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \
+	test/sim/regressions/two-pods-get-one-claim-at-once.case \
 	test/sim/regressions/untrue-in-a-former-run.case \
 	test/sim/regressions/wake-behind-locks.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case

@@ -56,6 +56,8 @@ public:
 			case_.slots = static_cast<int>(dice_.between("slots", 1, 6));
 		if (chance(400))
 			bare_pods();
+		if (!case_.mixed && !case_.device_pods && dice_.chance("claims", 200))
+			make_claims(case_, length_);
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);

@@ -14,6 +14,8 @@ void add_preemption(Case &c, Dice &dice, Micros length);
 void add_static_pods(Case &c, Dice &dice, Micros length);
 // Of the pods that the case has already.
 void add_resizes(Case &c, Dice &dice, Micros length);
+// The same; chance of its own.
+void make_claims(Case &c, Micros length);
 
 } // namespace sk8::sim
 

@@ -152,6 +152,8 @@ void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
 	c.node = node;
 	c.program = programs_[pod.meta.uid];
 	c.seen_at = epoch + time_.now() / second;
+	for (const auto &wanted : pod.resource_claims)
+		c.claims.emplace_back(pod.meta.ns, wanted.claim);
 	if (pod.meta.deleting || pod.phase == "Succeeded" || pod.phase == "Failed")
 		return end(c, 0, "", false); // before it was ever started
 	if (is_resizable(pod)) {
@@ -210,6 +212,8 @@ void ModelKubelet::start(const Key &key)
 	Container &c = containers_.at(key);
 	if (c.state != State::seen)
 		return;
+	if (!prepare_claims(c)) // its syncFrequency is a minute
+		return time_.after(dice_.between("prepare/" + c.pod, second, 60 * second), [this, key] { start(key); });
 	c.state = State::running;
 	c.started_ever = true;
 	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") runs");

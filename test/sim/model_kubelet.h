@@ -14,6 +14,7 @@
 
 #include "test/sim/dice.h"
 #include "test/sim/model_api.h"
+#include "test/sim/model_claims.h"
 
 namespace sk8::sim {
 
@@ -52,7 +53,9 @@ struct Container {
 	// Resize in place: the spec that was looked at, and whether what it requests is put off.
 	std::int64_t generation = 0;
 	bool put_off = false;
-	std::vector<std::uint16_t> devices; // of its GPUs, sorted; where a device plugin is: since it was admitted
+	// Of its GPUs, sorted; where a device plugin is: since it was admitted; of its claims: since they were prepared.
+	std::vector<std::uint16_t> devices;
+	std::vector<ClaimName> claims; // of its pod
 };
 
 // A file on a node.
@@ -110,6 +113,7 @@ public:
 	// ---- devices that a plugin hands out (kubelet_devices.cc) ----
 	bool device_plugin = false;
 	Micros agent_lateness = 0; // of what agents tell of them, at most, beside the usual
+	const ModelClaims *claims = nullptr; // of pods (kubelet_claims.cc); null: there are none
 
 	// Everything that was ever started, by node and uid.
 	const std::map<std::pair<std::string, std::string>, Container> &containers() const { return containers_; }
@@ -138,6 +142,7 @@ private:
 	void resize(Container &c, const kube::Pod &pod);
 	void retry_resizes(const std::string &node);
 	void give_devices(Container &c);
+	bool prepare_claims(Container &c);
 	void plan_to_tell_devices(const std::string &node);
 	void tell_devices(const std::string &node);
 	void start(const Key &key);

@@ -91,6 +91,10 @@ const std::vector<MutantInfo> &mutants()
 		{pod_devices_believed, "pod-devices-believed", "a pod's job is said to get the pod's devices and does not"},
 		{devices_not_learned, "devices-not-learned", "a job's other devices are not known when it ends"},
 		{leaving_devices_open, "leaving-devices-open", "the devices of a deleted foreign pod are free at once"},
+		{claim_unshared, "claim-unshared", "devices that several pods have by a claim are free when the first one's job has ended"},
+		{claim_unchecked, "claim-unchecked", "what foreign pods' claims have is not believed"},
+		{claim_guessed, "claim-guessed", "a claim gets the first devices of the node, not those of the job"},
+		{claim_unreserved, "claim-unreserved", "a claim that others have is believed to be for a pod, too, and is not"},
 		{full_not_told, "full-not-told", "a node without a pod slot stays a candidate"},
 		{overcommit_untold, "overcommit-untold", "that pods and jobs have more than there is of a node is not told"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
@@ -176,7 +180,13 @@ public:
 	}
 	void patch_claim(const kube::ResourceClaim &claim, bool status, const Json &patch, Done done) override
 	{
-		inner_.patch_claim(claim, status, patch, std::move(done));
+		if (m_ == Mutant::claim_unreserved && patch["status"]["reservedFor"].size() > 1) {
+			auto believed = std::make_shared<kube::ResourceClaim>(claim);
+			const Json consumers = patch["status"]["reservedFor"];
+			believed->reserved_for.emplace_back(consumers.at(consumers.size() - 1)["uid"].str());
+			return answer({"c", claim.meta.ns, claim.meta.name, ""}, 200, std::move(done), believed);
+		}
+		inner_.patch_claim(claim, status, mutate_claim_patch(m_, patch), std::move(done));
 	}
 	void get_volumes(const PodKey &key, const std::vector<std::string> &claims,
 			 std::function<void(const Volumes &)> done) override
@@ -194,11 +204,12 @@ private:
 		return key;
 	}
 	// Later, since no port calls back at once.
-	void answer(const PodKey &key, int status, Done done)
+	void answer(const PodKey &key, int status, Done done, kube::ResourceClaimPtr claim = nullptr)
 	{
-		inner_.get_pod(key, [done = std::move(done), status](const KubeReply &) {
+		inner_.get_pod(key, [done = std::move(done), status, claim](const KubeReply &) {
 			KubeReply r;
 			r.status = status;
+			r.claim = claim;
 			done(r);
 		});
 	}

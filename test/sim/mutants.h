@@ -100,6 +100,10 @@ enum class Mutant {
 	pod_devices_believed,
 	devices_not_learned,
 	leaving_devices_open,
+	claim_unshared,
+	claim_unchecked,
+	claim_guessed,
+	claim_unreserved,
 	full_not_told,
 	overcommit_untold,
 };
@@ -125,6 +129,11 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod);
 // What the reservations see of pods.
 core::ForeignPodPtr mutate_reservation(Mutant m, core::ForeignPodPtr pod);
 core::ForeignPodPtr mutate_removed(Mutant m, core::ForeignPodPtr last);
+// mutants_claims.cc: what the engine sees of claims; what Slurm sees of masks, beside what the engine knows; what is written.
+kube::ResourceClaimPtr mutate_claim(Mutant m, kube::ResourceClaimPtr claim);
+std::shared_ptr<const core::MaskSnapshot> mutate_shared(std::shared_ptr<const core::MaskSnapshot> masks,
+							const core::Ledger &known);
+Json mutate_claim_patch(Mutant m, const Json &patch);
 std::shared_ptr<const core::MaskSnapshot> mutate(Mutant m, std::shared_ptr<const core::MaskSnapshot> masks);
 // C has no context: one at a time in a process.
 const sk8_slurm_ops &mutate(Mutant m, const sk8_slurm_ops &inner);

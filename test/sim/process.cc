@@ -128,7 +128,8 @@ void Process::reload()
 
 std::shared_ptr<const core::MaskSnapshot> Process::masks()
 {
-	return mutate(out_.mutant, holds_.masks());
+	const auto seen = mutate(out_.mutant, holds_.masks());
+	return out_.mutant == Mutant::claim_unshared ? mutate_shared(seen, ledger()) : seen;
 }
 
 void Process::slurm_changed()

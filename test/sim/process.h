@@ -9,12 +9,14 @@
 #include <memory>
 #include <set>
 
+#include "lib/core/dra.h"
 #include "lib/core/foreign_pods.h"
 #include "lib/core/gate.h"
 #include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/reservations.h"
 #include "lib/core/slurm_worker.h"
+#include "test/sim/claim_watch.h"
 #include "test/sim/config.h"
 #include "test/sim/journal.h"
 #include "test/sim/kube_requests.h"
@@ -36,6 +38,8 @@ struct Outside { // of a process; outlives it
 	Mutant mutant;
 	bool node_state; // is carried from side to side
 	const Config &config; // as it is now
+	ModelClaims *claims;  // null: nothing is told of any
+	ClaimWatch *claim_watch;
 };
 
 class Process final : public SlurmHooks, public core::TimerPort, public Clock, public core::SlurmListener,
@@ -87,6 +91,7 @@ private:
 	void start_engine();
 	void stop_engine();
 	void start_nodes();
+	std::function<void(const std::string &node, const core::GresList &gres)> missing();
 	void start_reservations();
 	void gate_changed();
 	bool devices_only() const { return !settings_.nodes.any(core::Sharing::mixed); } // have pods of Slurm's own jobs
@@ -96,6 +101,11 @@ private:
 	void answer_gate(core::JobRef job, const core::GateAnswer &answer);
 	void watch_pods();
 	void watch_foreign_pods();
+	void watch_claims();
+	void claim_seen(const kube::ResourceClaimPtr &claim, bool removed);
+	void holds_claims(const core::ForeignPod &pod);
+	void claims_changed();
+	void foreign_known();
 	std::vector<core::ForeignPodPtr> unlisted_as_ended(const std::vector<kube::PodPtr> &listed) const;
 	void told(const kube::PodPtr &pod);
 	void request_told(const kube::PodPtr &pod);
@@ -141,6 +151,8 @@ private:
 	std::unique_ptr<core::KubePort> kube_gate_, kube_;
 	std::unique_ptr<core::SlurmPort> slurm_port_, slurm_gate_, slurm_;
 	std::unique_ptr<core::HoldJournal> journal_;
+	std::unique_ptr<core::Dra> dra_; // of the engine that is there
+	bool foreign_listed_ = false, claims_stale_ = false;
 	std::unique_ptr<core::PodsController> controller_;
 	std::unique_ptr<core::ForeignPods> foreign_;
 	core::Gate gate_;

@@ -180,7 +180,8 @@ void Process::start_nodes()
 	node_gate_ = std::make_shared<NodeGate>(*this, *requests_, *node_port_);
 	nodes_ = std::make_unique<core::NodesController>(
 		settings_, core::NodesPorts{*node_gate_, *node_gate_, *this,
-					    [](std::uint32_t uid) { return "user " + std::to_string(uid); }, model_slurm_uid});
+					    [](std::uint32_t uid) { return "user " + std::to_string(uid); }, model_slurm_uid, missing(),
+					    {}, {}, dra_->wanted() ? &dra_->inventory : nullptr});
 }
 
 // What it has not written is in memory, and the next one writes all of it.
@@ -189,6 +190,8 @@ void Process::stop_engine()
 	engine_++;
 	out_.watch.stop();
 	out_.foreign_watch.stop();
+	if (out_.claim_watch)
+		out_.claim_watch->stop();
 	if (requests_) {
 		requests_->die();
 		former_requests_.push_back(std::move(requests_));
@@ -201,6 +204,7 @@ void Process::stop_engine()
 	native_gate_.reset();
 	foreign_.reset();
 	controller_.reset();
+	dra_.reset();
 	journal_.reset();
 	kube_.reset();
 	kube_gate_.reset();
@@ -221,6 +225,7 @@ void Process::start_engine()
 						   [this](std::function<void()> f) { turn(f); });
 	requests_->strips_finalizers = out_.mutant == Mutant::strips_finalizers;
 	requests_->faults = faults_;
+	requests_->claims = out_.claims;
 	kube_gate_ = std::make_unique<KubeGate>(*this, *requests_);
 	kube_ = mutate(out_.mutant, *kube_gate_, out_.api);
 	slurm_port_ = worker_->port(worker_->seat(settings_.name));
@@ -229,6 +234,8 @@ void Process::start_engine()
 	journal_ = mutate(out_.mutant,
 			  std::make_unique<Journal>(out_.disk, holds_.ledger(settings_.name), [this] { return effect("flush"); },
 						    [this](std::size_t n) { return out_.dice.next("torn") % (n + 1); }));
+	dra_ = std::make_unique<core::Dra>(settings_.resources);
+	foreign_listed_ = claims_stale_ = false;
 	controller_ = std::make_unique<core::PodsController>(
 		settings_, core::PodsPorts{*slurm_, *kube_, *this, holds_, *journal_,
 					   [](const std::string &user) -> std::optional<core::Account> {
@@ -236,11 +243,11 @@ void Process::start_engine()
 							   if (user == known.name)
 								   return core::Account{known.uid, known.uid};
 						   return std::nullopt;
-					   }});
+					   }, dra_.get()});
 	foreign_ = std::make_unique<core::ForeignPods>(
 		settings_.name,
 		core::ForeignPorts{*slurm_, *this, holds_, *journal_,
-				   [this](const std::string &uid) { return covered(uid); }},
+				   [this](const std::string &uid) { return covered(uid); }, {}, false, {}, nullptr, dra_.get()},
 		controller_->nodes(), controller_->use(), settings_.resources);
 	start_reservations();
 	start_nodes();
@@ -249,6 +256,7 @@ void Process::start_engine()
 	plan_round(0);
 	watch_pods();
 	watch_foreign_pods();
+	watch_claims();
 }
 
 void Process::watch_pods()
@@ -349,7 +357,10 @@ void Process::watch_foreign_pods()
 		turn([&] {
 			reservations_replaced(seen);
 			foreign_->replaced(seen);
-			controller_->expect_foreign(true);
+			foreign_listed_ = true;
+			foreign_known();
+			for (const auto &pod : seen)
+				holds_claims(*pod);
 		});
 		for (const auto &pod : pods)
 			told(pod);
@@ -359,6 +370,7 @@ void Process::watch_foreign_pods()
 			const core::ForeignPodPtr seen = as_seen(pod);
 			reservation_seen(seen, false);
 			foreign_->changed(seen);
+			holds_claims(*seen);
 		});
 		told(pod);
 	};
@@ -447,6 +459,7 @@ void Process::turn(const std::function<void()> &f)
 
 void Process::end_of_turn()
 {
+	claims_changed();
 	if (foreign_->use_changed())
 		controller_->use_changed();
 	controller_->end_of_turn();

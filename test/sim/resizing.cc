@@ -145,6 +145,10 @@ core::ForeignPodPtr foreign_pod_seen(const kube::Pod &pod)
 	for (const auto &[name, count] : pod.request.extended)
 		requests.set(name, std::to_string(count));
 	container.set("resources", Json::object().set("requests", requests));
+	Json claims = Json::array();
+	for (const auto &c : pod.resource_claims)
+		claims.append(Json::object().set("name", c.name).set("resourceClaimName", c.claim));
+	spec.set("resourceClaims", claims);
 	spec.set("schedulerName", pod.scheduler_name).set("nodeName", pod.node_name).set("containers", Json::array().append(container));
 	spec.set("terminationGracePeriodSeconds", Json::integer(pod.grace_seconds));
 	object.set("metadata", metadata(pod.meta, r)).set("spec", spec).set("status", status_of(pod, r));

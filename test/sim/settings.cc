@@ -16,6 +16,7 @@ void World::change_config(const Action &a)
 		names.push_back(name);
 	Config now = usual_config(names);
 	let_reserve(now.settings, case_);
+	let_claim(now.settings, case_);
 	now.broken = a.has("broken");
 	if (a.has("user") && a.text("user").empty())
 		now.settings.namespaces.clear();

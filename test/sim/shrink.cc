@@ -86,6 +86,7 @@ private:
 		try_with([](Case &c) { c.faults = 0; });
 		try_with([](Case &c) { c.job_ids = 10'000; });
 		try_with([](Case &c) { c.gpus = 0; });
+		try_with([](Case &c) { c.claims = false; });
 		try_with([](Case &c) { c.device_plugin = false; });
 		try_with([](Case &c) { c.slots = 0; });
 		try_with([](Case &c) { c.nodes = 1; });

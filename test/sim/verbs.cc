@@ -70,7 +70,8 @@ struct Verbs {
 		const std::int64_t mem = std::min(a.number("mem", 100), w.case_.memory);
 		pod.request.milli_cpu = cpu * 1000;
 		pod.request.memory_bytes = mem << 20;
-		const auto gpus = static_cast<int>(std::min<std::int64_t>(a.number("gpu"), w.case_.gpus));
+		const auto gpus = w.case_.claims ? 0 : static_cast<int>(std::min<std::int64_t>(a.number("gpu"), w.case_.gpus));
+		w.claim_devices(pod, a);
 		if (gpus)
 			pod.request.extended[gpu_resource] = gpus;
 		pod.has_cpu_request = pod.has_memory_request = true;
@@ -138,6 +139,8 @@ struct Verbs {
 		w.judge_.resized_by_people(pod->meta.uid);
 		w.api_.change(pod->meta.name, pod->meta.uid, [&](kube::Pod &p) { ask_for(p, milli, memory); });
 	}
+	static void driver(World &w, const Action &a) { w.take_driver(a); }
+	static void taint(World &w, const Action &a) { w.taint_device(a); }
 	static void cordon(World &w, const Action &a) { w.cordon(a.text("node"), a.number("on", 1) != 0); }
 
 	// ---- Slurm's users and administrators ----
@@ -303,6 +306,8 @@ struct Verbs {
 	}
 	static void watch(World &w, const Action &a)
 	{
+		if (a.text("of") == "claims")
+			return w.watch_claims(a);
 		if (a.has("lost"))
 			w.api_.compact();
 		PodWatch &watch = w.watch_of(a);
@@ -373,6 +378,8 @@ const Verbs::Row Verbs::table[] = {
 	{"finalizer", finalizer},
 	{"gc", gc},
 	{"resize", resize},
+	{"driver", driver},
+	{"taint", taint},
 	{"cordon", cordon},
 	{"drain", drain},
 	{"undrain", undrain},

@@ -18,6 +18,7 @@ static void log_to_story(LogLevel, const char *text)
 
 World::World(const Case &c, bool story, bool print)
 	: case_(c), dice_(c.seed), story_(time_), api_(time_, story_), judge_(time_, api_, config_),
+	  claims_(story_), claim_watch_(time_, dice_, story_, api_, claims_), claim_controllers_(time_, dice_, story_, api_, claims_),
 	  kubelet_(time_, dice_, story_, api_, judge_), watch_(time_, dice_, story_, api_, "watch"),
 	  foreign_watch_(time_, dice_, story_, api_, "foreign watch"),
 	  slurm_(time_, dice_, story_, judge_, c.nodes, c.cores, c.memory, c.job_ids, c.gpus)
@@ -62,6 +63,7 @@ World::World(const Case &c, bool story, bool print)
 		names.push_back(name);
 	config_ = usual_config(names);
 	let_reserve(config_.settings, c);
+	let_claim(config_.settings, c);
 	slurm_.gates = config_.settings.reserves();
 	for (const auto &name : names) {
 		kube::Node node;
@@ -73,18 +75,21 @@ World::World(const Case &c, bool story, bool print)
 		node.allocatable.milli_cpu = 1000 * (c.cores + c.aside);
 		node.allocatable.memory_bytes = (c.memory + c.aside_memory) << 20;
 		node.allocatable_pods = c.slots;
-		if (c.gpus)
+		if (c.gpus && !c.claims)
 			node.allocatable.extended[gpu_resource] = c.gpus;
 		if (c.device_plugin)
 			node.meta.annotations[std::string(core::names::devices)] = told_devices(c.gpus, {});
 		api_.set_node(std::move(node));
 	}
+	if (c.claims)
+		play_claims();
 }
 
 void World::boot()
 {
 	process_ = std::make_shared<Process>(Outside{time_, dice_, story_, api_, watch_, foreign_watch_, slurm_, disk_,
-						     judge_, *mutant_named(case_.mutant), case_.node_state, config_});
+						     judge_, *mutant_named(case_.mutant), case_.node_state, config_,
+						     case_.claims ? &claims_ : nullptr, case_.claims ? &claim_watch_ : nullptr});
 	process_->lock_delay = locks_;
 	process_->set_faults(faults_);
 	slurm_.boot(*process_);
@@ -144,6 +149,7 @@ void World::calm()
 	locks_ = kubelet_.lateness = kubelet_.agent_lateness = 0;
 	watch_.usual();
 	foreign_watch_.usual();
+	mend_drivers();
 	disk_.full = false;
 	for (const auto &[name, n] : slurm_.select().nodes) {
 		kubelet_.connect(name, true);
@@ -170,7 +176,7 @@ bool World::is_away() const
 
 bool World::is_hindered() const
 {
-	return faults_ || api_.hung || api_.forbids || locks_ || disk_.full || !watch_.is_usual();
+	return faults_ || api_.hung || api_.forbids || locks_ || disk_.full || !watch_.is_usual() || !claim_watch_.is_usual();
 }
 
 std::string World::unfinished() const

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "test/sim/case.h"
+#include "test/sim/claim_controllers.h"
 #include "test/sim/judge.h"
 #include "test/sim/process.h"
 
@@ -50,7 +51,13 @@ private:
 	bool fits_by_the_book(const kube::Pod &pod, const std::string &node) const;
 	void take_reservation(const Action &a); // natives.cc
 	void create_impostor(const Action &a);
-	void break_watches(); // both at once: nothing of the API server is heard
+	void play_claims(); // claims.cc
+	void claim_devices(kube::Pod &pod, const Action &a);
+	void take_driver(const Action &a);
+	void taint_device(const Action &a);
+	void watch_claims(const Action &a);
+	void mend_drivers();
+	void break_watches(); // all at once: nothing of the API server is heard
 	void cordon(const std::string &node, bool on); // nodes.cc
 	void drain(const std::string &node, const std::string &reason);
 	void resume(const std::string &node);
@@ -69,6 +76,9 @@ private:
 	Story story_;
 	ModelApi api_;
 	Judge judge_;
+	ModelClaims claims_; // of Case::claims, as the next two
+	ClaimWatch claim_watch_;
+	ClaimControllers claim_controllers_;
 	ModelKubelet kubelet_;
 	PodWatch watch_, foreign_watch_;
 	ModelSlurm slurm_;

@@ -431,6 +431,54 @@ TEST_CASE("a device that pods share stays hidden until the last of them is gone,
 	CHECK_FALSE(t.masks());
 }
 
+TEST_CASE("what a pod has shared with others that are gone becomes its own, and is hidden as before from all but its job")
+{
+	HoldTable t;
+	Hold first, second;
+	first.key = key(1);
+	second.key = key(2);
+	first.node = second.node = "n1";
+	first.gres = gpus({1});
+	second.shared = gpus({1, 2, 3});
+	t.adopt(first);
+	t.adopt(second);
+	const auto own = t.keep_alone(key(2), gpus({3}));
+	REQUIRE(own);
+	CHECK(own->shared == gpus({1, 3})); // somebody else's, and what its claims still have
+	CHECK(own->gres == gpus({2}));
+	CHECK_FALSE(t.keep_alone(key(2), gpus({3})));
+	CHECK_FALSE(t.keep_alone(key(1), {}));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{1, 2, 3});
+	t.lift(key(2), true);
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{1, 3});
+	t.lift(key(2), false);
+	t.release(key(1));
+	t.let_masks_go();
+	CHECK(t.keep_alone(key(2), {})->shared.empty());
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{1, 2, 3});
+}
+
+TEST_CASE("a device that a pod holds, and of which its job knows nothing, is masked beside that job until the pod is gone")
+{
+	HoldTable t;
+	Hold hold;
+	hold.key = key(1);
+	hold.node = "n1";
+	hold.cores = {0};
+	hold.gres = gpus({3});
+	t.adopt(hold);
+	Job of = job(1, {0});
+	of.gres = GENERATE(GresList{}, GresList{{"gpu", "", 1, {2}}});
+	t.job_started(key(1), of);
+	const bool masked = of.gres.empty(); // else the other one is about to be exchanged
+	CHECK(masked_gpus(t) == (masked ? std::vector<std::uint16_t>{3} : std::vector<std::uint16_t>{}));
+	if (masked)
+		CHECK(t.masks()->masks[0]->cores.empty());
+	CHECK(t.release(key(1)) == (masked ? HoldTable::Cover::masked : HoldTable::Cover::covered));
+	t.let_masks_go();
+	CHECK_FALSE(t.masks());
+}
+
 TEST_CASE("devices are masked while a pod without a running job holds them or any pod shares them, whatever the order of events")
 {
 	for (unsigned seed = 1; seed <= 300; seed++) {

@@ -158,6 +158,24 @@ TEST_CASE("devices that another claim has are given to nobody")
 	CHECK(w.said("q") == "resource claim others has devices that no pod uses any more, and is not free yet");
 }
 
+TEST_CASE("a device that another claim gets while a pod's claim is being written is not given a second time")
+{
+	Drivers w;
+	w.create_claim("others", 1);
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.at_claim_patch = [&] {
+		w.claim_changes("others", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+			{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-1"}]}},
+			"reservedFor":[{"resource":"pods","name":"x","uid":"x"}]}})"));
+	};
+	w.starts("p", {1});
+	CHECK(is_protected(w.claim("c")));
+	CHECK(w.devices_of("c").empty());
+	CHECK(w.count("bind") == 0);
+	CHECK(w.said("p").find("device gpu-1 of node n1 is allocated to resource claim team-a/others") != std::string::npos);
+}
+
 namespace {
 
 // p and q have one claim.
@@ -215,6 +233,45 @@ TEST_CASE("of pods that share a claim the first one's job has its devices, and t
 	CHECK(w.masked_gpus().empty());
 	CHECK(w.jobs_named("p") == 1);
 	CHECK(w.jobs_named("q") == 2);
+}
+
+TEST_CASE("a pod whose Binding had no answer is bound when others have come to share what its job has")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string p = w.create_claiming("p", {{"gpus", "c"}}), q = w.create_claiming("q", {{"gpus", "c"}});
+	w.fail["bind"] = {0};
+	w.starts("p", {2});
+	REQUIRE(w.pod("p").node_name.empty());
+	w.starts("q", {});
+	CHECK(w.pod("q").node_name == "n1");
+	CHECK(w.claim("c").reserved_for == std::vector{p, q});
+	w.run(Millis(10'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.claim("c").reserved_for == std::vector{p, q});
+	CHECK(w.devices_of("c") == "n1/gpu-2");
+}
+
+TEST_CASE("a pod that may be bound with a part of a claim gets a job without devices, also when the others are gone and its own is forgotten")
+{
+	TwoPods w;
+	w.fail["bind"] = std::deque<int>(40, 0);
+	w.starts("q", {});
+	w.kubelet_starts("p");
+	w.run();
+	w.kubelet_ends("p", 0);
+	w.run(Millis(5'000));
+	REQUIRE(w.pod("q").node_name.empty());
+	w.claim_changes("c", *Json::parse(R"({"status":{"reservedFor":[{"resource":"pods","name":"q","uid":")" + w.q + R"("}]}})"));
+	w.run();
+	w.fail.clear();
+	std::erase_if(w.jobs, [](const auto &j) { return j.key.name == "q"; });
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.pod("q").node_name == "n1");
+	CHECK(w.job_of("q")->gres.empty());
+	CHECK(w.masked_gpus() == Indices{2});
+	CHECK(w.devices_of("c") == "n1/gpu-2");
 }
 
 TEST_CASE("a claim that is freed before the second pod has it is that pod's own, with a job that asks for its devices")
@@ -368,7 +425,36 @@ TEST_CASE("a pod that was found running with a claim holds what the claim has, a
 	REQUIRE(w.job_of("p"));
 	CHECK(w.request_of("p").required_node == "n1");
 	CHECK(gres_request(w.request_of("p").gres) == "gpu:1");
+	CHECK(w.request_of("p").devices == GresList{{"gpu", "", 1, {3}}});
 	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
+}
+
+TEST_CASE("a pod that may be bound already keeps the devices of its claim, and the job that it gets anew has these")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.fail["bind"] = {0};
+	w.starts("p", {3});
+	CHECK(w.devices_of("c") == "n1/gpu-3");
+	w.jobs.clear();
+	SECTION("at once") {}
+	SECTION("when nobody else has them in Slurm any more")
+	{
+		w.natives_devices = {3};
+		w.restart();
+		w.run(Millis(10'000));
+		CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {0}}});
+		CHECK(w.devices_of("c") == "n1/gpu-3");
+		CHECK(w.pod("p").node_name.empty());
+		w.natives_devices.clear();
+		w.jobs.clear();
+	}
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
+	CHECK(w.devices_of("c") == "n1/gpu-3");
+	CHECK(w.pod("p").node_name == "n1");
 }
 
 TEST_CASE("a pod that was found running holds what is known of its claims, and gets no job before all of it is")
@@ -401,6 +487,21 @@ TEST_CASE("a pod whose job ends while its claims get their devices is not bound,
 	CHECK_FALSE(w.pod("p").meta.deleting);
 	REQUIRE(w.job_of("p"));
 	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+}
+
+TEST_CASE("a pod that is released by hand while its claims get their devices is bound when it holds something again")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	w.at_claim_patch = [&] {
+		CHECK(w.controller->release_by_hand(uid, "root (uid 0)", true).ok());
+		REQUIRE(w.controller->save_journal());
+	};
+	w.starts("p", {2}); // a Binding without a hold would be an error of World
+	w.run(Millis(60'000));
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.devices_of("c") == "n1/gpu-2");
 }
 
 TEST_CASE("a pod whose job is forgotten while its driver is away keeps its devices, and gets a job that has them when it is back")
@@ -441,6 +542,50 @@ TEST_CASE("slurmctld that dies after the hold and before the claim, and forgets 
 	CHECK(w.job_of("p")->running());
 	CHECK(w.devices_of("c") == "n1/gpu-0");
 	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("a pod that may be bound, and of which Slurm knows only a job without devices, gets one that has them")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	w.jobs.back().request.gres.clear(); // of a time when others had what it claims
+	Hold hold;
+	hold.key = {"c", "team-a", "p", uid};
+	hold.node = "n1";
+	hold.cores = {0};
+	w.journal.hold(hold);
+	REQUIRE(w.journal.flush());
+	w.restart();
+	w.run(Millis(30'000));
+	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {0}}});
+	CHECK(w.devices_of("c") == "n1/gpu-0");
+	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("a pod that was about to share devices when slurmctld died holds them alone when they are free, for its next job")
+{
+	TwoPods w;
+	Hold hold;
+	hold.key = {"c", "team-a", "q", w.q};
+	hold.node = "n1";
+	hold.cores = {1};
+	hold.shared = {{"gpu", "", 1, {2}}};
+	w.journal.hold(hold);
+	REQUIRE(w.journal.flush());
+	w.kubelet_starts("p");
+	w.run();
+	w.kubelet_ends("p", 0);
+	w.run(Millis(5'000));
+	w.claim_changes("c", *Json::parse(R"({"status":{"allocation":null,"reservedFor":null}})"));
+	w.restart();
+	w.run(Millis(30'000));
+	CHECK(w.job_of("q")->gres == GresList{{"gpu", "", 1, {0}}});
+	CHECK(w.masked_gpus().empty()); // else Slurm would find no place for the job
+	CHECK(w.devices_of("c") == "n1/gpu-0");
+	CHECK(w.pod("q").node_name == "n1");
+	for (const Hold &h : w.journal.saved().holds)
+		CHECK(h.shared.empty());
 }
 
 TEST_CASE("claims are refused where the settings name no device class")

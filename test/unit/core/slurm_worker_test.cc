@@ -23,6 +23,7 @@ struct FakeJob {
 	std::uint32_t priority = 100;
 	std::int64_t submit_time = 5000;
 	std::int64_t preempt_end = 0;
+	bool has_gpu = false; // the first one
 };
 
 class FakeClock final : public Clock {
@@ -53,6 +54,7 @@ struct FakeSlurm {
 	int kept_up = 0;
 	std::vector<std::uint32_t> spared;
 	std::string native_end;
+	int lock_of_start = 0, lock_of_devices = 0;
 	std::string answered; // "7 open, "
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
@@ -83,6 +85,12 @@ bool find(std::uint32_t id, sk8_job *out)
 	out->node = it->second.node.c_str();
 	out->ended_by = SK8_NO_UID;
 	out->excluded_nodes = "";
+	static const std::uint16_t first = 0;
+	static const sk8_gres one_gpu{"gpu", "", 1, 1, &first};
+	if (it->second.has_gpu && it->second.state == SK8_JOB_RUNNING) {
+		out->gres_count = 1;
+		out->gres = &one_gpu;
+	}
 	return true;
 }
 
@@ -90,6 +98,7 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 {
 	need_lock(true);
 	fake.submits++;
+	fake.lock_of_start = fake.locks;
 	fake.active &= !std::exchange(fake.ends_with_next_submit, false);
 	fake.submitting_seen = submitting_now();
 	fake.masked_during_submit = fake.holds->masks() != nullptr;
@@ -105,6 +114,7 @@ void submit(const sk8_submit *s, sk8_outcome *out)
 	}
 	FakeJob job;
 	job.mark = s->mark;
+	job.has_gpu = std::string(s->tres_per_node) == "gpu:1";
 	if (fake.starts_at_once || s->required_node[0]) {
 		job.state = SK8_JOB_RUNNING;
 		job.node = s->required_node;
@@ -121,6 +131,7 @@ void start(std::uint32_t id, std::int64_t submit_time, const char *mark, const c
 		throw std::logic_error("start of another job");
 	fake.masked_during_submit = fake.holds->masks() != nullptr;
 	fake.started_on = node;
+	fake.lock_of_start = fake.locks;
 	*out = {.rc = fake.cannot_start, .job_id = id};
 	if (fake.cannot_start)
 		return;
@@ -269,6 +280,7 @@ const sk8_slurm_ops ops = {
 	.set_devices =
 		[](const sk8_device_change *c, sk8_outcome *out) {
 			need_lock(true);
+			fake.lock_of_devices = fake.locks;
 			fake.native_end = std::to_string(c->job_id) + " " + std::to_string(c->submit_time) + " " + c->node + " " + c->gres;
 			for (std::uint32_t k = 0; k < c->device_count; k++)
 				fake.native_end += " " + std::to_string(c->devices[k]);
@@ -501,6 +513,43 @@ TEST_CASE("a pod that runs while its job waits gets that job started, without it
 	if (r.ok) {
 		CHECK(r.job->ref == waiting.job->ref);
 		CHECK(r.job->running());
+	}
+}
+
+TEST_CASE("an adopted pod's job gets the devices that the pod has, before anybody else can start")
+{
+	Stand s;
+	JobRequest r;
+	r.key = {"c", "ns", "p1", "u1"};
+	r.gres = {{"gpu", "", 1, {}}};
+	r.devices = {{"gpu", "", 1, {3}}};
+	SlurmReply reply;
+	const auto submit = [&] {
+		s.port->submit(r, [&](const SlurmReply &got) { reply = got; });
+		s.worker.round();
+	};
+	SECTION("a new one") {}
+	SECTION("one that waited")
+	{
+		submit();
+		CHECK(fake.lock_of_devices == 0);
+	}
+	r.required_node = "n1";
+	submit();
+	REQUIRE(reply.ok);
+	CHECK(fake.native_end == "1 5000 n1 gpu 3");
+	CHECK(fake.lock_of_devices == fake.lock_of_start);
+	SECTION("but not other ones than it has, or another number of them")
+	{
+		fake.native_end.clear();
+		r.key.uid = "u2";
+		r.devices = {{"gpu", "", 1, {0}}};
+		submit();
+		r.key.uid = "u3";
+		r.devices = {{"gpu", "", 2, {1, 3}}};
+		submit();
+		CHECK(reply.ok);
+		CHECK(fake.native_end.empty());
 	}
 }
 

@@ -532,6 +532,11 @@ void World::start_there(SlurmJob &j, const std::string &node)
 				g.devices.push_back(i);
 			j.job.gres.push_back(std::move(g));
 		}
+	const bool taken = std::ranges::any_of(j.request.devices, [&](const Gres &g) {
+		return std::ranges::any_of(g.devices, [&](std::uint16_t d) { return natives_devices.contains(d); });
+	});
+	if (!j.request.devices.empty() && !taken)
+		j.job.gres = j.request.devices;
 	holds->job_started(j.key, j.job);
 }
 
@@ -546,6 +551,7 @@ void World::submit(JobRequest request, SlurmPort::Done done)
 			continue;
 		if (request.required_node.empty())
 			throw std::logic_error("two live jobs for one pod");
+		j.request.devices = request.devices;
 		if (reply.ok && !j.job.running())
 			start_there(j, request.required_node);
 		reply.job = share(j.job);
