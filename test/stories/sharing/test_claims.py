@@ -131,6 +131,26 @@ def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_en
 	assert in_slurm(stand, waits.id) == has
 
 
+def test_jobs_of_pods_have_the_devices_of_their_claims_again_when_slurmctld_was_killed(drivers):
+	stand, _, claim = drivers
+	two, one = claim("two", 2), claim("one")
+	own = stand.pod("own", POLITE, node="n1", **uses(two))
+	first, second = (stand.pod(name, POLITE, node="n1", **uses(one)) for name in ("first", "second"))
+	for pod in (own, first, second):
+		pod.wait_running(PREPARED)
+	stand.restart_slurmctld(kill=True)  # it may have saved their jobs as they were before, or not at all
+	own.wait("its devices", lambda: in_slurm(stand, own.job_id) == two.devices())
+	for pod in (first, second):
+		pod.wait_job("RUNNING")
+	last = batch(stand, 1, "-w", "n1")
+	last.wait("RUNNING")
+	assert in_slurm(stand, last.id) == set(range(DEVICES)) - two.devices() - one.devices()
+	waits = batch(stand, 1, "-w", "n1")
+	stand.scheduled()
+	assert waits.state == "PENDING"
+	assert not [row for row in stand.log().splitlines() if "it may be bound already with other devices" in row]
+
+
 @pytest.mark.apis("sim")
 def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_jobs(drivers):
 	stand, driver, _ = drivers
