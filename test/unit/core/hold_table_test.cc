@@ -479,6 +479,25 @@ TEST_CASE("a device that a pod holds, and of which its job knows nothing, is mas
 	CHECK_FALSE(t.masks());
 }
 
+TEST_CASE("what a pod holds no more when its job is what it has goes under slurmctld's locks")
+{
+	HoldTable t;
+	Hold hold;
+	hold.key = key(1);
+	hold.node = "n1";
+	hold.cores = {0};
+	hold.gres = gpus({2, 3});
+	t.adopt(hold);
+	Job of = job(1, {0});
+	of.gres = gpus({2});
+	t.job_started(key(1), of);
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	REQUIRE(t.settle(key(1), of.ref));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	t.let_masks_go();
+	CHECK_FALSE(t.masks());
+}
+
 TEST_CASE("devices are masked while a pod without a running job holds them or any pod shares them, whatever the order of events")
 {
 	for (unsigned seed = 1; seed <= 300; seed++) {

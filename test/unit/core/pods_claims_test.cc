@@ -243,6 +243,7 @@ TEST_CASE("a pod whose Binding had no answer is bound when others have come to s
 	w.fail["bind"] = {0};
 	w.starts("p", {2});
 	REQUIRE(w.pod("p").node_name.empty());
+	const JobRef job = w.job_of("p")->ref;
 	w.starts("q", {});
 	CHECK(w.pod("q").node_name == "n1");
 	CHECK(w.claim("c").reserved_for == std::vector{p, q});
@@ -250,6 +251,7 @@ TEST_CASE("a pod whose Binding had no answer is bound when others have come to s
 	CHECK(w.pod("p").node_name == "n1");
 	CHECK(w.claim("c").reserved_for == std::vector{p, q});
 	CHECK(w.devices_of("c") == "n1/gpu-2");
+	CHECK(w.job_of("p")->ref == job); // with the job that it had
 }
 
 TEST_CASE("a pod that may be bound with a part of a claim gets a job without devices, also when the others are gone and its own is forgotten")
