@@ -115,6 +115,35 @@ void SlurmWorker::keep_nodes_up()
 	kept_up_ = masked; // once more after the last pod: what was to go, and had to wait for it, may go now
 }
 
+// All nodes, as an engine's thread is told of them when it comes to that: thousands for each scan would be too much for one
+// that is late, so newer ones take their place.
+class SlurmWorker::NodeNews {
+public:
+	struct Seen {
+		std::vector<SlurmNode> nodes;
+		Overcommits over;
+	};
+	explicit NodeNews(std::shared_ptr<const Seen> seen) : seen_(std::move(seen)) {}
+	std::shared_ptr<const Seen> take()
+	{
+		std::lock_guard lock(mutex_);
+		return std::exchange(seen_, nullptr);
+	}
+	// false: they have been taken.
+	bool replace(const std::shared_ptr<const Seen> &seen)
+	{
+		std::lock_guard lock(mutex_);
+		if (!seen_)
+			return false;
+		seen_ = seen;
+		return true;
+	}
+
+private:
+	std::mutex mutex_;
+	std::shared_ptr<const Seen> seen_; // null: taken
+};
+
 void SlurmWorker::scan_nodes(Posts &posts)
 {
 	const std::int64_t now = clock_.wall_seconds();
@@ -128,13 +157,26 @@ void SlurmWorker::scan_nodes(Posts &posts)
 		ops_.each_node(see_node, &seen);
 		masks = holds_.masks();
 	}
-	const Overcommits over = masks ? overcommits(seen.use, *masks) : Overcommits();
+	Overcommits over = masks ? overcommits(seen.use, *masks) : Overcommits();
+	const auto now_seen = std::make_shared<const NodeNews::Seen>(NodeNews::Seen{std::move(seen.nodes), std::move(over)});
 	std::lock_guard lock(mutex_);
-	for (const auto &[cluster, l] : listeners_)
-		posts[cluster].push_back([nodes = seen.nodes, over](SlurmListener &listener) {
-			listener.slurm_nodes(nodes);
-			listener.overcommits(over);
+	for (const auto &[cluster, l] : listeners_) {
+		NodePost &last = node_posts_[cluster];
+		const std::uint64_t seat = seats_[cluster];
+		const auto waits = last.news.lock();
+		if (waits && !last.followed && last.seat == seat && waits->replace(now_seen))
+			continue;
+		if (waits)
+			waits->take(); // the next one says more
+		auto next = std::make_shared<NodeNews>(now_seen);
+		last = {seat, next, false};
+		posts[cluster].push_back([news = std::move(next)](SlurmListener &listener) {
+			if (const auto told = news->take()) {
+				listener.slurm_nodes(told->nodes);
+				listener.overcommits(told->over);
+			}
 		});
+	}
 }
 
 } // namespace sk8::core

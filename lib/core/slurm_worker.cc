@@ -261,6 +261,8 @@ void SlurmWorker::run_commands()
 		for (std::size_t i = batch.size(); i-- > ran;)
 			put(std::move(batch[i]), true);
 	}
+	for (const auto &[cluster, answers] : posts)
+		node_posts_[cluster].followed = true;
 	send(std::move(posts));
 }
 

@@ -134,6 +134,12 @@ private:
 		PodKey key;
 		JobPtr job;
 	};
+	class NodeNews;
+	struct NodePost { // the last one
+		std::uint64_t seat = 0;       // whose
+		std::weak_ptr<NodeNews> news; // the post's own: null where that has run, was dropped, or there was none
+		bool followed = false;        // by an answer, which may say of a node what it was before newer news
+	};
 	class Port;
 	class NodePort;
 	using Posts = std::unordered_map<std::string, std::vector<std::function<void(SlurmListener &)>>>;
@@ -199,6 +205,7 @@ private:
 	std::unordered_multimap<std::string, std::uint32_t> ids_; // cluster/uid -> id of a live job: one, if nobody interferes
 	Millis full_until_{0};                               // MaxJobCount: Slurm is not asked before
 	std::string full_text_;
+	std::unordered_map<std::string, NodePost> node_posts_; // by cluster
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
 	std::uint64_t masks_told_ = 0;                       // generation of those that Slurm was last told of
 	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not

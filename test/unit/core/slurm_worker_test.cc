@@ -302,9 +302,21 @@ public:
 		if (fake.locked)
 			throw std::logic_error("an engine was called under slurmctld's locks");
 		posts++;
-		f();
+		if (late)
+			waiting.push_back(std::move(f));
+		else
+			f();
 	}
-	void slurm_nodes(std::vector<SlurmNode> n) override { nodes = std::move(n); }
+	void catch_up()
+	{
+		for (const auto &f : std::exchange(waiting, {}))
+			f();
+	}
+	void slurm_nodes(std::vector<SlurmNode> n) override
+	{
+		nodes = std::move(n);
+		lists++;
+	}
 	void overcommits(const Overcommits &o) override { over = o; }
 	void jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs) override { listed = jobs.size(); }
 	void job_changed(const PodKey &, const JobPtr &job) override { changes.push_back(*job); }
@@ -319,7 +331,9 @@ public:
 		left += ", ";
 	}
 
-	int posts = 0;
+	int posts = 0, lists = 0;
+	bool late = false; // nothing runs before catch_up()
+	std::vector<std::function<void()>> waiting;
 	bool natives = false;
 	std::string left; // "7/1000: n1, "
 	std::size_t listed = 999;
@@ -1040,4 +1054,95 @@ TEST_CASE("two runs of a job of Slurm's own are watched to the end of each, at w
 	fake.natives.clear();
 	s.worker.round();
 	CHECK(s.listener->left == "7/1002:, ");
+}
+
+TEST_CASE("for an engine that is late one list of nodes waits, the newest, however often Slurm has news of them")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->late = true;
+	s.listener->lists = 0;
+	for (int i = 0; i < 100; i++) {
+		fake.reason = "reason " + std::to_string(i);
+		fake.node_update = ++s.clock.wall;
+		s.worker.round();
+	}
+	CHECK(s.listener->waiting.size() == 1);
+	s.listener->catch_up();
+	CHECK(s.listener->lists == 1);
+	CHECK(s.listener->nodes.at(0).reason == "reason 99");
+	fake.reason = "the next";
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	s.listener->catch_up();
+	CHECK(s.listener->nodes.at(0).reason == "the next");
+}
+
+TEST_CASE("an engine that is late hears of nodes as they are after what the answer to its command said of them")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->late = true;
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	std::string told;
+	int lists_before = -1;
+	s.worker.node_port(s.worker.seat("c"))->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, [&](const SlurmReply &r) {
+		told = r.node->reason;
+		lists_before = s.listener->lists;
+	});
+	s.worker.round();
+	fake.reason.clear(); // scontrol update State=RESUME
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	const int lists = s.listener->lists;
+	s.listener->catch_up();
+	CHECK(told == "k8s: cordoned");
+	CHECK(lists_before == lists); // what was older is not told at all
+	CHECK(s.listener->lists == lists + 1);
+	CHECK(s.listener->nodes.at(0).reason.empty());
+}
+
+TEST_CASE("a new engine hears of the nodes though its predecessor never ran what it was told of them")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->late = true;
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	auto next = std::make_shared<Listener>();
+	s.worker.detach("c");
+	s.worker.attach(s.worker.seat("c"), next);
+	s.worker.round();
+	CHECK(next->nodes.size() == 1);
+}
+
+TEST_CASE("a listener that is attached anew hears of the nodes though what it was told of them before never runs")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->late = true;
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	const auto of_former = std::exchange(s.listener->waiting, {});
+	CHECK(of_former.size() == 1);
+	s.worker.detach("c");
+	s.worker.attach(s.worker.seat("c"), s.listener);
+	s.listener->lists = 0;
+	s.worker.round();
+	s.listener->catch_up();
+	CHECK(s.listener->lists == 1);
+}
+
+TEST_CASE("nodes are told again after what was told of them was dropped")
+{
+	Stand s;
+	s.worker.round();
+	s.listener->late = true;
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	s.listener->waiting.clear(); // a bug of one that ran before, say
+	fake.node_update = ++s.clock.wall;
+	s.worker.round();
+	CHECK(s.listener->waiting.size() == 1);
 }
