@@ -84,13 +84,24 @@ void PodReports::stop(const std::string &uid)
 	wishes_.erase(uid);
 }
 
+// For one event more; false: what waits is worth more than that one. The oldest goes that is no Warning.
+bool PodReports::make_room(bool warning)
+{
+	if (events_.size() < max_events)
+		return true;
+	if (dropped_++ % 1000 == 0)
+		log_warning("cluster %s: too many events, %zu dropped so far", cluster_.c_str(), dropped_);
+	auto goes = std::ranges::find_if(events_, [](const Waiting &w) { return !w.event.warning; });
+	if (goes == events_.end() && !warning)
+		return false;
+	events_.erase(goes == events_.end() ? events_.begin() : goes);
+	return true;
+}
+
 void PodReports::event(const PodKey &key, PodEvent event)
 {
-	if (events_.size() >= max_events) {
-		events_.pop_front();
-		if (dropped_++ % 1000 == 0)
-			log_warning("cluster %s: too many events, %zu dropped so far", key.cluster.c_str(), dropped_);
-	}
+	if (!make_room(event.warning))
+		return;
 	const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
 					    std::chrono::system_clock::now().time_since_epoch())
 					    .count();
@@ -120,16 +131,20 @@ bool PodReports::may_send_condition() const
 	return !queue_.empty() && condition_lane_.rests_until <= timer_.now();
 }
 
-// Events first: an end is worth more than a reason for waiting.
+// In turn: where events never end pods that wait would never say why.
 void PodReports::pump()
 {
 	while (in_flight_ < max_in_flight && (may_send_event() || may_send_condition())) {
 		if (!take_token())
 			return pump_later(Millis(1000 / static_cast<int>(tokens_per_second)));
-		if (may_send_event())
+		if (may_send_event() && !(condition_is_next_ && may_send_condition())) {
 			send_event();
-		else if (!send_next_condition())
+			condition_is_next_ = true;
+		} else if (send_next_condition()) {
+			condition_is_next_ = false;
+		} else {
 			tokens_ += 1;
+		}
 	}
 }
 
@@ -185,7 +200,7 @@ void PodReports::event_refused(Waiting waiting, const KubeReply &r)
 	rest(event_lane_, r);
 	// One that is refused again and again (its namespace goes) stands in nobody's way: the
 	// others come first, and then it is given up.
-	if (++waiting.failures < max_tries && events_.size() < max_events)
+	if (++waiting.failures < max_tries && (events_.size() < max_events || (waiting.event.warning && make_room(false))))
 		events_.push_back(std::move(waiting));
 }
 

@@ -2,7 +2,8 @@
 //
 // What pods' owners are told: the PodScheduled condition and events. Of low
 // importance and in great number, so rate limited, merged, bounded, and never in
-// the way of a Binding or a DELETE. What the API server does not take now waits and
+// the way of a Binding or a DELETE. Conditions and events take turns; of too many events those
+// that are no Warnings are dropped first. What the API server does not take now waits and
 // is sent when it does. Engine thread only.
 #ifndef SK8_CORE_POD_REPORTS_H
 #define SK8_CORE_POD_REPORTS_H
@@ -70,6 +71,7 @@ private:
 	bool take_token();
 	bool may_send_event() const;
 	bool may_send_condition() const;
+	bool make_room(bool warning);
 	void send_event();
 	void event_refused(Waiting waiting, const KubeReply &r);
 	bool send_next_condition();
@@ -90,6 +92,7 @@ private:
 	Millis filled_{0};
 	int in_flight_ = 0;
 	bool pump_planned_ = false;
+	bool condition_is_next_ = false; // if both wait
 	std::size_t dropped_ = 0;
 };
 

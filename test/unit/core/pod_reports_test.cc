@@ -186,3 +186,42 @@ TEST_CASE("reports: a text that is refused for good is not sent again, and does 
 	r.timer.advance(Millis(60'000));
 	CHECK(r.conditions.size() == 3);
 }
+
+TEST_CASE("reports: a condition goes out within seconds though more events come than may be sent")
+{
+	Reports r;
+	for (int tenth = 0; tenth < 600; tenth++) {
+		for (int n = 0; n < 3; n++)
+			r.tell("p", std::to_string(tenth));
+		if (tenth == 300)
+			r.wish("q", "waits");
+		r.timer.advance(Millis(100));
+		if (tenth == 340)
+			CHECK(r.conditions.size() == 1);
+	}
+	CHECK(r.conditions == std::vector<std::string>{"q:waits"});
+	CHECK(r.events.size() > 1400); // 25 a second, and the first 50
+}
+
+TEST_CASE("reports: of too many events those that are no Warnings are dropped, and of Warnings the oldest")
+{
+	Reports r;
+	const auto flood = [&r](bool warning, int count, const std::string &text) {
+		for (int n = 0; n < count; n++)
+			r.reports.event(Reports::key("p"), {warning, "Reason", text});
+	};
+	flood(false, 10, "before");
+	r.tell("p", "warning");
+	flood(false, 3000, "after");
+	r.timer.advance(Millis(200'000));
+	CHECK(std::ranges::count(r.events, "warning") == 1);
+	CHECK(r.events.size() <= 2002);
+
+	r.events.clear();
+	flood(true, 3000, "warnings");
+	r.tell("p", "the last");
+	flood(false, 3000, "normal");
+	r.timer.advance(Millis(200'000));
+	CHECK(std::ranges::count(r.events, "normal") == 0);
+	CHECK(std::ranges::count(r.events, "the last") == 1);
+}
