@@ -236,10 +236,14 @@ void JournalText::resubmit(const Resubmit &r)
 	append(resubmit_key(r.key), journal_line(r));
 }
 
+// What is the last line about it is on disk, or will be with the next flush: each line more costs waiting for the disk.
 void JournalText::append(std::string what, std::string line)
 {
+	std::string &last = live_[std::move(what)];
+	if (last == line)
+		return;
 	pending_ += line;
-	live_[std::move(what)] = std::move(line);
+	last = std::move(line);
 }
 
 void JournalText::free(const PodKey &key)

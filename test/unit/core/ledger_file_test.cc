@@ -204,3 +204,22 @@ TEST_CASE("ledger: what is held after another process has put its own file in th
 		names.insert(h.key.name);
 	CHECK(names == std::set<std::string>{"p", "q"});
 }
+
+TEST_CASE("ledger: what its last line about a pod says already is not written again, and what was freed meanwhile is")
+{
+	State state;
+	const Hold hold{{"c", "ns", "p", "u"}, "n1", {0}, 0, 100};
+	LedgerFile file(state.path, load_ledger(state.path, ::geteuid())->ledger);
+	REQUIRE(file.flush());
+	const auto size = fs::file_size(state.path);
+	file.hold(hold);
+	REQUIRE(file.flush());
+	CHECK(fs::file_size(state.path) == size);
+	file.free(hold.key);
+	file.hold(hold);
+	REQUIRE(file.flush());
+	CHECK(fs::file_size(state.path) > size);
+	const auto saved = load_ledger(state.path, ::geteuid());
+	REQUIRE(saved);
+	CHECK(saved->ledger.holds == std::vector<Hold>{hold});
+}
