@@ -214,6 +214,8 @@ void ClusterEngine::end_of_turn()
 		nodes_->drivers_changed(changed);
 		pods_->dra_changed();
 	}
+	if (reservations_)
+		reservations_->end_of_turn(); // before what it masks is counted and saved
 	if (foreign_->use_changed())
 		pods_->use_changed();
 	pods_->end_of_turn(); // saves what foreign pods hold as well

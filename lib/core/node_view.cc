@@ -180,6 +180,19 @@ const NodeView::Choice &NodeView::choose(const kube::Pod &pod,
 	return it->second;
 }
 
+// Empty: nothing keeps the pod away from there.
+std::string NodeView::objection_of(const std::string &node, const kube::Pod &pod,
+				   const std::vector<std::vector<kube::NodeTerm>> &volumes) const
+{
+	auto it = kube_.find(node);
+	return it != kube_.end() && shared_.has(*it->second) ? objection(pod, volumes, *it->second) : "not a shared node of this cluster";
+}
+
+bool NodeView::fits(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes, const std::string &node) const
+{
+	return in_slurm(node) && objection_of(node, pod, volumes).empty();
+}
+
 NodeView::Choice NodeView::compute(const kube::Pod &pod,
 				   const std::vector<std::vector<kube::NodeTerm>> &volumes) const
 {
@@ -187,9 +200,7 @@ NodeView::Choice NodeView::compute(const kube::Pod &pod,
 	std::map<std::string, int> reasons;
 	std::size_t fit = 0;
 	for (const auto &[name, threads] : slurm_) {
-		std::string why = "not a shared node of this cluster";
-		if (auto it = kube_.find(name); it != kube_.end() && shared_.has(*it->second))
-			why = objection(pod, volumes, *it->second);
+		const std::string why = objection_of(name, pod, volumes);
 		if (why.empty()) {
 			fit++;
 			continue;

@@ -36,6 +36,8 @@ public:
 		std::string none;     // no node fits: why, one sentence; else empty
 	};
 	// Cached by what the pod asks of nodes; cheap for many alike.
+	// Whether Kubernetes allows the pod on that node: choose() of this one alone, of whichever turn.
+	bool fits(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes, const std::string &node) const;
 	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
 
 	std::uint32_t threads_per_core(const std::string &node) const;
@@ -60,6 +62,8 @@ public:
 	Kubelet kubelet(const std::string &node) const;
 
 private:
+	std::string objection_of(const std::string &node, const kube::Pod &pod,
+				 const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
 	Choice compute(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
 
 	SharedNodes shared_;

@@ -54,6 +54,18 @@ bool PodsController::can_be_bound(const Entry &e)
 	return e.pod && !e.pod->meta.deleting && e.job && e.job->running() && !is_preempted_unbound(e);
 }
 
+// By what is known now: the list that its job has may be older, even in this turn.
+bool PodsController::forbids(Entry &e, const std::string &node)
+{
+	if (!nodes_.fits(*e.pod, e.volumes, node))
+		return true;
+	if (e.pod->resource_claims.empty())
+		return false;
+	if (const auto claims = claims_of(e); claims)
+		e.excluded_by_claims = claim_nodes(*claims).excluded;
+	return e.excluded_by_claims.contains(node);
+}
+
 // Whoever gave its job another list of excluded nodes than ours, or more nodes, may have made Slurm choose what the pod must not
 // have: taints and volumes no kubelet looks at. So may Slurm, where it does not heed the list that it shows (sk8_exclude()).
 std::string PodsController::node_not_allowed(Entry &e)
@@ -63,9 +75,9 @@ std::string PodsController::node_not_allowed(Entry &e)
 		return "";
 	if (!nodes_.in_slurm(node))
 		return "its job is not on one node, but on " + one_line(node, 64);
-	const bool up_to_date = !list.empty() && list == e.excluded && are_our_excluded_nodes(list) && !e.exclusion_refused;
-	const bool forbidden = up_to_date ? std::ranges::count(split(list, ','), node) > 0 : nodes_excluded(e).contains(node);
-	return forbidden ? "node " + node + " is none that its pod may have" : "";
+	const bool in_force = !list.empty() && list == e.excluded && are_our_excluded_nodes(list) && !e.exclusion_refused;
+	const bool listed = in_force && std::ranges::count(split(list, ','), node) > 0;
+	return listed || forbids(e, node) ? "node " + node + " is none that its pod may have" : "";
 }
 
 // Why not, or empty. Two that want the same port can be started together: the second one goes back.
@@ -179,7 +191,9 @@ void PodsController::assume_finalizer(Entry &e, bool present)
 
 void PodsController::end_of_turn()
 {
-	// Ports or slots were taken or came free: waiting pods may avoid other nodes.
+	if (std::exchange(nodes_are_news_, false))
+		look_at_nodes_again();
+	// Ports or slots were taken or came free, or nodes are others: waiting pods may avoid other nodes.
 	if (std::exchange(use_changed_, false))
 		sync_unbound();
 	if (use_.room_changed())
@@ -226,6 +240,12 @@ void PodsController::place_and_bind()
 			continue;
 		Entry &e = it->second;
 		e.op = Op::none;
+		// Since bind() this turn may have told of a taint there.
+		if (std::string why = can_be_bound(e) && !may_arrive(e) ? node_not_allowed(e) : ""; !why.empty()) {
+			use_changed_ |= use_.remove(uid);
+			refuse_start(e, why);
+			continue;
+		}
 		// A hold that is made after the proof that nothing runs would be freed by nothing.
 		std::optional<Hold> hold;
 		if (can_be_bound(e))

@@ -216,6 +216,7 @@ private:
 	bool stands_before(const Entry &e, const Job &job, const Job &other) const;
 	void end_others(Entry &e);
 	void nodes_changed();
+	void look_at_nodes_again();
 	void set_limits(const kube::Node &node);
 	void count_use();
 	void take_use(const Entry &e, const std::string &node);
@@ -292,6 +293,7 @@ private:
 	static bool is_preempted_unbound(const Entry &e);
 	static bool can_be_bound(const Entry &e);
 	std::string cores_held_by_others(const Entry &e) const; // why not to bind, or empty
+	bool forbids(Entry &e, const std::string &node);
 	std::string node_not_allowed(Entry &e);
 	std::string not_to_be_bound(Entry &e);
 	void refuse_start(Entry &e, const std::string &why);
@@ -386,6 +388,7 @@ private:
 	bool jobs_synced_ = false, started_ = false, foreign_listed_ = true;
 	bool unblock_due_ = false; // see unblock_nodes()
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
+	bool nodes_are_news_ = false;       // ... and first at what nodes refused
 	bool room_planned_ = false;         // look_for_room() comes by itself ...
 	Millis room_at_{0};                 // ... and not before
 	std::string unsaved_; // why the ledger could not be saved; empty: it could

@@ -160,14 +160,20 @@ void PodsController::node_removed(const kube::NodePtr &last)
 void PodsController::nodes_changed()
 {
 	claim_nodes_.clear();
+	nodes_are_news_ = true;
+	maybe_start();
+}
+
+// Once for all nodes that a turn has told of: every pod that waits is looked at. Whoever asks NodeView before that has the news.
+void PodsController::look_at_nodes_again()
+{
 	for (auto &[uid, e] : entries_) {
 		if (e.refusal_by_nodes) {
 			e.refusal.clear();
 			e.refusal_by_nodes = false;
 		}
 	}
-	maybe_start();
-	sync_unbound();
+	use_changed_ = true;
 }
 
 // ---- Slurm ----

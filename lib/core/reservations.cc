@@ -66,6 +66,7 @@ void Reservations::arrived(const NativeJobPtr &job)
 
 void Reservations::jobs_replaced(const std::vector<NativeJobPtr> &jobs)
 {
+	heed_nodes();
 	std::set<Id> listed;
 	for (const auto &job : jobs) {
 		listed.insert({job->ref.id, job->ref.submit_time});
@@ -140,20 +141,35 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 
 void Reservations::sync_all()
 {
+	nodes_are_news_ = false;
+	choice_is_old_ = true;
 	std::vector<Id> ids;
 	for (const auto &[id, e] : entries_)
 		ids.push_back(id);
-	choose_all();
-	look_at_orphans(); // before any is made again
-	// All who share a pod, before it is made to fit them: those who are not known yet may run.
-	for (auto &[id, e] : entries_)
-		for (auto &[node, p] : e.pods)
-			if (p.shared)
-				tell_shared(e, p);
+	heed_nodes();
 	shared_.set_ready(ready() && jobs_listed_);
 	for (const Id &id : ids)
 		sync(id);
 	shared_.sync_all();
+}
+
+// What comes in the same turn must not find jobs as they were before the nodes changed.
+void Reservations::heed_nodes()
+{
+	if (!std::exchange(choice_is_old_, false))
+		return;
+	choose_all();
+	look_at_orphans(); // before any is made again
+	tell_all_shared();
+}
+
+// All who share a pod, before it is made to fit them: those who are not known yet may run.
+void Reservations::tell_all_shared()
+{
+	for (auto &[id, e] : entries_)
+		for (auto &[node, p] : e.pods)
+			if (p.shared)
+				tell_shared(e, p);
 }
 
 void Reservations::choose_all()
@@ -209,6 +225,7 @@ void Reservations::choose_nodes(Entry &e)
 
 void Reservations::sync(Id id)
 {
+	heed_nodes();
 	auto it = entries_.find(id);
 	if (it == entries_.end())
 		return;

@@ -77,6 +77,9 @@ public:
 	void nodes_changed();
 	void node_changed(const std::string &node); // of any
 
+	// After a bunch of the above: nodes that are others let all jobs be looked at once.
+	void end_of_turn();
+
 	// So many CPUs at most has a job that has a part of a pod that is there; 0: none has.
 	std::uint32_t shares_pod_of(const std::string &node) const { return shared_.has_pod(node) ? settings_.reservations.shared.max_cpus : 0; }
 	// Is what this pod takes what a running job of Slurm's own has already?
@@ -152,6 +155,8 @@ private:
 	void sync_all();
 	void choose_nodes(Entry &e);
 	void choose_all();
+	void tell_all_shared();
+	void heed_nodes();
 	void step(Entry &e, Pod &p);
 	void create(Entry &e, Pod &p);
 	static const PodTemplate *more(const Entry &e) { return e.more && *e.more ? &**e.more : nullptr; }
@@ -223,6 +228,8 @@ private:
 	std::unordered_map<std::string, GresList> beyond_;     // by uid, of these: devices that the pod has, and no job
 	std::set<Id> other_devices_;                           // of whose pods one may have others than the job
 	bool pods_listed_ = false, jobs_listed_ = false;
+	bool nodes_are_news_ = false; // end_of_turn() looks at all jobs
+	bool choice_is_old_ = false;  // see heed_nodes()
 	Millis begun_{0}; // when pods were listed first
 	SharedReservations shared_;
 };

@@ -20,6 +20,7 @@ Reservations::Pod *Reservations::find(const std::string &ns, const std::string &
 
 void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 {
+	heed_nodes();
 	std::set<std::string> listed;
 	for (const auto &pod : pods)
 		listed.insert(pod->meta.uid);
@@ -41,6 +42,7 @@ void Reservations::changed(const ForeignPodPtr &pod)
 {
 	if (pod->meta.ns != settings_.reservations.ns)
 		return;
+	heed_nodes();
 	if (only_former_)
 		return former_changed(pod);
 	if (shared_.changed(pod))
@@ -78,6 +80,7 @@ bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &se
 
 void Reservations::removed(const ForeignPodPtr &last)
 {
+	heed_nodes();
 	if (last->meta.ns != settings_.reservations.ns || (!only_former_ && shared_.removed(last)))
 		return;
 	if (auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
@@ -179,7 +182,13 @@ Cover Reservations::covered(const std::string &uid) const
 
 void Reservations::nodes_changed()
 {
-	sync_all();
+	nodes_are_news_ = choice_is_old_ = true;
+}
+
+void Reservations::end_of_turn()
+{
+	if (nodes_are_news_)
+		sync_all();
 }
 
 void Reservations::look(JobRef job)

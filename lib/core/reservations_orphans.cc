@@ -12,6 +12,7 @@ static constexpr Millis orphan_pause{10'000};
 // while slurmctld was away.
 void Reservations::look_at_orphans()
 {
+	heed_nodes();
 	std::vector<ForeignPodPtr> found, gone;
 	for (const auto &[name, pod] : orphans_) {
 		if (asked_.contains(pod->meta.uid))

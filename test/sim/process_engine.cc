@@ -460,6 +460,8 @@ void Process::turn(const std::function<void()> &f)
 void Process::end_of_turn()
 {
 	claims_changed();
+	if (reservations_)
+		reservations_->end_of_turn();
 	if (foreign_->use_changed())
 		controller_->use_changed();
 	controller_->end_of_turn();

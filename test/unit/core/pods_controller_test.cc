@@ -1716,3 +1716,74 @@ TEST_CASE("a GET that read a pod before it was removed does not bring it back")
 	CHECK(w.job_of("p")->ended());
 	CHECK(w.controller->size() == 0);
 }
+
+// Beside n1 and n2, m0 to m99: all that Slurm and Kubernetes have.
+static void add_a_hundred_nodes(World &w)
+{
+	for (int n = 0; n < 100; n++) {
+		auto node = std::make_shared<kube::Node>(*w.nodes[0]);
+		node->meta.name = node->meta.uid = "m" + std::to_string(n);
+		w.nodes.push_back(node);
+		w.slurm_nodes.push_back({node->meta.name, 1});
+	}
+	w.controller->nodes_replaced(w.nodes);
+	w.controller->slurm_nodes(w.slurm_nodes);
+	w.run();
+}
+
+static kube::NodePtr tainted(const kube::Node &node)
+{
+	auto out = std::make_shared<kube::Node>(node);
+	out->taints.push_back({"maintenance", "", kube::TaintEffect::no_schedule});
+	return out;
+}
+
+TEST_CASE("taints of a hundred nodes that come in one turn let each waiting pod be looked at once, with all of them")
+{
+	World w;
+	w.run();
+	add_a_hundred_nodes(w);
+	for (int n = 0; n < 100; n++)
+		w.create_pod("p" + std::to_string(n));
+	w.run();
+	REQUIRE(w.jobs.size() == 100);
+	for (const auto &node : w.nodes)
+		if (node->meta.name[0] == 'm')
+			w.post([&w, node = tainted(*node)] { w.controller->node_changed(node); });
+	w.run();
+	CHECK(w.count("exclude") == 100);
+	for (int n = 0; n < 100; n++)
+		CHECK(std::ranges::count(w.excluded("p" + std::to_string(n)), ',') == 101); // and slurm-only, and the first one again
+}
+
+TEST_CASE("a pod whose job starts after the taint of its node, or before it in the same turn, is not bound there")
+{
+	const bool first = GENERATE(true, false);
+	World w;
+	w.create_pod("p");
+	w.run();
+	const auto taint = [&] { w.post([&w, node = tainted(*w.nodes[0])] { w.controller->node_changed(node); }); };
+	if (first)
+		taint();
+	w.slurm_starts("p");
+	if (!first)
+		taint();
+	w.run();
+	CHECK(w.count("bind") == 0);
+	CHECK(w.jobs[0].job.ended());
+	CHECK(w.jobs[0].end.comment == "node n1 is none that its pod may have");
+	w.run(Millis(5'000));
+	CHECK(w.excluded("p") == "n1,slurm-only,n1");
+}
+
+TEST_CASE("a pod that no node fits gets its job at the end of the turn that tells of one that does")
+{
+	World w;
+	w.create_pod("p", [](kube::Pod &p) { p.node_selector["gpu"] = "yes"; });
+	w.run();
+	auto gpu = std::make_shared<kube::Node>(*w.nodes[1]);
+	gpu->meta.labels["gpu"] = "yes";
+	w.controller->node_changed(gpu);
+	w.controller->end_of_turn();
+	CHECK(w.count("submit") == 1);
+}

@@ -185,6 +185,9 @@ public:
 				news_.pop_front();
 				f();
 			}
+			controller->end_of_turn();
+			if (!news_.empty())
+				continue;
 			if (time <= Millis(0))
 				return;
 			const Millis some = std::min(time, Millis(100));

@@ -987,3 +987,57 @@ TEST_CASE("gate: each cluster has a say, one refusal is enough, and nobody is as
 		CHECK(t.gate.untold().empty());
 	}
 }
+
+TEST_CASE("reservations: news of many nodes in one turn let each job be looked at once, at its end")
+{
+	ReservationWorld w;
+	w.kubelets = false; // who wants to be on n1 as well waits
+	int looks = 0;
+	w.taken_by = [&looks](const NativeShare &) {
+		looks++;
+		return std::optional<PodKey>();
+	};
+	for (std::uint32_t id = 1; id <= 10; id++)
+		w.controller->arrived(w.job(id, 1, {"n1", "alone"}));
+	w.run();
+	REQUIRE(w.fate(1) == "waits");
+	looks = 0;
+	for (int n = 0; n < 100; n++)
+		w.controller->nodes_changed();
+	CHECK(looks == 0);
+	w.run();
+	CHECK(looks == 10);
+	w.run();
+	CHECK(looks == 10);
+}
+
+TEST_CASE("reservations: a job's pod that is heard of in the same turn as its node is shared stands for the job")
+{
+	ReservationWorld w;
+	const auto job = w.job(7, 2, {"alone"});
+	w.controller->jobs_replaced({job});
+	w.run();
+	CHECK(w.pods.empty());
+	const std::string name = reservation_name(job->ref, "alone");
+	w.label("alone", "shared", "true");
+	w.foreign(name, w.settings.reservations.ns, 2, "alone"); // made by the engine before this one
+	const std::string uid = w.pods.at(name).meta.uid;
+	w.run();
+	CHECK(w.created == 0);
+	CHECK(w.only_pod() == name);
+	CHECK(w.controller->covers(uid));
+}
+
+TEST_CASE("reservations: who shares a pod of a node that has just become mixed is known before any of them is looked at")
+{
+	ReservationWorld w([](ClusterSettings &s) { s.reservations.shared.max_cpus = 4; });
+	const auto first = w.job(7, 2, {"alone"}), second = w.job(8, 2, {"alone"});
+	w.controller->jobs_replaced({first, second});
+	w.run();
+	w.label("alone", "shared", "true");
+	w.controller->look(first->ref);
+	w.run();
+	CHECK(w.created == 1);
+	CHECK(w.resized == 0); // it was made for both
+	CHECK(w.pods.size() == 1);
+}

@@ -94,7 +94,7 @@ void World::start_with_drivers()
 
 void World::list_nodes()
 {
-	controller->slurm_nodes({{"n1", 1}, {"n2", 1}, {"slurm-only", 1}});
+	controller->slurm_nodes(slurm_nodes);
 	controller->nodes_replaced(nodes);
 }
 

@@ -155,6 +155,7 @@ public:
 	ClusterSettings settings;
 	std::unique_ptr<PodsController> controller;
 	std::vector<kube::NodePtr> nodes;
+	std::vector<SlurmNode> slurm_nodes{{"n1", 1}, {"n2", 1}, {"slurm-only", 1}};
 	int woken = 0;
 	bool masked_at_first_wake = false; // n1
 
