@@ -389,8 +389,7 @@ void PodsController::plan_retry(Entry &e)
 		if (it == entries_.end() || it->second.retry_planned != at)
 			return; // another one was planned, for earlier
 		it->second.retry_planned = Millis(0);
-		sync(uid);
-		end_of_turn();
+		sync(uid); // what comes of it is done once for all that are tried again in this turn
 	});
 }
 

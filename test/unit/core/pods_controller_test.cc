@@ -1787,3 +1787,24 @@ TEST_CASE("a pod that no node fits gets its job at the end of the turn that tell
 	w.controller->end_of_turn();
 	CHECK(w.count("submit") == 1);
 }
+
+TEST_CASE("Bindings of a hundred pods that are tried again in one turn wait for the disk once")
+{
+	World w;
+	for (int n = 0; n < 100; n++)
+		w.create_pod("p" + std::to_string(n));
+	w.run();
+	w.fail["bind"] = std::deque<int>(100, 429); // surely not bound: no look comes first
+	for (std::uint16_t n = 0; n < 100; n++)
+		w.slurm_starts("p" + std::to_string(n), "n1", {n});
+	w.run();
+	REQUIRE(w.count("bind") == 100);
+	const int writes = w.journal.writes;
+	w.timer.advance(Millis(1'000)); // all their pauses are over
+	w.controller->end_of_turn();
+	CHECK(w.count("bind") == 200);
+	CHECK(w.journal.writes - writes <= 1);
+	w.run();
+	for (int n = 0; n < 100; n++)
+		CHECK(w.pod("p" + std::to_string(n)).node_name == "n1");
+}

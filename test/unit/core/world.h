@@ -58,6 +58,7 @@ public:
 		flushes++;
 		if (fail)
 			return Error{"No space left on device"};
+		writes += !pending.empty();
 		for (auto &line : pending)
 			text += line;
 		pending.clear();
@@ -72,6 +73,7 @@ public:
 	std::string text;
 	bool fail = false, completed = false;
 	int flushes = 0; // tries
+	int writes = 0;  // which had something to write
 };
 
 class World : public KubePort, public SlurmPort {
