@@ -159,7 +159,7 @@ struct sk8_submit {
 	uint32_t cpus;                /* hardware threads, >= 1 */
 	uint64_t memory_mb;           /* per node; 0: the partition's default */
 	uint32_t time_limit_minutes;  /* 0: the partition's default */
-	const char *excluded_nodes;   /* comma list, or "" */
+	const char *excluded_nodes;   /* as ExcNodeList, n[1-3],n7; or "" */
 	const char *required_node;    /* adoption: there and now, whoever waits, or nothing is made; else "" */
 	bool held;
 	int32_t nice_set, nice;      /* nice_set: 0 or 1; nice with Slurm's NICE_OFFSET not added */

@@ -33,6 +33,8 @@ lib_base_libbase_la_SOURCES = \
 	lib/base/log_limit.h \
 	lib/base/metrics.cc \
 	lib/base/metrics.h \
+	lib/base/node_list.cc \
+	lib/base/node_list.h \
 	lib/base/quantity.cc \
 	lib/base/quantity.h \
 	lib/base/recent.cc \

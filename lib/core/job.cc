@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/job.h"
 
-#include "lib/base/text.h"
+#include "lib/base/node_list.h"
 
 namespace sk8::core {
 
@@ -39,7 +39,8 @@ std::string our_excluded_nodes(const std::set<std::string> &nodes)
 {
 	if (nodes.empty())
 		return "";
-	return join({nodes.begin(), nodes.end()}, ",") + "," + *nodes.begin();
+	const std::string list = compress_nodes(nodes);
+	return list + "," + first_node(list);
 }
 
 bool are_our_excluded_nodes(std::string_view list)
@@ -47,7 +48,8 @@ bool are_our_excluded_nodes(std::string_view list)
 	if (list.empty())
 		return true;
 	const std::size_t last = list.rfind(',');
-	return last != list.npos && list.substr(last + 1) == list.substr(0, list.find(','));
+	const std::string first = first_node(list);
+	return last != list.npos && !first.empty() && list.substr(last + 1) == first;
 }
 
 const char *job_state_name(sk8_job_state state)

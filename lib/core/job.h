@@ -40,7 +40,7 @@ struct Job {
 	bool held = false;
 	std::string reason; // Slurm's word, for example "Priority"
 	std::string partition;
-	std::string excluded_nodes; // comma list
+	std::string excluded_nodes; // see node_list.h
 	std::uint32_t priority = 0;
 	std::int64_t start_time = 0; // expected while pending
 	std::int64_t end_time = 0;
@@ -73,7 +73,8 @@ const char *job_state_name(sk8_job_state state); // "CANCELLED"
 
 // A list of excluded nodes as we write it ends with the node that it begins with: so it
 // tells, also after a restart, that no administrator has written it. Slurm keeps the text
-// as it was given and counts a node once. "" is ours, too.
+// as it was given and counts a node once. "" is ours, too. Nodes that follow each other are written
+// as ranges, "n[501-5000],n501": whoever lists jobs is sent all of it. Former releases wrote each.
 std::string our_excluded_nodes(const std::set<std::string> &nodes);
 bool are_our_excluded_nodes(std::string_view list);
 

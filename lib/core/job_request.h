@@ -29,7 +29,7 @@ struct JobRequest {
 	std::uint32_t time_limit_minutes = 0;
 	std::optional<std::int64_t> nice;
 	Age age; // of the job in whose place it is made
-	std::string excluded_nodes; // comma list
+	std::string excluded_nodes; // see our_excluded_nodes()
 	std::string required_node;  // adoption: there and now, or not at all
 };
 

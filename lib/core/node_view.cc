@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "lib/base/log.h"
+#include "lib/base/text.h"
+#include "lib/core/job.h"
 #include "lib/core/placement.h"
 
 namespace sk8::core {
@@ -198,17 +200,17 @@ NodeView::Choice NodeView::compute(const kube::Pod &pod,
 {
 	Choice out;
 	std::map<std::string, int> reasons;
-	std::size_t fit = 0;
+	std::set<std::string> excluded;
 	for (const auto &[name, threads] : slurm_) {
 		const std::string why = objection_of(name, pod, volumes);
-		if (why.empty()) {
-			fit++;
+		if (why.empty())
 			continue;
-		}
 		reasons[why]++;
-		out.excluded += (out.excluded.empty() ? "" : ",") + name;
+		excluded.insert(name);
 	}
-	if (fit == 0) {
+	out.excluded = join({excluded.begin(), excluded.end()}, ",");
+	out.ours = our_excluded_nodes(excluded);
+	if (excluded.size() == slurm_.size()) {
 		out.none = "no node fits this pod:";
 		for (const auto &[why, count] : reasons)
 			out.none += (out.none.back() == ':' ? " " : ", ") + std::to_string(count) + " " + why;

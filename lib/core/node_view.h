@@ -33,6 +33,7 @@ public:
 
 	struct Choice {
 		std::string excluded; // comma list, sorted
+		std::string ours;     // the same, as our_excluded_nodes() writes it
 		std::string none;     // no node fits: why, one sentence; else empty
 	};
 	// Cached by what the pod asks of nodes; cheap for many alike.

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "lib/base/log_limit.h"
+#include "lib/base/node_list.h"
 #include "lib/base/text.h"
 #include "lib/core/annotations.h"
 #include "lib/core/metrics.h"
@@ -76,7 +77,7 @@ std::string PodsController::node_not_allowed(Entry &e)
 	if (!nodes_.in_slurm(node))
 		return "its job is not on one node, but on " + one_line(node, 64);
 	const bool in_force = !list.empty() && list == e.excluded && are_our_excluded_nodes(list) && !e.exclusion_refused;
-	const bool listed = in_force && std::ranges::count(split(list, ','), node) > 0;
+	const bool listed = in_force && has_node(list, node);
 	return listed || forbids(e, node) ? "node " + node + " is none that its pod may have" : "";
 }
 

@@ -225,7 +225,9 @@ private:
 	void sync_unbound();
 	static std::string taken_text(const Entry &e, const char *before);
 	std::set<std::string> nodes_taken(const Entry &e);
+	std::set<std::string> nodes_without_room(Entry &e);
 	std::set<std::string> nodes_excluded(Entry &e);
+	std::string list_of_excluded(Entry &e);
 	void maybe_start();
 	void unblock_nodes();
 

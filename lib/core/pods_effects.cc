@@ -147,8 +147,8 @@ std::set<std::string> PodsController::nodes_taken(const Entry &e)
 	return out;
 }
 
-// What Kubernetes forbids, where ports or storage are taken, and where other devices are than it claims.
-std::set<std::string> PodsController::nodes_excluded(Entry &e)
+// Where ports or storage are taken, and where other devices are than it claims.
+std::set<std::string> PodsController::nodes_without_room(Entry &e)
 {
 	e.taken = nodes_taken(e);
 	std::set<std::string> all = e.taken;
@@ -157,9 +157,28 @@ std::set<std::string> PodsController::nodes_excluded(Entry &e)
 			e.excluded_by_claims = claim_nodes(*claims).excluded;
 		all.insert(e.excluded_by_claims.begin(), e.excluded_by_claims.end());
 	}
+	return all;
+}
+
+// These, and what Kubernetes forbids.
+std::set<std::string> PodsController::nodes_excluded(Entry &e)
+{
+	std::set<std::string> all = nodes_without_room(e);
 	for (auto name : split(nodes_.choose(*e.pod, e.volumes).excluded, ','))
 		all.emplace(name);
 	return all;
+}
+
+// For most pods there are no others, and all that are alike have one list.
+std::string PodsController::list_of_excluded(Entry &e)
+{
+	std::set<std::string> all = nodes_without_room(e);
+	const NodeView::Choice &choice = nodes_.choose(*e.pod, e.volumes);
+	if (all.empty())
+		return choice.ours;
+	for (auto name : split(choice.excluded, ','))
+		all.emplace(name);
+	return our_excluded_nodes(all);
 }
 
 void PodsController::read_volumes(Entry &e)
@@ -300,7 +319,7 @@ void PodsController::mirror(Entry &e)
 		return queue_anew(e, "its resource claims want other devices now");
 	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
 		return queue_anew(e, outgrown_text);
-	std::string excluded = our_excluded_nodes(nodes_excluded(e));
+	std::string excluded = list_of_excluded(e);
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job) + taken_text(e, "; ")});
 	warn_of_waiting_for_ever(e);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/base/guard.h"
+#include "lib/base/node_list.h"
 #include "lib/core/slurm_lock.h"
 
 namespace sk8::core {
@@ -42,7 +43,7 @@ private:
 	// would be started before them.
 	static Turn turn_of(const Job &job, const std::string &nodes)
 	{
-		const bool fewer = std::ranges::count(nodes, ',') < std::ranges::count(job.excluded_nodes, ',');
+		const bool fewer = count_nodes(nodes) < count_nodes(job.excluded_nodes);
 		const std::int64_t sign = fewer ? -1 : 1;
 		return {fewer, sign * job.priority, -sign * job.ref.id};
 	}

@@ -43,27 +43,43 @@ extern void sk8_each_job(void (*f)(void *arg, const struct sk8_job *job), void *
 		list_for_each_ro(job_list, visit, &walk);
 }
 
+/* The known ones of a list, or NULL if there is none, or all are: *all tells */
+static char *known_nodes(const char *nodes, bool *all)
+{
+	__auto_type list = hostlist_create(nodes);	/* of another type in each release */
+	char *known = NULL, *end = NULL, *name;
+
+	*all = true;
+	while (list && (name = hostlist_shift(list))) {
+		if (find_node_record(name))
+			xstrfmtcatat(known, &end, "%s%s", known ? "," : "", name);
+		else
+			*all = false;
+		free(name);
+	}
+	if (list)
+		hostlist_destroy(list);
+	if (*all)
+		xfree(known);
+	return known;
+}
+
 /*
  * Before it looks at the new list update_job() of 24.11 reads the former one anew. If the last node of that is none any
- * more it refuses all, and the job is left without any list in force, though it shows it. Our own lists have no brackets.
+ * more it refuses all, and the job is left without any list in force, though it shows it.
  */
 static void drop_unknown_nodes(job_details_t *details)
 {
-	char *known = NULL, *name, *next = NULL, *names;
+	char *known;
+	bool all;
 
-	if (!details->exc_nodes || strpbrk(details->exc_nodes, "[]"))
+	if (!details->exc_nodes)
 		return;
-	names = xstrdup(details->exc_nodes);
-	for (name = strtok_r(names, ",", &next); name; name = strtok_r(NULL, ",", &next))
-		if (find_node_record(name))
-			xstrfmtcat(known, "%s%s", known ? "," : "", name);
-	xfree(names);
-	if (xstrcmp(known, details->exc_nodes)) {
-		xfree(details->exc_nodes);
-		details->exc_nodes = known;
+	known = known_nodes(details->exc_nodes, &all);
+	if (all)
 		return;
-	}
-	xfree(known);
+	xfree(details->exc_nodes);
+	details->exc_nodes = known;
 }
 
 /*

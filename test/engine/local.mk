@@ -6,6 +6,8 @@ if ENGINE_TESTS
 check_PROGRAMS += test/engine/engine_host
 endif
 test_engine_engine_host_SOURCES = \
+	lib/base/node_list.cc \
+	lib/base/node_list.h \
 	test/engine/engine_host.cc \
 	test/engine/model_slurmctld.cc \
 	test/engine/model_slurmctld.h

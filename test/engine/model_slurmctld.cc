@@ -6,6 +6,8 @@
 #include <ctime>
 #include <set>
 
+#include "lib/base/node_list.h"
+
 namespace sk8::test {
 
 static ModelSlurmctld *the = nullptr;
@@ -82,11 +84,6 @@ sk8_job ModelSlurmctld::view(const ModelJob &job) const
 
 // ---- scheduling ----
 
-static bool in_list(const std::string &list, const std::string &word)
-{
-	return ("," + list + ",").find("," + word + ",") != std::string::npos;
-}
-
 bool ModelSlurmctld::try_start(ModelJob &job, const std::string &node)
 {
 	std::vector<bool> busy = used_.at(node);
@@ -133,7 +130,7 @@ void ModelSlurmctld::schedule()
 				continue;
 			for (const auto &node : nodes_)
 				if ((job.pinned.empty() || job.pinned == node) &&
-				    !in_list(job.excluded, node) && try_start(job, node))
+				    !has_node(job.excluded, node) && try_start(job, node))
 					break;
 		}
 		changed_.wait(lock, [this] { return stop_ || wake_; });

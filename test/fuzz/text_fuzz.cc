@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Text helpers: escaping for logs, UTF-8, base64, hexadecimal, patterns, URLs, label
-// selectors.
+// selectors, lists of nodes.
 #include <algorithm>
 #include <array>
 
+#include "lib/base/node_list.h"
 #include "lib/base/text.h"
 #include "lib/core/placement.h"
 #include "lib/kube/url.h"
@@ -103,6 +104,19 @@ void check_selector(std::string_view text)
 			expect(!r.key.empty(), "a requirement is about a label", text);
 }
 
+void check_node_list(std::string_view text)
+{
+	const auto names = expand_nodes(text, 10'000);
+	if (!names)
+		return;
+	const std::string list = compress_nodes(*names);
+	expect(expand_nodes(list, names->size()) == names, "what is compressed expands to the same", list);
+	expect(count_nodes(list) == names->size() && count_nodes(text) >= names->size(), "each stands there once", list);
+	for (const auto &name : *names)
+		expect(has_node(list, name) && has_node(text, name), "each is found", list);
+	expect(names->empty() ? first_node(text).empty() : names->contains(first_node(text)), "the first is one of them", text);
+}
+
 } // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
@@ -115,5 +129,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 	check_glob(text, n);
 	check_url(text);
 	check_selector(text);
+	check_node_list(text);
 	return 0;
 }

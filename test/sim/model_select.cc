@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lib/base/node_list.h"
+
 namespace sk8::sim {
 
 ModelSelect::ModelSelect(int count, int cores_, std::uint64_t memory_, int gpus_) : cores(cores_), memory(memory_), gpus(gpus_)
@@ -44,11 +46,6 @@ void ModelSelect::give(const SlurmJob &job)
 		n.used[c] = false;
 	take_devices(job, false);
 	n.memory -= std::min(n.memory, job.memory_mb);
-}
-
-static bool in_list(const std::string &list, const std::string &word)
-{
-	return !list.empty() && ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
 // mask_table.c hide_more(): from the last one down.
@@ -127,7 +124,7 @@ std::optional<ModelSelect::Place> ModelSelect::test(const SlurmJob &job, const s
 						    const std::vector<const SlurmJob *> &without) const
 {
 	const SelectNode &n = nodes.at(node);
-	if (!n.usable || n.drain || n.completing || in_list(job.excluded, node) || (!job.required.empty() && job.required != node))
+	if (!n.usable || n.drain || n.completing || has_node(job.excluded, node) || (!job.required.empty() && job.required != node))
 		return std::nullopt;
 	std::vector<bool> busy = n.used, gpus_busy = n.gpus;
 	std::uint64_t counted = n.memory;

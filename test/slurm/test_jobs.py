@@ -148,6 +148,7 @@ def test_excluded_nodes_change_though_one_of_them_is_no_node_any_more():
 	cluster = Cluster(nodes=["n1", "n2", "n3"], conf="")
 	try:
 		job = cluster.submit(partition="batch", held=1, exclude="n1,n2,n1")["job"]
+		short = cluster.submit(partition="batch", held=1, exclude="n[1-2],n1")["job"]
 		controller = cluster.slurm.daemon("slurmctld")
 		controller.stop()
 		with open(cluster.slurm.conf, "r+", encoding="utf-8") as file:
@@ -160,6 +161,8 @@ def test_excluded_nodes_change_though_one_of_them_is_no_node_any_more():
 		assert cluster.ask("exclude", job, "n2,n3,n2")["rc"] == "0"
 		assert cluster.jobs()[int(job)]["excluded"] == "n2,n3,n2"
 		assert cluster.ask("exclude", job, "n3,n3")["rc"] == "0"
+		assert cluster.ask("exclude", short, "n[2-3],n2")["rc"] == "0"
+		assert cluster.jobs()[int(short)]["excluded"] == "n[2-3],n2"
 	finally:
 		cluster.down()
 
@@ -172,6 +175,16 @@ def test_nodes_that_a_submission_excludes_are_told_as_it_gave_them(cluster):
 	assert cluster.jobs()[int(job)]["excluded"] == "n1,n2,n1"
 	assert cluster.ask("exclude", job, "")["rc"] == "0"
 	assert cluster.show(job)["ExcNodeList"] == "(null)"
+
+
+def test_ranges_of_excluded_nodes_stay_as_they_were_given(cluster):
+	job = cluster.submit(partition="batch", held=1, exclude="n[1-2],n1")["job"]
+	assert cluster.jobs()[int(job)]["excluded"] == "n[1-2],n1"
+	cluster.reconfigure()
+	assert cluster.jobs()[int(job)]["excluded"] == "n[1-2],n1"
+	assert cluster.ask("exclude", job, "n2,n2")["rc"] == "0"
+	assert cluster.ask("exclude", job, "n[1-2],n1")["rc"] == "0"
+	assert cluster.jobs()[int(job)]["excluded"] == "n[1-2],n1"
 
 
 def test_priority_that_an_administrator_set_survives_a_change_of_excluded_nodes(cluster):

@@ -15,6 +15,8 @@ test_unit_base_test_SOURCES = \
 	test/unit/base/log_limit_test.cc \
 	test/unit/base/log_test.cc \
 	test/unit/base/metrics_test.cc \
+	test/unit/base/node_list_test.cc \
+	test/unit/base/node_names.h \
 	test/unit/base/quantity_test.cc \
 	test/unit/base/recent_test.cc \
 	test/unit/base/text_test.cc \

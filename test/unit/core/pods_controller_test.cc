@@ -1753,7 +1753,7 @@ TEST_CASE("taints of a hundred nodes that come in one turn let each waiting pod 
 	w.run();
 	CHECK(w.count("exclude") == 100);
 	for (int n = 0; n < 100; n++)
-		CHECK(std::ranges::count(w.excluded("p" + std::to_string(n)), ',') == 101); // and slurm-only, and the first one again
+		CHECK(w.excluded("p" + std::to_string(n)) == "m[0-99],slurm-only,m0");
 }
 
 TEST_CASE("a pod whose job starts after the taint of its node, or before it in the same turn, is not bound there")
@@ -1807,4 +1807,50 @@ TEST_CASE("Bindings of a hundred pods that are tried again in one turn wait for 
 	w.run();
 	for (int n = 0; n < 100; n++)
 		CHECK(w.pod("p" + std::to_string(n)).node_name == "n1");
+}
+
+TEST_CASE("nodes that follow each other are one range in what a job excludes, and are told as ours by its first name")
+{
+	CHECK(our_excluded_nodes({}).empty());
+	CHECK(our_excluded_nodes({"n2"}) == "n2,n2");
+	CHECK(our_excluded_nodes({"n10", "n9", "n11", "x"}) == "n[9-11],x,n9");
+	for (const char *ours : {"", "n2,n2", "n[9-11],x,n9", "n[1,3],n1", "n1,n2,n3,n1", "n[007,009],n007"}) {
+		INFO(ours);
+		CHECK(are_our_excluded_nodes(ours));
+	}
+	for (const char *others : {"n2", "n[1-3]", "n[1,1]", "n1,n2", "n[9-11],n10", "n[1-3],n[1-3]", "n[,n", "[1-2],1"}) {
+		INFO(others);
+		CHECK_FALSE(are_our_excluded_nodes(others));
+	}
+}
+
+TEST_CASE("a job that has each node in its list, by a former release, gets it in short once")
+{
+	World w;
+	w.run();
+	add_a_hundred_nodes(w);
+	w.create_pod("p", [](kube::Pod &p) { p.node_selector["gpu"] = "yes"; });
+	w.run();
+	CHECK(w.jobs.empty());
+	auto gpu = std::make_shared<kube::Node>(*w.nodes[1]);
+	gpu->meta.labels["gpu"] = "yes";
+	w.nodes[1] = gpu;
+	w.controller->node_changed(gpu);
+	w.run();
+	REQUIRE(w.jobs.size() == 1);
+	CHECK(w.excluded("p") == "m[0-99],n1,slurm-only,m0");
+
+	std::string each = "m0";
+	for (int n = 1; n < 100; n++)
+		each += ",m" + std::to_string(n);
+	w.jobs[0].job.excluded_nodes = w.jobs[0].request.excluded_nodes = each + ",n1,slurm-only,m0";
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.count("exclude") == 1);
+	CHECK(w.excluded("p") == "m[0-99],n1,slurm-only,m0");
+	w.jobs[0].job.excluded_nodes = w.jobs[0].request.excluded_nodes;
+	w.restart();
+	w.run(Millis(60'000));
+	CHECK(w.count("exclude") == 1);
+	CHECK(w.jobs.size() == 1);
 }

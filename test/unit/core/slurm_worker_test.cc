@@ -876,6 +876,8 @@ TEST_CASE("when a node comes back the best jobs may run there first, and when it
 	};
 	exclude("n1,n2,n1", "n2,n2");
 	CHECK(order == std::vector<std::uint32_t>{6, 3, 5, 1, 4, 2});
+	exclude("n[1-3],n1", "n[1-2],n1");
+	CHECK(order == std::vector<std::uint32_t>{6, 3, 5, 1, 4, 2});
 	exclude("", "n1,n1");
 	CHECK(order == std::vector<std::uint32_t>{2, 4, 1, 5, 3, 6});
 }

@@ -7,6 +7,8 @@ endif
 endif
 test_unit_slurm_test_SOURCES = \
 	$(UNIT_MAIN) \
+	lib/base/node_list.cc \
+	lib/base/node_list.h \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
 	lib/slurm/pod_wait.c \
@@ -18,6 +20,7 @@ test_unit_slurm_test_SOURCES = \
 	plugins/spank/environment.c \
 	plugins/spank/environment.h \
 	test/unit/slurm/environment_test.cc \
+	test/unit/slurm/node_list_test.cc \
 	test/unit/slurm/pod_wait_test.cc \
 	test/unit/slurm/texts_test.cc \
 	test/unit/slurm/tokens_test.cc
