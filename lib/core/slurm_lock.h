@@ -5,6 +5,8 @@
 #ifndef SK8_CORE_SLURM_LOCK_H
 #define SK8_CORE_SLURM_LOCK_H
 
+#include <algorithm>
+
 #include "lib/base/clock.h"
 #include "lib/core/metrics.h"
 #include "lib/sk8_abi.h"
@@ -14,8 +16,9 @@ namespace sk8::core {
 // slurmctld's locks for a scope; counts how long others had to wait for us.
 class SlurmLock {
 public:
-	SlurmLock(const sk8_slurm_ops &ops, const Clock &clock, bool write)
-		: ops_(ops), clock_(clock), write_(write)
+	// held_us: added to, at least 1; null: nobody wants to know.
+	SlurmLock(const sk8_slurm_ops &ops, const Clock &clock, bool write, std::int64_t *held_us = nullptr)
+		: ops_(ops), clock_(clock), write_(write), held_us_(held_us)
 	{
 		ops_.lock(write_);
 		since_ = clock_.monotonic_us();
@@ -24,6 +27,8 @@ public:
 	{
 		const auto held = clock_.monotonic_us() - since_;
 		ops_.unlock(write_, changed, masks);
+		if (held_us_)
+			*held_us_ += std::max<std::int64_t>(held, 1);
 		auto &histogram = write_ ? metrics().write_lock_held_us : metrics().read_lock_held_us;
 		histogram.record(static_cast<std::uint64_t>(held));
 	}
@@ -40,6 +45,7 @@ private:
 	const sk8_slurm_ops &ops_;
 	const Clock &clock_;
 	bool write_;
+	std::int64_t *held_us_;
 	std::int64_t since_;
 };
 

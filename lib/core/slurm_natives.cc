@@ -108,7 +108,7 @@ void SlurmWorker::scan_natives(Posts &posts)
 		for (const auto &[cluster, l] : listeners_)
 			clusters.push_back(cluster); // also one where no node is mixed any more
 	}
-	SlurmLock lock(ops_, clock_, false);
+	SlurmLock lock(ops_, clock_, false, &scan_held_us_);
 	for (auto it = leaving_.begin(); it != leaving_.end();) {
 		const JobRef ref{it->first.first, it->first.second};
 		auto &before = it->second;

@@ -153,7 +153,7 @@ void SlurmWorker::scan_nodes(Posts &posts)
 	SeenNodes seen;
 	std::shared_ptr<const MaskSnapshot> masks; // of the same moment
 	{
-		SlurmLock lock(ops_, clock_, false);
+		SlurmLock lock(ops_, clock_, false, &scan_held_us_);
 		ops_.each_node(see_node, &seen);
 		masks = holds_.masks();
 	}

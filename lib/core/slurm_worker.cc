@@ -11,6 +11,8 @@ namespace sk8::core {
 
 static constexpr std::size_t max_batch = 50;
 static constexpr Millis scan_interval{250};
+static constexpr int scan_rest = 10; // times what it held the locks,
+static constexpr Millis longest_rest{2'000}; // but no longer
 static constexpr std::size_t scan_chunk = 1000; // jobs per lock
 
 // ---- the engines' side ----
@@ -190,7 +192,7 @@ void SlurmWorker::run()
 		{
 			std::unique_lock lock(mutex_);
 			if (!due() || !active)
-				wake_.wait_for(lock, scan_interval);
+				wake_.wait_for(lock, active && scan_left_ ? std::min(look_in(), scan_interval) : scan_interval);
 			if (stop_)
 				return;
 		}
@@ -216,12 +218,30 @@ void SlurmWorker::round()
 	if (work || masks_are_news())
 		run_commands();
 	keep_nodes_up();
+	scan(reread);
+}
+
+Millis SlurmWorker::look_in() const
+{
+	return scan_left_ ? std::max(scan_at_ - clock_.monotonic(), Millis(1)) : Millis(0);
+}
+
+// Commands, and whoever wakes the scheduler, come so often under load that slurmctld's locks would nearly always be held.
+void SlurmWorker::scan(bool at_once)
+{
+	const Millis begin = clock_.monotonic();
+	scan_left_ = !at_once && begin < scan_at_;
+	if (scan_left_)
+		return;
+	scan_held_us_ = 0;
 	scan_jobs();
 	Posts posts;
 	look_for_others(posts);
 	scan_nodes(posts);
 	scan_natives(posts);
 	send(std::move(posts));
+	if (scan_held_us_ > 0) // else there was no news, and the next may come at once
+		scan_at_ = std::max(begin + scan_interval, clock_.monotonic() + std::min(Millis(scan_held_us_ * scan_rest / 1000), longest_rest));
 }
 
 std::vector<SlurmWorker::Command> SlurmWorker::take_batch()
@@ -348,7 +368,7 @@ void SlurmWorker::scan_jobs()
 	for (std::size_t from = 0; from < ids.size() && ops_.active(); from += scan_chunk) {
 		Posts posts;
 		{
-			SlurmLock lock(ops_, clock_, false);
+			SlurmLock lock(ops_, clock_, false, &scan_held_us_);
 			for (std::size_t i = from; i < std::min(ids.size(), from + scan_chunk); i++)
 				look_at(ids[i], posts);
 		}
@@ -400,7 +420,7 @@ void SlurmWorker::look_for_others(Posts &posts)
 	} walk{*this, {}};
 	Millis locked;
 	{
-		SlurmLock lock(ops_, clock_, false);
+		SlurmLock lock(ops_, clock_, false, &scan_held_us_);
 		locked = clock_.monotonic();
 		ops_.each_job(
 			[](void *arg, const sk8_job *j) {

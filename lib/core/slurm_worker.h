@@ -3,8 +3,9 @@
 // The Slurm thread: the only one of ours that takes slurmctld's locks. It runs the
 // engines' commands in batches, and looks at our jobs and at the nodes when Slurm
 // says that some have changed (what has no hook is found like this: pending jobs
-// cancelled, held, re-prioritised). Engines never wait for it: the main scheduler
-// may hold the locks for seconds.
+// cancelled, held, re-prioritised). It looks each 250 ms at most, and rests ten times
+// as long as it held the locks for that; commands go on meanwhile. Engines never wait
+// for it: the main scheduler may hold the locks for seconds.
 #ifndef SK8_CORE_SLURM_WORKER_H
 #define SK8_CORE_SLURM_WORKER_H
 
@@ -95,6 +96,8 @@ public:
 
 	// One round without waiting; run() is a loop of these. For tests.
 	void round();
+	// Slurm thread: in how long a round will do the look that the last one had to leave; 0: it left none.
+	Millis look_in() const;
 
 private:
 	struct Submit {
@@ -170,6 +173,7 @@ private:
 	bool masks_are_news() const;
 	void tell_of_masks(SlurmLock &lock);
 	void read_all();
+	void scan(bool at_once);
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
 	void read_natives();
@@ -207,6 +211,9 @@ private:
 	std::string full_text_;
 	std::unordered_map<std::string, NodePost> node_posts_; // by cluster
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
+	Millis scan_at_{0};                                  // not before, but for a reread
+	bool scan_left_ = false;                             // by the last round, for that reason
+	std::int64_t scan_held_us_ = 0;                      // slurmctld's locks, by the last scan
 	std::uint64_t masks_told_ = 0;                       // generation of those that Slurm was last told of
 	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not
 	std::int64_t others_seen_ = 0;                       // of look_for_others()

@@ -231,6 +231,8 @@ void Process::plan_round(Micros delay)
 		wake_is_coming_ = false;
 		if (worker_->waiting() > 0) // its own commands, or what had no time
 			plan_round(out_.dice.between("round", 0, 10 * ms));
+		if (const Millis left = worker_->look_in(); left > Millis(0))
+			plan_round(left.count() * ms);
 	});
 }
 

@@ -28,9 +28,10 @@ struct FakeJob {
 
 class FakeClock final : public Clock {
 public:
-	Millis monotonic() const override { return Millis(wall * 1000); }
+	Millis monotonic() const override { return Millis(wall * 1000 + millis); }
 	std::int64_t wall_seconds() const override { return wall; }
 	std::int64_t wall = 10'000;
+	std::int64_t millis = 0; // more
 };
 
 // C functions have no context: one slurmctld per process, as in life.
@@ -58,7 +59,8 @@ struct FakeSlurm {
 	std::string answered; // "7 open, "
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
-	const FakeClock *clock = nullptr;
+	FakeClock *clock = nullptr;
+	std::int64_t walk_takes = 0; // ms, of the nodes
 } fake;
 
 void need_lock(bool write)
@@ -227,6 +229,7 @@ const sk8_slurm_ops ops = {
 			need_lock(false);
 			const sk8_node n = a_node();
 			f(arg, &n);
+			fake.clock->millis += fake.walk_takes;
 		},
 	.find_node =
 		[](const char *name, sk8_node *node) {
@@ -359,11 +362,20 @@ struct Stand {
 		auto reply = std::make_shared<SlurmReply>(); // the answer may come after we left
 		port->submit(r, [reply](const SlurmReply &got) { *reply = got; });
 		worker.round();
+		last_round = clock.monotonic();
 		return *reply;
+	}
+	// A quarter of a second after the last one, or later: each looks at what there is.
+	void round()
+	{
+		clock.millis += std::max(last_round + Millis(250) - clock.monotonic(), Millis(0)).count();
+		worker.round();
+		last_round = clock.monotonic();
 	}
 
 	HoldTable holds;
 	FakeClock clock;
+	Millis last_round{0};
 	SlurmWorker worker{ops, holds, clock};
 	std::shared_ptr<Listener> listener = std::make_shared<Listener>();
 	std::unique_ptr<SlurmPort> port = worker.port(worker.seat("c"));
@@ -375,7 +387,7 @@ TEST_CASE("a new engine hears of every job and node once, also without news")
 {
 	Stand s;
 	fake.jobs[7].mark = "k8s:c/ns/p/u";
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->listed == 1);
 	REQUIRE(s.listener->nodes.size() == 1);
 	CHECK(s.listener->nodes[0].threads_per_core == 2);
@@ -397,11 +409,11 @@ TEST_CASE("engines hear where pods and jobs together have more than there is, wi
 	Stand s;
 	s.holds.hold_foreign(of_three_threads());
 	fake.used_cores = 3;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
 	fake.used_cores = 2;
 	fake.node_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->over.empty());
 }
 
@@ -410,32 +422,32 @@ TEST_CASE("engines hear of it also when the pod comes, and goes, long after Slur
 	Stand s;
 	fake.used_cores = 3;
 	fake.node_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	s.clock.wall += 100;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->over.empty());
 	s.holds.hold_foreign(of_three_threads());
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->over == Overcommits{{"n1", {1000, 0, {}}}});
 	s.holds.release(of_three_threads().key);
-	s.worker.round(); // the mask goes with it
+	s.round(); // the mask goes with it
 	CHECK(s.listener->over.empty());
 	s.clock.wall++; // the stamp is news once more, and then no longer
-	s.worker.round();
+	s.round();
 	const int posts = s.listener->posts;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->posts == posts);
 }
 
 TEST_CASE("a node is changed under the write lock, and the answer has it as it is then, changed or not")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	auto port = s.worker.node_port(s.worker.seat("c"));
 	SlurmReply reply;
 	for (bool first : {true, false}) {
 		port->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, [&](const SlurmReply &r) { reply = r; });
-		s.worker.round();
+		s.round();
 		CHECK(reply.ok == first);
 		REQUIRE(reply.node);
 		CHECK(reply.node->drain);
@@ -447,14 +459,14 @@ TEST_CASE("features are changed under the write lock if they are as expected, an
 {
 	Stand s;
 	fake.features = "theirs";
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->nodes.at(0).features == "theirs");
 	CHECK(s.listener->nodes.at(0).active_features == "k8s.a.b");
 	auto port = s.worker.node_port(s.worker.seat("c"));
 	SlurmReply reply;
 	for (bool first : {true, false}) {
 		port->change_features({"n1", "theirs", "k8s.a.b", "theirs,k8s.a.b", "k8s.a.b"}, [&](const SlurmReply &r) { reply = r; });
-		s.worker.round();
+		s.round();
 		CHECK(reply.ok == first);
 		REQUIRE(reply.node);
 		CHECK(reply.node->features == "theirs,k8s.a.b");
@@ -575,7 +587,7 @@ TEST_CASE("an end that must start its job first does so without the pod's own ma
 	s.holds.adopt({key, "n1", {}, 2, 10});
 	const std::string node = GENERATE("", "n1");
 	s.port->end(key, r.job->ref, {SK8_JOB_FAILED, 7 << 8, "", node}, [](const SlurmReply &) {});
-	s.worker.round();
+	s.round();
 	CHECK(fake.end_node == node);
 	CHECK(fake.masked_during_end == node.empty());
 	CHECK(s.holds.masks());
@@ -586,22 +598,22 @@ TEST_CASE("what has no hook is found by the scan, and only when Slurm says that 
 	Stand s;
 	auto r = s.submit(1);
 	s.clock.wall += 5;
-	s.worker.round();
+	s.round();
 	const int locks = fake.locks;
-	s.worker.round();
-	s.worker.round();
+	s.round();
+	s.round();
 	CHECK(fake.locks == locks); // nothing changed: no lock is taken
 
 	fake.jobs[r.job->ref.id].priority = 0; // scontrol hold
 	fake.job_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	REQUIRE(s.listener->changes.size() == 1);
 	CHECK(s.listener->changes[0].priority == 0);
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->changes.size() == 1);
 
 	fake.jobs[r.job->ref.id].state = SK8_JOB_CANCELLED; // in the same second
-	s.worker.round();
+	s.round();
 	REQUIRE(s.listener->changes.size() == 2);
 	CHECK(s.listener->changes[1].state == SK8_JOB_CANCELLED);
 }
@@ -613,7 +625,7 @@ TEST_CASE("a pending job that got our mark by an administrator's hand is found w
 	if (!alone)
 		s.submit(1);
 	else
-		s.worker.round();
+		s.round();
 	fake.jobs[77] = {};
 	fake.jobs[77].mark = PodKey{"c", "ns", "p1", "u1"}.mark();
 	fake.jobs[78] = {};
@@ -623,12 +635,12 @@ TEST_CASE("a pending job that got our mark by an administrator's hand is found w
 	s.clock.wall += 11;
 	fake.job_update = s.clock.wall;
 	for (int i = 0; i < 5; i++)
-		s.worker.round();
+		s.round();
 	REQUIRE(s.listener->changes.size() == 1);
 	CHECK(s.listener->changes[0].ref.id == 77);
 
 	fake.jobs[77].state = SK8_JOB_CANCELLED; // looked at from now on as any of ours
-	s.worker.round();
+	s.round();
 	REQUIRE(s.listener->changes.size() == 2);
 	CHECK(s.listener->changes[1].ended());
 }
@@ -641,13 +653,13 @@ TEST_CASE("a submit finds the job that its pod has, also after the end of anothe
 	fake.jobs[77].mark = PodKey{"c", "ns", "p1", "u1"}.mark();
 	s.clock.wall += 11;
 	fake.job_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	const bool purged = GENERATE(false, true);
 	if (purged)
 		fake.jobs.erase(77);
 	else
 		fake.jobs[77].state = SK8_JOB_CANCELLED;
-	s.worker.round();
+	s.round();
 	const auto r = s.submit(1);
 	REQUIRE(r.job);
 	CHECK(r.job->ref.id == id);
@@ -657,20 +669,20 @@ TEST_CASE("a submit finds the job that its pod has, also after the end of anothe
 TEST_CASE("all of Slurm's jobs are walked no more often than each ten seconds, and only if any has changed")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	const int walks = fake.walks;
 	for (int i = 0; i < 100; i++) {
 		s.clock.wall++;
 		fake.job_update = s.clock.wall;
-		s.worker.round();
+		s.round();
 	}
 	CHECK(fake.walks - walks >= 9);
 	CHECK(fake.walks - walks <= 10);
 	s.clock.wall += 11;
-	s.worker.round(); // that last second's news
+	s.round(); // that last second's news
 	const int all = fake.walks;
 	s.clock.wall += 100;
-	s.worker.round();
+	s.round();
 	CHECK(fake.walks == all);
 }
 
@@ -679,22 +691,23 @@ TEST_CASE("what happens after the clock was set back is found, and then only new
 	Stand s;
 	auto r = s.submit(1);
 	s.clock.wall += 5;
-	s.worker.round();
+	s.round();
 	s.clock.wall -= 3600;
+	s.clock.millis += 3'600'000; // which goes on
 	fake.jobs[r.job->ref.id].state = SK8_JOB_CANCELLED;
 	fake.job_update = fake.node_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	REQUIRE(s.listener->changes.size() == 1);
 	CHECK(s.listener->changes[0].state == SK8_JOB_CANCELLED);
 
 	s.submit(2);
 	s.clock.wall += 5;
-	s.worker.round();
+	s.round();
 	const int locks = fake.locks;
-	s.worker.round();
+	s.round();
 	CHECK(fake.locks == locks);
 	s.clock.wall += 3600; // and forward
-	s.worker.round();
+	s.round();
 	CHECK(fake.locks == locks);
 }
 
@@ -705,7 +718,7 @@ TEST_CASE("a preempted job is told once, and Slurm is kept from ending it before
 	SECTION("it is found by the scan")
 	{
 		fake.jobs[id].state = SK8_JOB_RUNNING;
-		s.worker.round();
+		s.round();
 		CHECK(fake.spared.empty());
 	}
 	fake.jobs[id].state = SK8_JOB_RUNNING;
@@ -713,7 +726,7 @@ TEST_CASE("a preempted job is told once, and Slurm is kept from ending it before
 	SECTION("it is found at a start") { s.worker.reread(); }
 	fake.job_update = s.clock.wall;
 	for (int i = 0; i < 5; i++)
-		s.worker.round();
+		s.round();
 	CHECK(fake.spared == std::vector<std::uint32_t>{id});
 	CHECK(std::ranges::count_if(s.listener->changes, [](const Job &j) { return j.preempted(); }) <= 1);
 }
@@ -729,7 +742,7 @@ TEST_CASE("a purged job and a reused id are told as the end of what was known")
 		fake.jobs.clear();
 	s.clock.wall++;
 	fake.job_update = s.clock.wall;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->purged == std::vector<std::uint32_t>{r.job->ref.id});
 }
 
@@ -744,7 +757,7 @@ TEST_CASE("ends go before submits, in few lock holds, and the scheduler is woken
 	s.port->end({"c", "ns", "p1", "u1"}, r.job->ref, {SK8_JOB_COMPLETED, 0, ""},
 		    [&](const SlurmReply &reply) { ended_first = reply.ok && s.listener->posts > 0; });
 	const int locks = fake.locks, wakes = fake.wakes;
-	s.worker.round();
+	s.round();
 	CHECK(ended_first);
 	CHECK(fake.submits == 29);
 	CHECK(fake.locks - locks <= 3);
@@ -757,7 +770,7 @@ TEST_CASE("nodes with pods are kept up all the time where Slurm powers nodes dow
 	const auto rounds = [&s] {
 		for (int i = 0; i < 100; i++) {
 			s.clock.wall++;
-			s.worker.round();
+			s.round();
 		}
 		return std::exchange(fake.kept_up, 0);
 	};
@@ -777,7 +790,7 @@ TEST_CASE("where Slurm powers nodes down it is told once more when the last pod 
 	const auto round = [&s](int seconds) {
 		for (int i = 0; i < seconds; i++) {
 			s.clock.wall++;
-			s.worker.round();
+			s.round();
 		}
 		return std::exchange(fake.kept_up, 0);
 	};
@@ -795,30 +808,30 @@ TEST_CASE("masks go with the Slurm thread's next round, whoever freed what they 
 	s.holds.adopt({{"c", "ns", "p1", "u1"}, "n1", {0}, 0, 1});
 	s.holds.release({"c", "ns", "p1", "u1"}); // and nobody says so
 	fake.active = false;
-	s.worker.round();
+	s.round();
 	CHECK(s.holds.masks());
 	fake.active = true;
 	const int wakes = fake.wakes;
-	s.worker.round();
+	s.round();
 	CHECK_FALSE(s.holds.masks());
 	CHECK(fake.wakes == wakes + 1);
-	s.worker.round();
+	s.round();
 	CHECK(fake.wakes == wakes + 1);
 }
 
 TEST_CASE("Slurm is told once of masks that are others, and woken by those that go")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	CHECK(fake.tells == 0);
 	s.holds.hold_foreign(of_three_threads());
-	s.worker.round();
-	s.worker.round();
+	s.round();
+	s.round();
 	CHECK(fake.tells == 1);
 	CHECK(fake.wakes == 0);
 	s.holds.release(of_three_threads().key);
-	s.worker.round();
-	s.worker.round();
+	s.round();
+	s.round();
 	CHECK(fake.tells == 2);
 	CHECK(fake.wakes == 1);
 }
@@ -828,7 +841,7 @@ TEST_CASE("Slurm is told of a mask that goes though nobody had told it that it c
 	Stand s;
 	s.holds.hold_foreign(of_three_threads()); // or the saved ledger has it
 	s.holds.release(of_three_threads().key);
-	s.worker.round();
+	s.round();
 	CHECK(fake.tells == 1);
 }
 
@@ -841,16 +854,16 @@ TEST_CASE("backfill is told again of what changed during one of its turns, when 
 	if (job)
 		s.submit(1);
 	else
-		s.worker.round();
+		s.round();
 	const int tells = fake.tells;
 	s.clock.wall += 5;
-	s.worker.round(); // it still looks
+	s.round(); // it still looks
 	CHECK(fake.tells == tells);
 	fake.in_backfill = false;
-	s.worker.round();
+	s.round();
 	CHECK(fake.tells == tells + 1);
 	CHECK(fake.node_update == s.clock.wall);
-	s.worker.round();
+	s.round();
 	CHECK(fake.tells == tells + 1);
 }
 
@@ -870,7 +883,7 @@ TEST_CASE("when a node comes back the best jobs may run there first, and when it
 			j.excluded_nodes = before;
 			s.port->exclude({"c", "ns", "p", "u" + std::to_string(j.ref.id)}, j, now, [](const SlurmReply &) {});
 		}
-		s.worker.round();
+		s.round();
 		for (auto id : fake.excluded)
 			order.push_back(id - jobs[0].ref.id + 1);
 	};
@@ -885,20 +898,20 @@ TEST_CASE("when a node comes back the best jobs may run there first, and when it
 TEST_CASE("a parked controller runs nothing and loses nothing")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	fake.active = false;
 	const int locks = fake.locks;
 	s.submit(1);
 	CHECK(fake.locks == locks);
 	fake.active = true;
-	s.worker.round();
+	s.round();
 	CHECK(fake.submits == 1);
 }
 
 TEST_CASE("when slurmctld ends no more is done under its locks than what was begun, and nothing is lost")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	int answers = 0;
 	for (int n = 1; n <= 3; n++) {
 		JobRequest r;
@@ -906,39 +919,39 @@ TEST_CASE("when slurmctld ends no more is done under its locks than what was beg
 		s.port->submit(r, [&](const SlurmReply &) { answers++; });
 	}
 	fake.ends_with_next_submit = true;
-	s.worker.round();
+	s.round();
 	CHECK(fake.submits == 1);
 	CHECK(answers == 1);
 	fake.active = true; // a reconfigure of Slurm 24.11 that failed
-	s.worker.round();
+	s.round();
 	CHECK(fake.submits == 3);
 
 	for (std::uint32_t id = 10; id < 3010; id++)
 		fake.jobs[id] = {.mark = "k8s:c/ns/p/u" + std::to_string(id), .node = {}};
 	s.worker.reread();
-	s.worker.round();
+	s.round();
 	s.clock.wall++;
 	fake.job_update = s.clock.wall;
 	fake.finds = 0;
 	fake.ends_with_next_find = true;
-	s.worker.round();
+	s.round();
 	CHECK(fake.finds == 1000); // one hold of the locks
 }
 
 TEST_CASE("a detached engine hears nothing more")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.port->submit({.key = {"c", "ns", "p", "u"}}, [](const SlurmReply &) { FAIL("called"); });
 	s.worker.detach("c");
-	s.worker.round();
+	s.round();
 	CHECK(fake.submits == 0);
 }
 
 TEST_CASE("what a detached engine still asks for is not done, and its successor gets no answer to it")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	auto node_port = s.worker.node_port(s.worker.seat("c"));
 	const auto seat = s.worker.seat("c");
 	const auto never = [](const SlurmReply &) { FAIL("called"); };
@@ -952,12 +965,12 @@ TEST_CASE("what a detached engine still asks for is not done, and its successor 
 	s.worker.end_native(seat, {7, 1000}, false, "its pod was deleted", never);
 	s.worker.attach(s.worker.seat("c"), std::make_shared<Listener>());
 	CHECK(s.worker.waiting() == 0);
-	s.worker.round();
+	s.round();
 	CHECK(fake.submits == 0);
 
 	bool answered = false;
 	s.worker.port(s.worker.seat("c"))->submit({.key = {"c", "ns", "p", "u"}}, [&](const SlurmReply &) { answered = true; });
-	s.worker.round();
+	s.round();
 	CHECK(answered);
 }
 
@@ -966,7 +979,7 @@ TEST_CASE("a job in the gate is given devices by number")
 	Stand s;
 	SlurmReply reply;
 	s.worker.set_devices(s.worker.seat("c"), {7, 1000}, {"n1", "gpu", {0, 3}}, [&](const SlurmReply &r) { reply = r; });
-	s.worker.round();
+	s.round();
 	CHECK(fake.native_end == "7 1000 n1 gpu 0 3");
 	CHECK(reply.ok);
 }
@@ -978,7 +991,7 @@ TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says wh
 	SlurmReply reply;
 	s.worker.end_native(s.worker.seat("c"), {7, 1000}, requeue, "its pod was deleted", [&](const SlurmReply &r) { reply = r; });
 	CHECK(s.worker.waiting() == 1);
-	s.worker.round();
+	s.round();
 	CHECK(fake.native_end == "7 1000 its pod was deleted");
 	CHECK(reply.ok);
 	CHECK(reply.requeued == requeue);
@@ -1000,7 +1013,7 @@ TEST_CASE("an answer of the gate that a stopped worker has not told is told by t
 		REQUIRE(gate.arrive(job));
 	}
 	gate.vote("c", {7, 1000}, {});
-	first.worker.round();
+	first.round();
 	CHECK(std::exchange(fake.answered, "") == "7 open, ");
 	gate.vote("c", {8, 1000}, {.open = false, .why = "no room"});
 	gate.pause(); // slurmctld ends, and the first worker with it
@@ -1009,9 +1022,9 @@ TEST_CASE("an answer of the gate that a stopped worker has not told is told by t
 	Stand next;
 	for (const auto &[job, answer] : gate.untold())
 		next.worker.answer_gate(job, answer, [&, ref = job] { return gate.told(ref); });
-	next.worker.round();
+	next.round();
 	CHECK(fake.answered == "8 refused, ");
-	first.worker.round(); // not stopped after all
+	first.round(); // not stopped after all
 	CHECK(fake.answered == "8 refused, ");
 	CHECK(gate.untold().empty());
 }
@@ -1026,48 +1039,48 @@ TEST_CASE("what the Slurm thread is to do later it does when its time has come, 
 		s.worker.after(Millis(0), [&] { done += "then "; });
 	});
 	s.worker.post([&] { done += "now "; });
-	s.worker.round();
+	s.round();
 	CHECK(done == "now ");
 	s.clock.wall += 1;
 	fake.active = false; // also in a standby
-	s.worker.round();
+	s.round();
 	CHECK(done == "now early ");
-	s.worker.round();
+	s.round();
 	CHECK(done == "now early then ");
 	s.clock.wall += 2;
-	s.worker.round();
-	s.worker.round();
+	s.round();
+	s.round();
 	CHECK(done == "now early then late ");
 }
 
 TEST_CASE("two runs of a job of Slurm's own are watched to the end of each, at whatever time they end")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->natives = true;
 	fake.natives[7] = {1000, "n1"};
 	s.worker.watch_end({7, 1000});
-	s.worker.round();
+	s.round();
 	CHECK(std::exchange(s.listener->left, "") == "7/1000: n1, ");
 	fake.natives[7] = {1002, "n2"};
 	s.worker.watch_end({7, 1002}); // before anybody has looked
-	s.worker.round();
+	s.round();
 	CHECK(std::exchange(s.listener->left, "") == "7/1000:, 7/1002: n2, ");
 	fake.natives.clear();
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->left == "7/1002:, ");
 }
 
 TEST_CASE("for an engine that is late one list of nodes waits, the newest, however often Slurm has news of them")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->late = true;
 	s.listener->lists = 0;
 	for (int i = 0; i < 100; i++) {
 		fake.reason = "reason " + std::to_string(i);
 		fake.node_update = ++s.clock.wall;
-		s.worker.round();
+		s.round();
 	}
 	CHECK(s.listener->waiting.size() == 1);
 	s.listener->catch_up();
@@ -1075,7 +1088,7 @@ TEST_CASE("for an engine that is late one list of nodes waits, the newest, howev
 	CHECK(s.listener->nodes.at(0).reason == "reason 99");
 	fake.reason = "the next";
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	s.listener->catch_up();
 	CHECK(s.listener->nodes.at(0).reason == "the next");
 }
@@ -1083,20 +1096,20 @@ TEST_CASE("for an engine that is late one list of nodes waits, the newest, howev
 TEST_CASE("an engine that is late hears of nodes as they are after what the answer to its command said of them")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->late = true;
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	std::string told;
 	int lists_before = -1;
 	s.worker.node_port(s.worker.seat("c"))->change_node({"n1", SK8_NODE_DRAIN, "k8s: cordoned", ""}, [&](const SlurmReply &r) {
 		told = r.node->reason;
 		lists_before = s.listener->lists;
 	});
-	s.worker.round();
+	s.round();
 	fake.reason.clear(); // scontrol update State=RESUME
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	const int lists = s.listener->lists;
 	s.listener->catch_up();
 	CHECK(told == "k8s: cordoned");
@@ -1108,30 +1121,30 @@ TEST_CASE("an engine that is late hears of nodes as they are after what the answ
 TEST_CASE("a new engine hears of the nodes though its predecessor never ran what it was told of them")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->late = true;
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	auto next = std::make_shared<Listener>();
 	s.worker.detach("c");
 	s.worker.attach(s.worker.seat("c"), next);
-	s.worker.round();
+	s.round();
 	CHECK(next->nodes.size() == 1);
 }
 
 TEST_CASE("a listener that is attached anew hears of the nodes though what it was told of them before never runs")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->late = true;
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	const auto of_former = std::exchange(s.listener->waiting, {});
 	CHECK(of_former.size() == 1);
 	s.worker.detach("c");
 	s.worker.attach(s.worker.seat("c"), s.listener);
 	s.listener->lists = 0;
-	s.worker.round();
+	s.round();
 	s.listener->catch_up();
 	CHECK(s.listener->lists == 1);
 }
@@ -1139,12 +1152,91 @@ TEST_CASE("a listener that is attached anew hears of the nodes though what it wa
 TEST_CASE("nodes are told again after what was told of them was dropped")
 {
 	Stand s;
-	s.worker.round();
+	s.round();
 	s.listener->late = true;
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	s.listener->waiting.clear(); // a bug of one that ran before, say
 	fake.node_update = ++s.clock.wall;
-	s.worker.round();
+	s.round();
 	CHECK(s.listener->waiting.size() == 1);
+}
+
+TEST_CASE("while commands come Slurm's jobs and nodes are looked at once in a quarter of a second, and commands go on")
+{
+	Stand s;
+	s.submit(0);
+	s.clock.millis += 250;
+	fake.job_update = fake.node_update = s.clock.wall;
+	fake.finds = s.listener->lists = 0;
+	for (int n = 1; n <= 500; n++)
+		s.port->submit({.key = {"c", "ns", "p" + std::to_string(n), "u" + std::to_string(n)}}, [](const SlurmReply &) {});
+	int rounds = 0;
+	while (s.worker.waiting() > 0) {
+		s.worker.round();
+		rounds++;
+	}
+	CHECK(rounds == 10);
+	CHECK(fake.submits == 501);
+	CHECK(s.listener->lists == 1);
+	CHECK(s.worker.look_in() == Millis(250));
+	s.clock.millis += 249;
+	s.worker.round();
+	CHECK(s.listener->lists == 1);
+	CHECK(s.worker.look_in() == Millis(1));
+	s.clock.millis += 1;
+	s.worker.round();
+	CHECK(s.listener->lists == 2);
+	CHECK(s.worker.look_in() == Millis(0));
+}
+
+TEST_CASE("a look that held slurmctld's locks for long is followed by ten times as long a rest, but for a reread")
+{
+	Stand s;
+	s.round();
+	fake.walk_takes = 80;
+	s.clock.wall++;
+	fake.node_update = s.clock.wall;
+	s.round();
+	fake.walk_takes = 0;
+	s.listener->lists = 0;
+	s.clock.millis += 799;
+	s.worker.round();
+	CHECK(s.listener->lists == 0);
+	s.worker.reread();
+	s.worker.round();
+	CHECK(s.listener->lists == 1);
+	s.clock.millis += 250;
+	s.worker.round();
+	CHECK(s.listener->lists == 2); // that one was short
+}
+
+TEST_CASE("a rest between looks takes two seconds at most")
+{
+	Stand s;
+	s.round();
+	fake.walk_takes = 900;
+	s.clock.wall++;
+	fake.node_update = s.clock.wall;
+	s.round();
+	fake.walk_takes = 0;
+	s.listener->lists = 0;
+	s.clock.millis += 1'999;
+	s.worker.round();
+	CHECK(s.listener->lists == 0);
+	s.clock.millis += 1;
+	s.worker.round();
+	CHECK(s.listener->lists == 1);
+}
+
+TEST_CASE("news that come after quiet are looked at in the next round, however soon that is")
+{
+	Stand s;
+	s.round();
+	s.clock.wall += 2;
+	s.worker.round(); // its stamps are older: nothing is looked at
+	fake.node_update = s.clock.wall;
+	s.listener->lists = 0;
+	s.worker.round();
+	CHECK(s.listener->lists == 1);
 }
