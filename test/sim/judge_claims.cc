@@ -255,8 +255,24 @@ void Judge::Claims::check_devices(const Container &c)
 				 c.node + " in Slurm, and " + name_of("pod", c.pod, c.uid) + " has claimed " + indices(c.devices));
 }
 
+// The job of a pod that had them first has ended, and others have them by then: from then on they are no job's.
+void Judge::Claims::note_shared()
+{
+	for (const auto &[name, claim] : claims_.all())
+		for (const auto &uid : claim->reserved_for.size() > 1 ? claim->reserved_for : std::vector<std::string>()) {
+			const bool of_job = std::ranges::any_of(judge_.slurm_->jobs(), [&, claim = claim](const auto &at) {
+				const auto key = core::PodKey::from_mark(at.second.mark);
+				return at.second.running() && key && key->uid == uid && meet(devices_on(*claim, at.second.node), at.second.devices);
+			});
+			if (!of_job)
+				shared_.insert({name, uid});
+		}
+}
+
 void Judge::Claims::check()
 {
+	if (judge_.slurm_->up())
+		note_shared();
 	if (judge_.time_.now() < looked_at_ + second || !judge_.slurm_->up())
 		return;
 	looked_at_ = judge_.time_.now();

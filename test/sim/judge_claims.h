@@ -58,6 +58,7 @@ private:
 	bool share_a_claim(const Container &a, const Container &b) const;
 	void check_devices(const Container &c);
 	bool has_claims_alone(const Container &c) const;
+	void note_shared();
 
 	Judge &judge_;
 	const ModelClaims &claims_;
