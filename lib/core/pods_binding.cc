@@ -121,6 +121,8 @@ void PodsController::bind(Entry &e)
 		e.age = e.job->age;
 		return end_job(e, end_because_of(e, PodState::waiting));
 	}
+	if (lacks_volumes(e) && !may_arrive(e))
+		return read_volumes(e);
 	if (std::string why = not_to_be_bound(e); !why.empty()) {
 		// Kept where a later job was, this one asks for other devices than its claims want: the next one does not.
 		const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
@@ -329,6 +331,16 @@ void PodsController::binding_answered(Entry &e, const std::string &node, const K
 	// Nobody refuses it: that Kubernetes cannot be reached ends no job, its pod may run.
 	if (r.status != 0)
 		end_if_overdue(e);
+}
+
+// What its Binding waits for counts as a Binding that is refused.
+void PodsController::bind_later(Entry &e)
+{
+	if (!e.job || !e.job->running())
+		return;
+	if (e.binding.since == Millis(0))
+		e.binding.since = ports_.timer.now();
+	end_if_overdue(e);
 }
 
 void PodsController::end_if_overdue(Entry &e)

@@ -245,6 +245,7 @@ private:
 	void refuse(Entry &e);
 	void refuse_because(Entry &e, std::string why, bool by_nodes);
 	void submit(Entry &e);
+	static bool lacks_volumes(const Entry &e);
 	void read_volumes(Entry &e);
 	void send_submit(Entry &e, JobRequest request);
 	void mirror(Entry &e);
@@ -311,6 +312,7 @@ private:
 	void annotated(const std::string &uid, const AnnotationChanges &changes, const KubeReply &r);
 	void send_binding(Entry &e, const Hold &hold);
 	void binding_answered(Entry &e, const std::string &node, const KubeReply &reply);
+	void bind_later(Entry &e);
 	// Ends the job of a pod that could not be bound within bindTimeout. back_off() has told why.
 	void end_if_overdue(Entry &e);
 	void end_unbound(Entry &e);

@@ -112,7 +112,7 @@ void PodsController::submit(Entry &e)
 		refuse_because(e, request.error().message, false);
 		return refuse(e);
 	}
-	if (!e.pod->claims.empty() && !e.volumes_known)
+	if (lacks_volumes(e))
 		return read_volumes(e);
 	const auto &choice = nodes_.choose(*e.pod, e.volumes);
 	if (!choice.none.empty()) {
@@ -181,6 +181,12 @@ std::string PodsController::list_of_excluded(Entry &e)
 	return our_excluded_nodes(all);
 }
 
+// A slurmctld that has started knows its job, but not where they are: the list of nodes that the job has would lose those.
+bool PodsController::lacks_volumes(const Entry &e)
+{
+	return e.pod && !e.pod->claims.empty() && !e.volumes_known;
+}
+
 void PodsController::read_volumes(Entry &e)
 {
 	e.op = Op::volumes;
@@ -193,11 +199,14 @@ void PodsController::volumes_read(Entry &e, const KubePort::Volumes &v)
 	if (v.error.empty()) {
 		e.volumes = v.terms;
 		e.volumes_known = true;
+		e.binding.since = Millis(0); // nothing has been sent before they are known
 		succeeded(e);
-	} else if (v.retry) {
+	} else if (v.retry || (e.job && !e.job->ended())) {
 		back_off_from_server(e, v.error, {});
 		if (e.pod)
 			reports_.condition(e.pod, {std::string(names::pending_reason), v.error});
+		if (!v.retry)
+			bind_later(e);
 	} else {
 		refuse_because(e, v.error, false);
 	}
@@ -319,6 +328,8 @@ void PodsController::mirror(Entry &e)
 		return queue_anew(e, "its resource claims want other devices now");
 	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
 		return queue_anew(e, outgrown_text);
+	if (lacks_volumes(e))
+		return read_volumes(e);
 	std::string excluded = list_of_excluded(e);
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job) + taken_text(e, "; ")});
 	warn_of_waiting_for_ever(e);

@@ -855,6 +855,49 @@ TEST_CASE("a node that becomes unfit is excluded from waiting jobs")
 	CHECK(w.count("exclude") == 1);
 }
 
+TEST_CASE("where a pod's volumes are is read anew when slurmctld has started, before anything is told or bound")
+{
+	World w;
+	w.volumes.terms = {{{{"metadata.name", "In", {"n1"}, true}}}};
+	w.create_pod("p", [](kube::Pod &p) { p.claims = {"data"}; });
+	w.run();
+	const std::string excluded = w.excluded("p");
+	REQUIRE(excluded == "n2,slurm-only,n2");
+	SECTION("while its job waits")
+	{
+		w.restart();
+		w.run(Millis(10'000));
+		CHECK(w.count("exclude") == 0);
+		CHECK(w.excluded("p") == excluded);
+		w.slurm_starts("p", "n1");
+		w.run();
+		CHECK(w.pod("p").node_name == "n1");
+	}
+	SECTION("when its job has started meanwhile where somebody else wanted it to")
+	{
+		w.jobs.back().job.excluded_nodes = "slurm-only";
+		w.slurm_starts("p", "n2");
+		w.restart();
+		w.run(Millis(10'000));
+		CHECK(w.count("bind") == 0);
+		CHECK(w.excluded("p") == excluded); // of its next job
+	}
+	SECTION("and if they cannot be read the job does not keep its node for ever")
+	{
+		w.volumes.error = "PersistentVolumeClaim data does not exist";
+		w.volumes.retry = GENERATE(false, true);
+		w.slurm_starts("p", "n1");
+		w.restart();
+		w.run(Millis(20'000));
+		CHECK(w.count("bind") == 0);
+		CHECK(w.job_of("p")->running());
+		CHECK(w.conditions.at("p").message == w.volumes.error);
+		w.run(Millis(600'000));
+		CHECK(w.jobs.front().job.running() == w.volumes.retry); // that nobody answers ends no job
+		CHECK(w.count("bind") == 0);
+	}
+}
+
 TEST_CASE("a pod that no node fits says so and waits for a node that does")
 {
 	World w;

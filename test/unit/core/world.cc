@@ -467,7 +467,7 @@ void World::create_event(const PodKey &key, const PodEvent &event, KubePort::Don
 void World::get_volumes(const PodKey &, const std::vector<std::string> &,
 			std::function<void(const Volumes &)> done)
 {
-	post([done] { done({}); });
+	post([done, volumes = volumes] { done(volumes); });
 }
 
 std::string World::events_text() const

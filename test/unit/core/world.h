@@ -114,6 +114,7 @@ public:
 	kube::Pod &pod(const std::string &name) { return pods.at(name); }
 	Job *job_of(const std::string &name); // the newest
 	std::string excluded(const std::string &name); // nodes, of the newest job
+	Volumes volumes; // of every pod's claims
 	bool masked(const std::string &node) { return mask(node) != nullptr; }
 	const NodeMask *mask(const std::string &node);
 	int count(const std::string &verb) const
