@@ -30,18 +30,21 @@ struct Known {
 
 // A product's name as a type: "NVIDIA A100" and "NVIDIA-A100" are words for people. What Slurm would take for a
 // separator becomes '_'.
-static std::string type_of_label(const std::map<std::string, std::string> &labels, const std::string &key)
+static std::string type_of(const std::string &product)
 {
-	const auto label = labels.find(key);
-	if (label == labels.end())
-		return {};
 	std::string out;
-	for (char c : label->second.substr(0, 64)) {
+	for (char c : product.substr(0, 64)) {
 		const bool upper = c >= 'A' && c <= 'Z';
 		const std::string small(1, upper ? static_cast<char>(c - 'A' + 'a') : c);
 		out += bad_gres_word(small).empty() ? small : "_";
 	}
 	return out;
+}
+
+static std::string type_of_label(const std::map<std::string, std::string> &labels, const std::string &key)
+{
+	const auto label = labels.find(key);
+	return label == labels.end() ? std::string() : type_of(label->second);
 }
 
 static std::optional<Known> known_by_settings(const std::string &resource, const std::map<std::string, std::string> &labels,
@@ -157,10 +160,16 @@ static std::string text_of(const kube::AttributeValue &value)
 static std::string find_attribute(const DraDevice &d, std::initializer_list<std::string_view> names)
 {
 	for (const auto name : names)
-		for (const std::string &domain : {d.driver, std::string("resource.kubernetes.io")})
-			if (const auto at = d.device.attributes.find(domain + "/" + std::string(name)); at != d.device.attributes.end())
+		for (const std::string &domain : {d.driver + "/", std::string("resource.kubernetes.io/"), std::string()})
+			if (const auto at = d.device.attributes.find(domain + std::string(name)); at != d.device.attributes.end())
 				return text_of(at->second);
 	return {};
+}
+
+static std::string type_of_device(const DraDevice &d, const ResourceSettings &r)
+{
+	const std::string type = r.type_attribute.empty() ? "" : type_of(find_attribute(d, {r.type_attribute}));
+	return type.empty() ? r.type : type;
 }
 
 static IdentifiedDevice identify_device(const DraDevice &d)
@@ -177,15 +186,17 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 		const DraDevices &found = inventory.find(node, r.device_class);
 		for (const auto &p : found.problems)
 			complain(out, "deviceClass " + r.device_class + ":", p);
-		if (found.devices.empty())
-			continue;
-		IdentifiedGres g{"deviceClass " + one_line(r.device_class, 128), r.gres, r.type, 0, r.missing == ResourceSettings::Missing::ignore, true};
+		std::map<std::string, IdentifiedGres> by_type;
 		for (const DraDevice &d : found.devices) {
+			const std::string type = type_of_device(d, r);
+			IdentifiedGres &g = by_type.try_emplace(type, IdentifiedGres{"deviceClass " + one_line(r.device_class, 128), r.gres, type, 0,
+										     r.missing == ResourceSettings::Missing::ignore, true}).first->second;
 			g.devices.push_back(identify_device(d));
 			g.count += g.devices.back().well;
 		}
-		if (out.gres.size() < max_identified)
-			out.gres.push_back(std::move(g));
+		for (auto &[type, g] : by_type)
+			if (out.gres.size() < max_identified)
+				out.gres.push_back(std::move(g));
 	}
 	sort_by_name(out);
 }

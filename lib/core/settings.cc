@@ -282,6 +282,8 @@ static void names_one_thing(const ResourceSettings &r, const Place &place)
 		place.error("deviceClass", "cannot be GRES k8s, which is for extended resources");
 	else if (!r.kubernetes.empty() && !r.index.empty())
 		place.error("index", "is for a deviceClass; use devices for an extended resource");
+	else if (!r.kubernetes.empty() && !r.type_attribute.empty())
+		place.error("typeAttribute", "is for a deviceClass; use typeLabel for an extended resource");
 }
 
 static void type_is_a_word(const ResourceSettings &r, const Place &place)
@@ -305,6 +307,8 @@ static const Schema<ResourceSettings> &resource_schema()
 		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any; of k8s the name of the resource with _ for /, for example rdma_hca").check(bad_gres_word),
 		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),
 		field("typeLabel", &R::type_label, "Label of nodes whose value, in small letters, is the type for slurm-k8s gres and check, for example nvidia.com/gpu.product. Pods ask for type all the same.")
+			.default_text("none"),
+		field("typeAttribute", &R::type_attribute, "Attribute of the deviceClass's devices whose value, in small letters, is their type for slurm-k8s gres and check, for example productName; without a domain it is the driver's. Pods ask for type all the same.")
 			.default_text("none"),
 		one_of("missing", &R::missing, {{"mask", R::Missing::mask}, {"ignore", R::Missing::ignore}},
 		       "What becomes of devices that Slurm has on a node and its kubelet has not (status.allocatable), because they are gone or not well. mask: so many are kept from Slurm's jobs, until the kubelet has them again. ignore: nothing; for nodes whose device plugin hands out only a part of what Slurm has."),

@@ -172,6 +172,7 @@ struct ResourceSettings {
 	std::string type_label{}; // of a node: its value is the type of what the node has
 	Missing missing = Missing::mask; // what Slurm has more than the kubelet
 	std::string device_class{}; // gpu.nvidia.com, of Dynamic Resource Allocation; empty: it is kubernetes
+	std::string type_attribute{}; // of device_class: the attribute whose value is a device's type; empty: type
 	std::string index{};        // of device_class: the attribute that is Slurm's index; empty: see dra_inventory.h
 
 	bool operator==(const ResourceSettings &) const = default;

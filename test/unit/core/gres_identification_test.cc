@@ -182,6 +182,33 @@ TEST_CASE("devices of drivers are identified with what is said of them")
 	CHECK(of_drivers({}).gres.empty());
 }
 
+TEST_CASE("devices of drivers have the type that an attribute of theirs says, or that of their class")
+{
+	const auto model = [](const char *name, std::uint16_t i, const char *said) {
+		std::map<std::string, kube::AttributeValue> attributes;
+		if (said)
+			attributes.emplace(name, std::string(said));
+		return kube::Device{"gpu-" + std::to_string(i), std::move(attributes), {}, false, ""};
+	};
+	const std::string attribute = GENERATE("model", "example.com/model");
+	const std::string name = attribute == "model" ? "gpu.example.com/model" : attribute;
+	ResourceSettings gpus{"", "gpu", "any"};
+	gpus.device_class = "gpu.example.com";
+	gpus.type_attribute = attribute;
+	NodeGres out;
+	add_driver_gres(out, "n1", drivers({model(name.c_str(), 0, "NVIDIA A100"), model(name.c_str(), 1, "H100"), model(name.c_str(), 2, "NVIDIA A100"),
+					    model(name.c_str(), 3, nullptr)}), {gpus});
+	REQUIRE(out.gres.size() == 3);
+	const auto count = [&](const char *type) {
+		const auto it = std::ranges::find(out.gres, type, &IdentifiedGres::type);
+		return it == out.gres.end() ? 0 : it->count;
+	};
+	CHECK(count("nvidia_a100") == 2);
+	CHECK(count("h100") == 1);
+	CHECK(count("any") == 1);
+	CHECK(missing_gres(out, {{"gpu", "nvidia_a100", 2, {}}, {"gpu", "h100", 1, {}}, {"gpu", "any", 1, {}}}).empty());
+}
+
 TEST_CASE("of devices with a driver just those are kept from jobs that are absent or are to be left alone")
 {
 	const kube::Device zero{"gpu-0", {}, {}, false, ""}, one{"gpu-1", {}, {}, true, ""}, three{"gpu-3", {}, {}, false, ""};

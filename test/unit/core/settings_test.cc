@@ -80,6 +80,8 @@ TEST_CASE("a GRES is an extended resource or a class of devices, and no class wh
 	CHECK(why("{gres: gpu}").find("resources[0]: has neither kubernetes nor deviceClass") != std::string::npos);
 	CHECK(why("{kubernetes: x.io/y, deviceClass: z, gres: gpu}").find("kubernetes: and deviceClass are two things") != std::string::npos);
 	CHECK(why("{kubernetes: x.io/y, gres: gpu, index: a}").find("index: is for a deviceClass") != std::string::npos);
+	CHECK(why("{kubernetes: x.io/y, gres: gpu, typeAttribute: a}").find("typeAttribute: is for a deviceClass") != std::string::npos);
+	CHECK(why("{deviceClass: x, gres: gpu, typeAttribute: a}").empty());
 	CHECK(why("{deviceClass: x, gres: k8s}").find("deviceClass: cannot be GRES k8s") != std::string::npos);
 	CHECK(why("{deviceClass: '', gres: gpu}").find("deviceClass: ") != std::string::npos);
 	CHECK(why("{deviceClass: x, gres: gpu}", "{sharing: dedicated}").empty());
