@@ -5,20 +5,56 @@
 
 #include <algorithm>
 
+#include "lib/base/node_list.h"
 #include "lib/base/text.h"
 
 namespace sk8::tools {
 
 static const std::string about = "tokens.partitions";
 
+static std::string value_of(const ConfLine &line, const char *key)
+{
+	const auto it = line.find(key);
+	return it == line.end() ? std::string() : it->second.value;
+}
+
+static bool has_gres(const ConfLine &node, std::string_view token)
+{
+	const std::string gres = value_of(node, "gres");
+	return std::ranges::any_of(split(gres, ','), [token](auto word) { return split(word, ':').front() == token; });
+}
+
 // Has any line NodeName= of slurm.conf this GRES?
 static bool has_any_node(const SlurmConf &conf, std::string_view token)
 {
-	return std::ranges::any_of(conf.nodes(), [token](const ConfLine &node) {
-		const auto gres = node.find("gres");
-		return gres != node.end() && std::ranges::any_of(split(gres->second.value, ','),
-								 [token](auto word) { return split(word, ':').front() == token; });
-	});
+	return std::ranges::any_of(conf.nodes(), [token](const ConfLine &node) { return has_gres(node, token); });
+}
+
+static constexpr std::size_t most_nodes = 65'536; // of a list that is looked into
+
+static bool is_in(const std::set<std::string> &names, const std::string &list)
+{
+	if (conf_key(list) == "all")
+		return true;
+	const auto of = expand_nodes(list, most_nodes); // a NodeSet is a name that no node has
+	return of && std::ranges::any_of(*of, [&](const std::string &name) { return names.contains(name); });
+}
+
+// Those of no use to its jobs: a node that is not shared has no tokens, and needs none but for this.
+static bool check_nodes(const SlurmConf &conf, const ConfLine &partition, Findings &out)
+{
+	const std::string name = value_of(partition, "partitionname"), nodes = value_of(partition, "nodes");
+	for (const ConfLine &line : conf.nodes()) {
+		const std::string list = value_of(line, "nodename");
+		const auto names = expand_nodes(list, most_nodes);
+		const char *lacks = !has_gres(line, "k8scpu") ? "k8scpu" : !has_gres(line, "k8smemory") ? "k8smemory" : nullptr;
+		if (!lacks || !names || !is_in(*names, nodes))
+			continue;
+		out.warning(about, "nodes " + one_line(list, 64) + " of partition " + one_line(name, 64) + " have no Gres=" + lacks +
+				   ", so that no job of it starts there; add it, or take the partition out of tokens.partitions");
+		return false;
+	}
+	return true;
 }
 
 static bool check_token(const SlurmConf &conf, const std::string &token, Findings &out)
@@ -43,14 +79,18 @@ void check_tokens(const core::Settings &settings, const SlurmConf &conf, Finding
 		return;
 	bool good = check_token(conf, "k8scpu", out);
 	good = check_token(conf, "k8smemory", out) && good;
-	for (const auto &glob : globs)
-		if (std::ranges::none_of(conf.partitions(), [&](const ConfLine &line) {
-			const auto name = line.find("partitionname");
-			return name != line.end() && glob_match(glob, name->second.value);
-		})) {
-			out.warning(about, "no partition in slurm.conf is named " + one_line(glob, 64) + "; correct slurm-k8s.yaml");
-			good = false;
-		}
+	for (const auto &glob : globs) {
+		bool some = false;
+		for (const ConfLine &partition : conf.partitions())
+			if (const std::string name = value_of(partition, "partitionname"); !name.empty() && glob_match(glob, name)) {
+				some = true;
+				good = check_nodes(conf, partition, out) && good;
+			}
+		if (some)
+			continue;
+		out.warning(about, "no partition in slurm.conf is named " + one_line(glob, 64) + "; correct slurm-k8s.yaml");
+		good = false;
+	}
 	if (good)
 		out.ok(about, "jobs there get k8scpu and k8smemory for their CPUs and memory");
 }

@@ -218,6 +218,10 @@ TEST_CASE("check: partitions whose jobs get tokens need them in slurm.conf")
 	h.more += "NodeName=n8 CPUs=8 Gres=gpu:1,k8scpu:8,k8smemory:16000\nPartitionName=tokens-a Nodes=n8\n";
 	CHECK(h.tokens({"tokens-*"}).empty());
 	CHECK(contains(h.tokens({"tokens-*", "nosuch"}), "no partition in slurm.conf is named nosuch"));
+	h.more += "NodeName=n[9-10] CPUs=8\nPartitionName=tokens-b Nodes=n[7-9]\nPartitionName=tokens-all Nodes=ALL\n";
+	CHECK(contains(h.tokens({"tokens-b"}), "nodes n[9-10] of partition tokens-b have no Gres=k8scpu"));
+	CHECK(contains(h.tokens({"tokens-all"}), "of partition tokens-all have no Gres=k8scpu"));
+	CHECK(h.tokens({"tokens-a"}).empty());
 }
 
 TEST_CASE("check: a controller as it should be has no finding but ok")
