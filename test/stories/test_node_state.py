@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A node that takes no more work on one side takes none on the other, and neither administrator is run over."""
 import pytest
+from command import status, tool
 from node import BY, CORDONER, OWNER, REASON, RESUMED, Node
 
 
@@ -61,6 +62,21 @@ def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_re
 	job.cancel()
 	node.wait_condition("True", "no job of Slurm left: smoke, by root (uid 0)", 30)
 	node.resume()
+	node.wait_not_cordoned_by_us()
+
+
+def test_node_that_is_set_down_in_slurm_is_cordoned_with_reason_and_who_until_it_is_resumed(node):
+	job = node.stand.batch(1, options=("--no-requeue",))
+	job.wait("RUNNING")
+	node.stand.cluster("stop", "slurmd-n1")  # with ReturnToService=2 it would take the node back at once
+	try:
+		node.drain("smoke", "down")
+		job.wait("NODE_FAIL")
+		node.wait("cordoned", lambda: node.cordoned)
+		assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "smoke", "root (uid 0)")
+		node.wait_condition("True", "no job of Slurm left: smoke, by root (uid 0)", 30)
+	finally:
+		node.stand.cluster("start", "slurmd-n1")
 	node.wait_not_cordoned_by_us()
 
 
@@ -157,6 +173,25 @@ def test_node_that_stays_not_ready_is_drained_also_across_a_restart_of_slurmctld
 	assert not [line for line in node.stand.log(node.stand.log_began).splitlines() if "n1: resumed in Slurm" in line]
 	node.say("Ready", "True", "kubelet is posting ready status")
 	node.wait("resumed", lambda: not node.drained)
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.slow
+def test_pod_of_a_kubelet_that_is_dead_is_masked_and_said_until_an_administrator_releases_it(node):
+	stand = node.stand
+	pod = stand.pod("silent", "trap '' TERM; while :; do sleep 1; done", cpu="4", node="n1", grace=600).wait_running()
+	node.say("Ready", "Unknown", "Kubelet stopped posting node status.")
+	node.wait("drained", lambda: node.drained and node.reason.startswith("k8s: NotReady: Kubelet stopped"), 60)
+	stand.run("scancel", str(pod.job_id))
+	pod.wait_job("CANCELLED")
+	pods = status(stand, "--pod", pod.uid)["clusters"][0]["pods"]
+	assert status(stand)["masks"] and [row["pod"] for row in pods] == ["leaving"], pods
+	assert "NotReady: Kubelet stopped" in tool(stand, "status", "--node", "n1")
+	assert "holds on node n1 is free" in tool(stand, "release", "default/silent")
+	assert status(stand)["masks"] == []
+	node.say("Ready", "True", "kubelet is posting ready status")
+	node.wait("resumed", lambda: not node.drained)
+	pod.delete(now=True)
 
 
 def test_what_both_administrators_did_while_slurmctld_was_away_is_made_up_for(node):

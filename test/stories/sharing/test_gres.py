@@ -116,6 +116,10 @@ def test_gpu_that_its_kubelet_has_lost_is_kept_from_jobs_until_it_is_back(gpus):
 	assert (row[-3].split(",")[0], row[-2].split(",")[0], row[-1]) == ("gpu:3", "gpu:4", "gpu:1")
 	assert "NodeName=n1 Name=gpu Count=3\n" in tool(gpus, "gres", "--format=slurm")
 	assert "devices are gone or not well" in tool(gpus, "status", "--node", "n1")
+	gpus.reconfigure()
+	wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["gpu:1"], 60)
+	gpus.restart_slurmctld(kill=False)
+	wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["gpu:1"], 60)
 	assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
 	three.cancel()
 	gpus.scheduled()
@@ -404,6 +408,20 @@ FPGA = "example.com/fpga"
 def fpgas_fixture(request, session_stands, api):
 	"""Two of them on each node, as on both sides."""
 	yield from lent_with({FPGA: "2"}, [{"kubernetes": FPGA, "gres": "fpga"}], request, session_stands, api, "fpga:2")
+
+
+def test_what_is_only_counted_is_as_many_as_its_kubelet_says_up_to_slurm_conf(fpgas):
+	one = on(fpgas, "fpga:1")
+	for number, masked in (("1", ["fpga:1"]), ("3", [])):
+		has = {FPGA: number}
+		fpgas.api.patch("/api/v1/nodes/n1/status", {"status": {"capacity": has, "allocatable": has}})
+		wait_for("the mask", lambda masked=masked: masked_gres(fpgas, "n1") == masked, 60)
+		if masked:
+			wide = fpgas.batch(1, options=("--gres=fpga:1",))
+			fpgas.scheduled()
+			assert wide.state == "PENDING" and "DRAIN" not in fpgas.run("scontrol", "show", "node", "n1")
+	wide.wait("RUNNING")
+	one.cancel()
 
 
 @pytest.mark.apis("sim")

@@ -60,6 +60,7 @@ def test_job_for_ack_gets_what_pods_have_left_whether_it_names_tokens_or_not(tok
 	second, third = tokens.batch(options=NAMED), tokens.batch(options=ASK)
 	tokens.scheduled()
 	assert [job.state for job in (second, third)] == ["PENDING"] * 2
+	assert second.show()["Reason"] == "Resources"
 	theirs.delete()
 	second.wait("RUNNING")
 	assert second.wait_started() > theirs.runs()[0].stop
@@ -67,5 +68,10 @@ def test_job_for_ack_gets_what_pods_have_left_whether_it_names_tokens_or_not(tok
 	tokens.run("scancel", str(mine.job_id))
 	mine.wait_gone()
 	wait_used(tokens, 6, 8000)
+	tokens.reconfigure()
+	wait_used(tokens, 6, 8000)
+	tokens.restart_slurmctld(kill=False)
+	wait_used(tokens, 6, 8000)
+	assert third.state == "PENDING"
 	first.cancel()
 	third.wait("RUNNING")
