@@ -170,7 +170,7 @@ def test_node_that_stays_not_ready_is_drained_also_across_a_restart_of_slurmctld
 	node.wait("drained", lambda: node.drained and node.reason.startswith("k8s: NotReady: Kubelet stopped"), 60)
 	node.stand.restart_slurmctld(kill=False)
 	node.stays("drained as before", lambda: node.drained, 5)
-	assert not [line for line in node.stand.log(node.stand.log_began).splitlines() if "n1: resumed in Slurm" in line]
+	assert not [line for line in node.stand.log(node.stand.log_began).splitlines() if "n1: resumed in Slurm; it was k8s: NotReady" in line]
 	node.say("Ready", "True", "kubelet is posting ready status")
 	node.wait("resumed", lambda: not node.drained)
 
