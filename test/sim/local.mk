@@ -53,6 +53,7 @@ test_sim_sim_SOURCES = \
 	test/sim/model_api.cc \
 	test/sim/model_api.h \
 	test/sim/model_claims.cc \
+	test/merge_patch.h \
 	test/sim/model_claims.h \
 	test/sim/model_gate.cc \
 	test/sim/model_kubelet.cc \

@@ -6,6 +6,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "test/merge_patch.h"
+
 namespace sk8::sim {
 
 static const std::string device_prefix = "gpu-";
@@ -101,30 +103,6 @@ void ModelClaims::taint(const std::string &node, std::size_t device)
 
 // ---- claims ----
 
-// RFC 7386
-static bool has_member(const Json &object, std::string_view key)
-{
-	bool found = false;
-	object.each_member([&](std::string_view k, const Json &) { found |= k == key; });
-	return found;
-}
-
-static Json merge(const Json &old, const Json &patch)
-{
-	if (!patch.is_object())
-		return patch;
-	Json out = Json::object();
-	old.each_member([&](std::string_view key, const Json &value) {
-		if (!has_member(patch, key))
-			out.set(key, value);
-	});
-	patch.each_member([&](std::string_view key, const Json &value) {
-		if (!value.is_null())
-			out.set(key, merge(old[key], value));
-	});
-	return out;
-}
-
 kube::ResourceClaimPtr ModelClaims::find(const ClaimName &name) const
 {
 	const auto at = claims_.find(name);
@@ -150,7 +128,7 @@ static std::string state_of(const kube::ResourceClaim &claim)
 void ModelClaims::store(const ClaimName &name, const Json &object)
 {
 	const Json version = Json::object().set("resourceVersion", std::to_string(++version_));
-	objects_[name] = merge(object, Json::object().set("metadata", version));
+	objects_[name] = merge_patch(object, Json::object().set("metadata", version));
 	const auto claim = *kube::decode_resource_claim(objects_[name]);
 	claims_[name] = claim;
 	if (story_.on)
@@ -193,18 +171,18 @@ int ModelClaims::patch(const ClaimName &name, bool status, const Json &patch)
 	if (patch["status"].is_object() != status)
 		throw std::logic_error("a patch of a claim and of its status are two");
 	// An allocation is made or freed, never changed; and nobody has a part of one that is not there.
-	const Json now = merge(at->second, patch)["status"];
+	const Json now = merge_patch(at->second, patch)["status"];
 	const bool allocated = at->second["status"]["allocation"].is_object();
 	const bool of_nothing = now["reservedFor"].size() > 0 && !now["allocation"].is_object();
 	if ((allocated && patch["status"]["allocation"].is_object()) || of_nothing)
 		return 422;
-	store(name, merge(at->second, patch));
+	store(name, merge_patch(at->second, patch));
 	return 200;
 }
 
 void ModelClaims::change(const ClaimName &name, const Json &patch)
 {
-	store(name, merge(objects_.at(name), patch));
+	store(name, merge_patch(objects_.at(name), patch));
 }
 
 } // namespace sk8::sim

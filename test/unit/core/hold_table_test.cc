@@ -458,15 +458,20 @@ TEST_CASE("what a pod has shared with others that are gone becomes its own, and 
 	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{1, 2, 3});
 }
 
-TEST_CASE("a device that a pod holds, and of which its job knows nothing, is masked beside that job until the pod is gone")
+static void adopt_with(HoldTable &t, GresList gres)
 {
-	HoldTable t;
 	Hold hold;
 	hold.key = key(1);
 	hold.node = "n1";
 	hold.cores = {0};
-	hold.gres = gpus({3});
-	t.adopt(hold);
+	hold.gres = std::move(gres);
+	t.adopt(std::move(hold));
+}
+
+TEST_CASE("a device that a pod holds, and of which its job knows nothing, is masked beside that job until the pod is gone")
+{
+	HoldTable t;
+	adopt_with(t, gpus({3}));
 	Job of = job(1, {0});
 	of.gres = GENERATE(GresList{}, GresList{{"gpu", "", 1, {2}}});
 	t.job_started(key(1), of);
@@ -482,12 +487,7 @@ TEST_CASE("a device that a pod holds, and of which its job knows nothing, is mas
 TEST_CASE("what a pod holds no more when its job is what it has goes under slurmctld's locks")
 {
 	HoldTable t;
-	Hold hold;
-	hold.key = key(1);
-	hold.node = "n1";
-	hold.cores = {0};
-	hold.gres = gpus({2, 3});
-	t.adopt(hold);
+	adopt_with(t, gpus({2, 3}));
 	Job of = job(1, {0});
 	of.gres = gpus({2});
 	t.job_started(key(1), of);

@@ -63,6 +63,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/shared_reservations_test.cc \
 	test/unit/core/slurm_worker_test.cc \
 	test/unit/core/world.cc \
+	test/merge_patch.h \
 	test/unit/core/world.h \
 	test/unit/kube/temp_folder.h
 # Who reads files of the source tree is told where that is. clang takes nothing precompiled with a macro more (test/pch).

@@ -375,6 +375,17 @@ struct Stand {
 
 	HoldTable holds;
 	FakeClock clock;
+	// One that holds slurmctld's locks for so many milliseconds.
+	void look_for_long(std::int64_t ms)
+	{
+		round();
+		fake.walk_takes = ms;
+		clock.wall++;
+		fake.node_update = clock.wall;
+		round();
+		fake.walk_takes = 0;
+		listener->lists = 0;
+	}
 	Millis last_round{0};
 	SlurmWorker worker{ops, holds, clock};
 	std::shared_ptr<Listener> listener = std::make_shared<Listener>();
@@ -1193,13 +1204,7 @@ TEST_CASE("while commands come Slurm's jobs and nodes are looked at once in a qu
 TEST_CASE("a look that held slurmctld's locks for long is followed by ten times as long a rest, but for a reread")
 {
 	Stand s;
-	s.round();
-	fake.walk_takes = 80;
-	s.clock.wall++;
-	fake.node_update = s.clock.wall;
-	s.round();
-	fake.walk_takes = 0;
-	s.listener->lists = 0;
+	s.look_for_long(80);
 	s.clock.millis += 799;
 	s.worker.round();
 	CHECK(s.listener->lists == 0);
@@ -1214,13 +1219,7 @@ TEST_CASE("a look that held slurmctld's locks for long is followed by ten times 
 TEST_CASE("a rest between looks takes two seconds at most")
 {
 	Stand s;
-	s.round();
-	fake.walk_takes = 900;
-	s.clock.wall++;
-	fake.node_update = s.clock.wall;
-	s.round();
-	fake.walk_takes = 0;
-	s.listener->lists = 0;
+	s.look_for_long(900);
 	s.clock.millis += 1'999;
 	s.worker.round();
 	CHECK(s.listener->lists == 0);

@@ -6,6 +6,7 @@
 #include "lib/base/text.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_end.h"
+#include "test/merge_patch.h"
 
 namespace sk8::core::test {
 
@@ -140,30 +141,6 @@ void World::run(Millis time)
 
 // ---- API server ----
 
-static bool has_member(const Json &object, std::string_view key)
-{
-	bool found = false;
-	object.each_member([&](std::string_view k, const Json &) { found |= k == key; });
-	return found;
-}
-
-// RFC 7386
-static Json merge(const Json &old, const Json &patch)
-{
-	if (!patch.is_object())
-		return patch;
-	Json out = Json::object();
-	old.each_member([&](std::string_view key, const Json &value) {
-		if (patch[key].is_null() && !has_member(patch, key))
-			out.set(key, value);
-	});
-	patch.each_member([&](std::string_view key, const Json &value) {
-		if (!value.is_null())
-			out.set(key, merge(old[key], value));
-	});
-	return out;
-}
-
 void World::create_claim(const std::string &name, std::int64_t count, const Json &more)
 {
 	Json exactly = Json::object(), request = Json::object(), requests = Json::array();
@@ -185,7 +162,7 @@ const kube::ResourceClaim &World::claim(const std::string &name)
 
 void World::claim_changes(const std::string &name, const Json &patch)
 {
-	claims[name] = merge(merge(claims.at(name), patch),
+	claims[name] = merge_patch(merge_patch(claims.at(name), patch),
 			     Json::object().set("metadata", Json::object().set("resourceVersion", std::to_string(++rv_))));
 	post([this, claim = *kube::decode_resource_claim(claims.at(name))] {
 		if (dra->claim_changed(claim))
