@@ -37,9 +37,9 @@ public:
 		std::string none;     // no node fits: why, one sentence; else empty
 	};
 	// Cached by what the pod asks of nodes; cheap for many alike.
+	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
 	// Whether Kubernetes allows the pod on that node: choose() of this one alone, of whichever turn.
 	bool fits(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes, const std::string &node) const;
-	const Choice &choose(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes);
 
 	std::uint32_t threads_per_core(const std::string &node) const;
 	// Is it a node of Slurm that the selector takes? unknown: Slurm has it, Kubernetes does not.

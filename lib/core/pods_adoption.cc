@@ -29,6 +29,13 @@ static std::uint32_t cores_for(std::uint32_t cpus, const NodeView &nodes, const 
 	return (cpus + tpc - 1) / tpc;
 }
 
+// What a mask that stands for nothing any more still hides is free for jobs from the next pass of the scheduler on.
+void PodsController::wake_if_masks_can_go()
+{
+	if (ports_.holds.masks_can_go())
+		ports_.slurm.wake_scheduler();
+}
+
 // What the pod holds where it runs, as well as that can be told without its job.
 Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &request) const
 {
@@ -97,8 +104,7 @@ void PodsController::hold_what_it_requests(Entry &e)
 		return;
 	log_pod(info, e.key, job_id(e), "requests other resources than before: on node %s it holds %zu cores and %llu MiB",
 		hold->node.c_str(), static_cast<std::size_t>(hold->core_count()), static_cast<unsigned long long>(hold->memory_mb));
-	if (ports_.holds.masks_can_go())
-		ports_.slurm.wake_scheduler();
+	wake_if_masks_can_go();
 }
 
 // Before it runs: its job can be made anew. Of a job that an administrator or a plugin of the site makes smaller than it was
@@ -135,8 +141,7 @@ void PodsController::save_what_its_job_got(const Entry &e)
 	if (!hold)
 		return;
 	ports_.journal.hold(*hold);
-	if (ports_.holds.masks_can_go())
-		ports_.slurm.wake_scheduler();
+	wake_if_masks_can_go();
 }
 
 // It runs, and its owner would look for its job in vain: the log is the administrator's.

@@ -90,9 +90,7 @@ std::string PodsController::not_to_be_bound(Entry &e)
 		return why;
 	if (std::string why = use_.objection(e.key.uid, *e.pod, e.job->node); !why.empty())
 		return "node " + e.job->node + ": " + why;
-	if (std::string why = cores_held_by_others(e); !why.empty())
-		return why;
-	return claims_not_met(e);
+	return cores_held_by_others(e);
 }
 
 // Where a Binding may still take effect another job would start at once, and be refused again.
@@ -123,11 +121,13 @@ void PodsController::bind(Entry &e)
 	}
 	if (lacks_volumes(e) && !may_arrive(e))
 		return read_volumes(e);
-	if (std::string why = not_to_be_bound(e); !why.empty()) {
-		// Kept where a later job was, this one asks for other devices than its claims want: the next one does not.
-		const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
+	if (std::string why = not_to_be_bound(e); !why.empty())
+		return refuse_start(e, why);
+	// Kept where a later job was, its job asks for other devices than its claims want: the next one does not.
+	if (std::string why = claims_not_met(e); !why.empty()) {
+		const auto claims = claims_of(e);
 		const bool can_be_had = claims && (claims->node.empty() || claims->node == e.job->node);
-		return can_be_had && why == claims_not_met(e) ? queue_anew(e, why) : refuse_start(e, why);
+		return can_be_had ? queue_anew(e, why) : refuse_start(e, why);
 	}
 	take_use(e, e.job->node);
 	reports_.stop(e.key.uid);
@@ -270,8 +270,7 @@ void PodsController::place_and_bind()
 	}
 	if (placed.empty())
 		return;
-	if (ports_.holds.masks_can_go())
-		ports_.slurm.wake_scheduler();
+	wake_if_masks_can_go();
 	auto saved = save_journal(); // once for all that start together
 	for (const auto &[uid, hold] : placed) {
 		Entry &e = entries_.at(uid);

@@ -63,9 +63,10 @@ Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) cons
 		// ... or its job has the devices, and others have come to have them, too
 		const bool of_job = e.job && e.job->running() && is_reserved_for(*claim, e.key.uid) &&
 				    devices_collide(e.job->gres, ports_.dra->held(*claim, e.job->node));
-		if (!claim->allocated || of_job || (is_only_for(*claim, e.key.uid) && !has_shared(held, *claim, e.key.uid, *ports_.dra)))
+		const bool has_part = has_shared(held, *claim, e.key.uid, *ports_.dra);
+		if (!claim->allocated || of_job || (is_only_for(*claim, e.key.uid) && !has_part))
 			out.own.push_back(std::move(claim));
-		else if (auto added = add_shared_claim(e, claim, out); !added)
+		else if (auto added = add_shared_claim(e, claim, has_part, out); !added)
 			return added.error();
 	}
 	return out;
@@ -73,7 +74,7 @@ Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) cons
 
 // Of the pods that have it one got its devices by its job. When that one has ended they stay hidden from jobs until the last of
 // the others is gone (Hold::shared); what nobody holds any more is about to be freed, by kube-controller-manager.
-Result<void> PodsController::add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, PodClaims &out) const
+Result<void> PodsController::add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, bool has_part, PodClaims &out) const
 {
 	if (claim->reserved_for_other)
 		return Error{named(claim->meta.name) + " is in use by something that is no pod"};
@@ -84,7 +85,6 @@ Result<void> PodsController::add_shared_claim(const Entry &e, const kube::Resour
 		return Error{named(claim->meta.name) + ": " + has.error().message};
 	if (!out.node.empty() && !has->node.empty() && out.node != has->node)
 		return Error{"its resource claims have devices of nodes " + one_line(out.node, 128) + " and " + one_line(has->node, 128)};
-	const bool has_part = has_shared(ports_.holds.held_by(e.key), *claim, e.key.uid, *ports_.dra);
 	if (!has_part && !ports_.holds.held_by_others(e.key, has->node, has->gres))
 		return Error{named(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
 	out.shared.push_back(claim);

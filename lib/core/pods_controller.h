@@ -226,8 +226,11 @@ private:
 	static std::string taken_text(const Entry &e, const char *before);
 	std::set<std::string> nodes_taken(const Entry &e);
 	std::set<std::string> nodes_without_room(Entry &e);
-	std::set<std::string> nodes_excluded(Entry &e);
-	std::string list_of_excluded(Entry &e);
+	struct Excluded {
+		std::string list; // our_excluded_nodes()
+		bool everywhere; // some for want of room, the others as Kubernetes forbids them
+	};
+	Excluded nodes_excluded(Entry &e);
 	void maybe_start();
 	void unblock_nodes();
 
@@ -319,11 +322,12 @@ private:
 
 	// pods_claims.cc
 	Result<PodClaims> claims_of(const Entry &e) const;
-	Result<void> add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, PodClaims &out) const;
+	Result<void> add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, bool has_part, PodClaims &out) const;
 	bool wants_other_devices(const Entry &e) const;
 	std::string claims_not_met(const Entry &e) const; // why its job will not do for its claims, or empty
 	std::optional<Hold> share_devices(const Entry &e);
 	void hold_alone(const Entry &e);
+	void wake_if_masks_can_go();
 	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
 	bool add_claims(Entry &e, JobRequest &request);
 	void free_claim(Entry &e, const kube::ResourceClaim &claim);

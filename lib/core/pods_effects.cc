@@ -121,11 +121,11 @@ void PodsController::submit(Entry &e)
 	}
 	if (!e.pod->resource_claims.empty() && !add_claims(e, *request))
 		return;
-	const std::set<std::string> excluded = nodes_excluded(e);
+	const Excluded excluded = nodes_excluded(e);
 	// Slurm would refuse it for good. What makes room leads here again.
-	if (!e.taken.empty() && excluded.size() == nodes_.slurm_nodes())
+	if (!e.taken.empty() && excluded.everywhere)
 		return reports_.condition(e.pod, {std::string(names::pending_reason), "no node has room for it now" + taken_text(e, ": ")});
-	request->excluded_nodes = our_excluded_nodes(excluded);
+	request->excluded_nodes = excluded.list;
 	request->age = age_of(e);
 	send_submit(e, std::move(*request));
 }
@@ -160,25 +160,16 @@ std::set<std::string> PodsController::nodes_without_room(Entry &e)
 	return all;
 }
 
-// These, and what Kubernetes forbids.
-std::set<std::string> PodsController::nodes_excluded(Entry &e)
-{
-	std::set<std::string> all = nodes_without_room(e);
-	for (auto name : split(nodes_.choose(*e.pod, e.volumes).excluded, ','))
-		all.emplace(name);
-	return all;
-}
-
-// For most pods there are no others, and all that are alike have one list.
-std::string PodsController::list_of_excluded(Entry &e)
+// These, and what Kubernetes forbids: for most pods there are no others, and all that are alike have one list.
+PodsController::Excluded PodsController::nodes_excluded(Entry &e)
 {
 	std::set<std::string> all = nodes_without_room(e);
 	const NodeView::Choice &choice = nodes_.choose(*e.pod, e.volumes);
 	if (all.empty())
-		return choice.ours;
+		return {choice.ours, false};
 	for (auto name : split(choice.excluded, ','))
 		all.emplace(name);
-	return our_excluded_nodes(all);
+	return {our_excluded_nodes(all), all.size() == nodes_.slurm_nodes()};
 }
 
 // A slurmctld that has started knows its job, but not where they are: the list of nodes that the job has would lose those.
@@ -240,8 +231,7 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 				ports_.journal.hold(*hold);
 				if (e.pod)
 					hold_what_it_claims(e);
-				if (ports_.holds.masks_can_go())
-					ports_.slurm.wake_scheduler();
+				wake_if_masks_can_go();
 			}
 		set_job(e, r.job, ports_.timer.now());
 		return;
@@ -330,7 +320,7 @@ void PodsController::mirror(Entry &e)
 		return queue_anew(e, outgrown_text);
 	if (lacks_volumes(e))
 		return read_volumes(e);
-	std::string excluded = list_of_excluded(e);
+	std::string excluded = nodes_excluded(e).list;
 	reports_.condition(e.pod, {std::string(names::pending_reason), waiting_text(*e.job) + taken_text(e, "; ")});
 	warn_of_waiting_for_ever(e);
 
