@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_28
+#define SK8_BORDER sk8_border_29
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -108,6 +108,7 @@ struct sk8_job {
 struct sk8_node {
 	const char *name;
 	uint32_t cpus, cores, threads_per_core;
+	uint32_t sockets, cores_per_socket; /* of all its cores, whichever jobs can have; 0 = not known */
 	uint64_t memory_mb;
 	bool usable;              /* not DOWN, DRAIN, FAIL, FUTURE, not answering */
 	bool drain, down, fail;   /* why Slurm gives it no job: any of these, ... */

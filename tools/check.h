@@ -95,6 +95,8 @@ std::vector<std::string> kept_out(const core::NamespaceSettings &ns, const std::
 void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // GresTypes, nodes and partitions that tokens.partitions needs.
 void check_tokens(const core::Settings &settings, const SlurmConf &conf, Findings &out);
+// Does gres.conf, beside slurm.conf, count devices that pods claim as their driver does? Reads the disk.
+void check_gres_conf(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // Does slurm.conf name prep/k8s? slurmd loads it, too.
 bool has_prep_plugin(const SlurmConf &conf);
 // Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "lib/base/quantity.h"
 #include "lib/base/text.h"
+#include "tools/device_lines.h"
 #include "tools/show.h"
 
 namespace sk8::tools {
@@ -74,14 +78,14 @@ std::string show_gres(const Json &answer)
 
 std::string show_devices(const Json &answer)
 {
-	std::vector<std::vector<std::string>> rows{{"NODE", "GRES", "INDEX", "DEVICE", "UUID", "PCI", "NUMA", "STATE"}};
+	std::vector<std::vector<std::string>> rows{{"NODE", "GRES", "INDEX", "DEVICE", "UUID", "PCI", "NUMA", "CORES", "STATE"}};
 	each_node(answer, [&](const Json &node) {
 		node["gres"].each_item([&](const Json &g) {
 			const std::string type = text_of(g, "type", "");
 			g["devices"].each_item([&](const Json &d) {
 				std::vector<std::string> row{text_of(node, "node", ""), text_of(g, "name", "") + (type.empty() ? "" : ":" + type),
 							     std::to_string(d["index"].integer_or(0))};
-				for (const char *key : {"device", "uuid", "pci", "numa"})
+				for (const char *key : {"device", "uuid", "pci", "numa", "cores"})
 					row.push_back(text_of(d, key, "").empty() ? "-" : text_of(d, key, ""));
 				row.push_back(d["well"].boolean_or(false) ? "ok" : "tainted");
 				rows.push_back(std::move(row));
@@ -107,32 +111,72 @@ void each_gres_node(const Json &answer, const std::function<void(const std::stri
 	});
 }
 
-std::string gres_conf_line(const std::string &node, const core::Gres &g, const std::string &files)
+std::string gres_conf_line(const std::string &node, const core::Gres &g, const std::string &files, const std::string &cores)
 {
 	return "NodeName=" + node + " Name=" + g.name + (g.type.empty() ? "" : " Type=" + g.type) + " Count=" + std::to_string(g.count) +
-	       (files.empty() ? "" : " File=" + files) + (g.name == core::k8s_gres ? " Flags=CountOnly" : "") + "\n";
+	       (files.empty() ? "" : " File=" + files) + (cores.empty() ? "" : " Cores=" + cores) +
+	       (g.name == core::k8s_gres ? " Flags=CountOnly" : "") + "\n";
+}
+
+std::string numbered_files(const std::string &begin, std::uint64_t first, std::uint64_t count)
+{
+	const std::string one = std::to_string(first), last = std::to_string(first + count - 1);
+	return begin + (count == 1 ? one : "[" + one + "-" + last + "]");
+}
+
+// What Kubernetes has of each GRES; of drivers' devices the types in the order of these, as they are to be in slurm.conf.
+static std::map<std::string, std::vector<Json>> rows_by_name(const Json &gres)
+{
+	std::map<std::string, std::vector<Json>> out;
+	gres.each_item([&](const Json &row) {
+		for (const auto &g : gres_list(Json::array().append(row), 0))
+			out[g.name].push_back(row);
+	});
+	for (auto &[name, rows] : out)
+		std::ranges::stable_sort(rows, {}, [](const Json &row) { return row["devices"].at(0)["index"].integer_or(0); });
+	return out;
+}
+
+// Devices that are not well are some, too.
+static core::GresList wanted_in_slurm(const std::vector<Json> &rows)
+{
+	core::GresList out;
+	for (const Json &row : rows)
+		for (core::Gres &g : gres_list(Json::array().append(row), 0)) {
+			g.count = std::max<std::uint64_t>(g.count, row["devices"].size());
+			if (g.count > 0)
+				out.push_back(std::move(g));
+		}
+	return out;
 }
 
 std::string gres_lines(const Json &answer)
 {
 	std::string types, nodes, devices;
 	std::set<std::string> names;
-	each_gres_node(answer, [&](const std::string &name, const Json &node) {
-		const core::GresList gres = gres_list(node["gres"]);
-		if (gres.empty())
-			return;
-		nodes += "# NodeName=" + name + " ... Gres=" + core::gres_request(gres) + "\n";
-		for (const auto &g : gres) {
-			names.insert(g.name);
-			devices += gres_conf_line(name, g, "");
+	bool numbers = false; // of GPUs
+	each_gres_node(answer, [&](const std::string &node, const Json &about) {
+		core::GresList all;
+		for (const auto &[name, rows] : rows_by_name(about["gres"])) {
+			const core::GresList gres = wanted_in_slurm(rows);
+			const DeviceLines lines = device_lines(node, name, rows, gres);
+			devices += lines.text + (lines.why.empty() ? "" : "# " + node + ": " + name + ": " + lines.why + "\n");
+			for (const auto &g : gres) {
+				names.insert(g.name);
+				all.push_back(g);
+				devices += lines.text.empty() ? gres_conf_line(node, g, "") : "";
+			}
+			numbers |= name == "gpu" && lines.text.empty() && !gres.empty();
 		}
+		if (!all.empty())
+			nodes += "# NodeName=" + node + " ... Gres=" + core::gres_request(all) + "\n";
 	});
 	for (const auto &name : names)
 		types += (types.empty() ? "GresTypes=" : ",") + name;
 	if (names.empty())
 		return "# no node has devices that Kubernetes knows\n" + silent_clusters(answer, "# ");
 	return "# slurm.conf: add this line, and Gres= to the line of each node\n" + types + "\n" + nodes + "\n# gres.conf" +
-	       (names.contains("gpu") ? ": GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=" : "") +
+	       (numbers ? ": GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=" : "") +
 	       "\n" + devices + silent_clusters(answer, "# ");
 }
 

@@ -25,8 +25,11 @@ std::size_t gres_nodes(const Json &answer);
 void each_gres_node(const Json &answer, const std::function<void(const std::string &, const Json &)> &f);
 // What Slurm can read of such a list, of which there are at least so many.
 core::GresList gres_list(const Json &list, std::int64_t least = 1);
-// Of gres.conf. files: "" if it is not known which they are.
-std::string gres_conf_line(const std::string &node, const core::Gres &gres, const std::string &files);
+// Of gres.conf. files, cores: "" if it is not known which they are.
+std::string gres_conf_line(const std::string &node, const core::Gres &gres, const std::string &files,
+			   const std::string &cores = "");
+// "/dev/nvidia[0-3]", as File= has them. count: at least 1.
+std::string numbered_files(const std::string &begin, std::uint64_t first, std::uint64_t count);
 // Clusters of whose nodes nothing is known, a line each, which begins so.
 std::string silent_clusters(const Json &answer, const std::string &begin);
 // "gpu:a100:4(S:0-1),hca:no_consume:2,token:1K" of slurm.conf or scontrol: what jobs can have, by name and type.

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
 #include "lib/base/text.h"
+#include "tools/device_lines.h"
 #include "tools/gres.h"
 #include "tools/show.h"
 
@@ -33,8 +35,7 @@ static std::string files_of(const std::string &resource, std::uint64_t count)
 		const std::string_view name = d.resource;
 		if (name.ends_with('/') ? !resource.starts_with(name) : resource != name)
 			continue;
-		const std::string first = std::to_string(d.first), last = std::to_string(d.first + count - 1);
-		return d.file + (count == 1 ? first : "[" + first + "-" + last + "]");
+		return numbered_files(d.file, d.first, count);
 	}
 	return "";
 }
@@ -46,6 +47,7 @@ namespace {
 struct Device {
 	std::string resource, type;
 	std::uint64_t count = 0;
+	Json row{}; // all that is said of it
 };
 
 } // namespace
@@ -87,32 +89,68 @@ static std::string lines_of(const std::string &node, const std::string &name, co
 	return out;
 }
 
-// Those that DRA drivers tell of, for people; "" if there are none. Slurm must tell them apart, for a pod gets just those of its job, and
-// which files they are nobody says.
+// Those that DRA drivers tell of, for people; "" if there are none. Slurm must tell them apart, for a pod gets just those of its
+// job: a line with nothing but their number would not do.
 static std::string classes_of(const std::vector<Device> &devices)
 {
-	std::string out;
+	std::set<std::string> classes; // one has a row for each of its types
 	for (const auto &d : devices)
 		if (d.resource.starts_with("deviceClass "))
-			out += (out.empty() ? "" : ", ") + one_line(d.resource, 160);
+			classes.insert(one_line(d.resource, 160));
+	std::string out;
+	for (const auto &name : classes)
+		out += (out.empty() ? "" : ", ") + name;
 	return out;
 }
 
-static std::string lines_of(const std::string &node, const Json &about)
+// Without File= Slurm makes as much of slurm.conf alone.
+static std::string former_lines(const std::string &former, const std::string &node, const std::string &name)
+{
+	std::string out;
+	for (const auto line : split(former, '\n'))
+		if (line.starts_with("NodeName=" + node + " Name=" + name + " ") && line.find(" File=") != line.npos)
+			out += std::string(line) + "\n";
+	return out;
+}
+
+static constexpr char stay[] = "its lines stay as they were";
+
+static std::string lines_of_drivers(const std::string &node, const std::string &name, const std::vector<Device> &devices,
+				    const core::GresList &slurm, const std::string &former)
+{
+	std::vector<Json> rows;
+	for (const auto &d : devices)
+		rows.push_back(d.row);
+	core::GresList of_name = slurm;
+	std::erase_if(of_name, [&](const core::Gres &g) { return g.name != name; });
+	const DeviceLines lines = device_lines(node, name, rows, of_name);
+	if (!lines.text.empty())
+		return lines.text;
+	const std::string kept = lines.fewer ? former_lines(former, node, name) : "";
+	const std::string to_do = kept.empty() ? "keep your own lines, in the order of its driver's indices" : stay;
+	return "# " + node + ": " + name + " is of " + classes_of(devices) + ": " + to_do + (lines.why.empty() ? "" : "; " + lines.why) + "\n" + kept;
+}
+
+static std::string lines_of(const std::string &node, const Json &about, const std::string &former)
 {
 	const core::GresList slurm = gres_list(about["slurm"]);
 	std::map<std::string, std::vector<Device>> names;
 	about["gres"].each_item([&](const Json &g) {
 		for (const auto &one : gres_list(Json::array().append(g), 0)) // its plugin may be down, slurm.conf says how many there are
-			names[one.name].push_back({std::string(g["kubernetes"].str()), one.type, one.count});
+			names[one.name].push_back({std::string(g["kubernetes"].str()), one.type, one.count, g});
 	});
 	std::string out;
+	std::set<std::string> unknown;
+	for (const auto &g : slurm)
+		if (!names.contains(g.name) && unknown.insert(g.name).second)
+			if (const std::string kept = former_lines(former, node, g.name); !kept.empty())
+				out += "# " + node + ": Kubernetes knows no " + g.name + " there now: " + stay + "\n" + kept;
 	for (auto &[name, devices] : names) {
 		const bool none = std::ranges::all_of(devices, [](const Device &d) { return d.count == 0; });
 		if (total(slurm, name) == 0)
 			out += none ? "" : "# " + node + ": Kubernetes has " + name + ", slurm.conf gives the node none\n";
-		else if (const std::string classes = classes_of(devices); !classes.empty())
-			out += "# " + node + ": " + name + " is of " + classes + ": keep its File= or AutoDetect= line\n";
+		else if (!classes_of(devices).empty())
+			out += lines_of_drivers(node, name, devices, slurm, former);
 		else if (!as_many_as_slurm(devices, slurm, name))
 			out += "# " + node + ": slurm.conf has other " + name + " than Kubernetes; slurm-k8s gres shows both\n";
 		else
@@ -123,31 +161,37 @@ static std::string lines_of(const std::string &node, const Json &about)
 
 // ---- the file ----
 
-Result<GresConf> gres_conf(const Json &answer)
+Result<GresConf> gres_conf(const Json &answer, const std::string &former)
 {
 	GresConf out{first_line, 0};
 	if (const std::string silent = silent_clusters(answer, ""); !silent.empty())
 		return Error{std::string(trim(silent)) + ", and their lines would be missing"};
 	each_gres_node(answer, [&](const std::string &node, const Json &about) {
-		const std::string lines = lines_of(node, about);
+		const std::string lines = lines_of(node, about, former);
 		out.nodes += lines.starts_with("NodeName=") || lines.find("\nNodeName=") != lines.npos;
 		out.text += lines;
 	});
 	return out;
 }
 
-Result<bool> write_gres_conf(const std::string &path, const std::string &text)
+Result<std::string> former_gres_conf(const std::string &path)
 {
 	struct stat status;
-	if (::lstat(path.c_str(), &status) == 0) {
-		auto there = read_file(path, std::size_t{64} << 20);
-		if (!there)
-			return there.error();
-		if (*there == text)
-			return false;
-		if (!there->empty() && !there->starts_with(first_line))
-			return Error{path + " is not of slurm-k8s gres --write: name another file, which gres.conf includes"};
-	}
+	if (::lstat(path.c_str(), &status) != 0)
+		return std::string();
+	auto there = read_file(path, std::size_t{64} << 20);
+	if (there && !there->empty() && !there->starts_with(first_line))
+		return Error{path + " is not of slurm-k8s gres --write: name another file, which gres.conf includes"};
+	return there;
+}
+
+Result<bool> write_gres_conf(const std::string &path, const std::string &text)
+{
+	const auto there = former_gres_conf(path);
+	if (!there)
+		return there.error();
+	if (*there == text)
+		return false;
 	if (auto done = write_file_atomic(path, text, 0644); !done)
 		return done.error();
 	return true;

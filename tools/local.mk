@@ -15,6 +15,7 @@ tools_libtools_la_SOURCES = \
 	tools/check_admission.cc \
 	tools/check_cluster.cc \
 	tools/check_gres.cc \
+	tools/check_gres_conf.cc \
 	tools/check_leftovers.cc \
 	tools/check_mapping.cc \
 	tools/check_node.cc \
@@ -23,6 +24,8 @@ tools_libtools_la_SOURCES = \
 	tools/check_sharing.cc \
 	tools/check_tokens.cc \
 	tools/check_slurm.cc \
+	tools/device_lines.cc \
+	tools/device_lines.h \
 	tools/findings.cc \
 	tools/findings.h \
 	tools/gres.cc \

@@ -86,7 +86,10 @@ static int run_status(const Arguments &args)
 
 static int write_gres(const std::string &path, const Json &answer)
 {
-	auto conf = gres_conf(answer);
+	auto former = former_gres_conf(path);
+	if (!former)
+		return complain(former.error().message);
+	auto conf = gres_conf(answer, *former);
 	if (!conf)
 		return complain("nothing is written: " + conf.error().message);
 	auto written = write_gres_conf(path, conf->text);
@@ -214,6 +217,7 @@ static void check_all(const Arguments &args, Findings &out)
 	check_sharing(*settings, *conf, out);
 	check_accounts(*settings, *conf, out);
 	check_tokens(*settings, *conf, out);
+	check_gres_conf(*settings, *conf, out);
 	const AsUser slurm_user(side.slurm_uid); // credentials
 	for (const auto &cluster : settings->clusters)
 		check_cluster(cluster, side, out);

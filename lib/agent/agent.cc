@@ -2,6 +2,7 @@
 #include "lib/agent/agent.h"
 
 #include "lib/agent/job_kubeconfig.h"
+#include "lib/agent/numa.h"
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
 #include "lib/base/log_limit.h"
@@ -21,6 +22,7 @@ static constexpr Millis longest_stop{1'000};
 // libslurm tries to reach slurmctld for MessageTimeout (10 s by default; slurm_protocol_api.c,
 // slurm_open_controller_conn()), cannot be interrupted, and uses what slurmd frees at its end.
 static constexpr Millis longest_rpc{15'000};
+static constexpr auto device_folder = "/sys/devices";
 static constexpr auto cpu_folder = "/sys/devices/system/cpu";
 static constexpr auto cgroup_mount = "/sys/fs/cgroup";
 static const char *const state_folder = "/run/slurm-k8s/";
@@ -148,9 +150,9 @@ void Agent::watch(const kube::ClusterAccess &access)
 	const kube::Random random = [this] { return std::uniform_real_distribution<double>(0, 1)(random_); };
 	reflector_ = std::make_unique<kube::Reflector<kube::Pod>>(*client_, options, kube::decode_pod, call, random);
 	reflector_->start();
-	auto topology = read_cpu_topology(cpu_folder);
+	const CpuTopology topology = read_cpu_topology(cpu_folder).value_or({});
 	report_ = std::make_unique<NodeReport>(*client_, node_, KubeletFiles(settings_.kubelet_root_dir, settings_.device_plugin_dir),
-					       topology ? std::move(*topology) : CpuTopology(),
+					       topology, read_numa(device_folder, topology),
 					       PodCgroups(cgroup_mount, settings_.cgroup_root), random);
 	devices_ = std::make_unique<JobDevices>(strprintf(SK8_DEVICE_FOLDER, node_.c_str()));
 }

@@ -32,6 +32,8 @@ lib_agent_libagent_la_SOURCES = \
 	lib/agent/kubelet_files.h \
 	lib/agent/node_report.cc \
 	lib/agent/node_report.h \
+	lib/agent/numa.cc \
+	lib/agent/numa.h \
 	lib/agent/pinning.cc \
 	lib/agent/pinning.h \
 	lib/agent/pod_cgroups.cc \

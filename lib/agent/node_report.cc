@@ -23,10 +23,10 @@ static constexpr std::int64_t longest_lease = 3'600;
 static constexpr auto nvidia_driver = "/proc/driver/nvidia";
 static constexpr std::size_t longest_note = 100'000, longest_logged = 1'000;
 
-NodeReport::NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology, PodCgroups cgroups,
-		       kube::Random random)
+NodeReport::NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology,
+		       const core::NumaCores &numa, PodCgroups cgroups, kube::Random random)
 	: client_(client), node_(std::move(node)), files_(std::move(files)), order_(nvidia_driver), topology_(std::move(topology)),
-	  cgroups_(std::move(cgroups)), random_(std::move(random))
+	  numa_(core::numa_text(numa)), cgroups_(std::move(cgroups)), random_(std::move(random))
 {
 	watch();
 	look();
@@ -69,7 +69,7 @@ void NodeReport::node_is(const kube::Node *node)
 	known_.reset();
 	if (node) {
 		known_.emplace();
-		for (const auto name : {core::names::pinned_cores, core::names::devices, core::names::gone})
+		for (const auto name : {core::names::pinned_cores, core::names::devices, core::names::numa, core::names::gone})
 			(*known_)[std::string(name)] = core::annotation(*node, name);
 		capacity_ = node->capacity;
 	}
@@ -131,6 +131,7 @@ NodeReport::Notes NodeReport::wanted()
 				    "others they have, and wait until it is well or its device plugin does not count it any more",
 				    resource.c_str());
 	out[std::string(core::names::devices)] = core::devices_text(devices);
+	out[std::string(core::names::numa)] = numa_;
 	out[std::string(core::names::gone)] = core::lost_text(lost_.gone());
 	for (auto &[name, text] : out)
 		if (text.size() > longest_note) {

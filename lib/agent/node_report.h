@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// Tells slurmctld's engine which cores the kubelet keeps for pods alone (lib/core/pinned_cores.h), and which devices it has
-// given to which (lib/core/pod_devices.h), in annotations of this node: that is the kubelet's own to write, as which the agent
-// speaks (admission plugin NodeRestriction). And answers there, when the engine asks in another annotation, of which lost pods
-// nothing is left (gone_pods.h).
+// Tells slurmctld's engine which cores the kubelet keeps for pods alone (lib/core/pinned_cores.h), which devices it has given
+// to which (lib/core/pod_devices.h), and which cores are of which NUMA node (lib/core/numa_cores.h), in annotations of this
+// node: that is the kubelet's own to write, as which the agent speaks (admission plugin NodeRestriction). And answers there,
+// when the engine asks in another annotation, of which lost pods nothing is left (gone_pods.h).
 //
 // Where there is nothing to tell, nothing is written, but a former agent's annotations removed. Thread of the client's loop
 // only; reads files of the kubelet and of cgroups, which no network is behind.
@@ -20,6 +20,7 @@
 #include "lib/agent/gone_pods.h"
 #include "lib/agent/kubelet_files.h"
 #include "lib/agent/pod_cgroups.h"
+#include "lib/core/numa_cores.h"
 #include "lib/kube/client.h"
 #include "lib/kube/objects.h"
 #include "lib/kube/reflector.h"
@@ -31,9 +32,9 @@ std::optional<KubeletLease> parse_lease(const Json &lease);
 
 class NodeReport {
 public:
-	// client must outlive this. node: this one. topology: of this machine.
-	NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology, PodCgroups cgroups,
-		   kube::Random random);
+	// client must outlive this. node: this one. topology, numa: of this machine.
+	NodeReport(kube::Client &client, std::string node, KubeletFiles files, CpuTopology topology,
+		   const core::NumaCores &numa, PodCgroups cgroups, kube::Random random);
 	~NodeReport();
 
 	// Some pod is another one now: the kubelet has written its files before it says so. Reads them. Not to be
@@ -58,6 +59,7 @@ private:
 	KubeletFiles files_;
 	DeviceOrder order_;
 	const CpuTopology topology_;
+	const std::string numa_; // as it is told
 	const PodCgroups cgroups_;
 	const kube::Random random_;
 	SystemClock clock_;

@@ -202,7 +202,9 @@ static std::optional<std::uint16_t> index_of(const std::string &driver, const ku
 {
 	if (!attribute.empty())
 		return index_by_attribute(driver, device, attribute);
-	for (const char *known : {"index", "minor"})
+	// NVIDIA's own index (until 25.3) is NVML's, by PCI address; minor is its file's number, by which it names the device, too.
+	const bool by_address = driver == "gpu.nvidia.com";
+	for (const char *known : {by_address ? "minor" : "index", "minor"})
 		if (const auto n = index_by_attribute(driver, device, known))
 			return n;
 	return index_by_name(device.name);

@@ -3,8 +3,8 @@
 // Which of Slurm's devices those are that DRA drivers tell of: by ResourceSlices, DeviceClasses and clusters[].resources with a
 // deviceClass. One thread, no I/O.
 //
-// A device has the index in Slurm that its driver says in an attribute (resources[].index, else index or minor), or that its
-// name ends with (gpu-3). Two of a node with one index, those without any, and those that Slurm cannot count (parts of devices,
+// A device has the index in Slurm that its driver says in an attribute (resources[].index, else index or minor; NVIDIA's: minor),
+// or that its name ends with (gpu-3). Two of a node with one index, those without any, and those that Slurm cannot count (parts of devices,
 // shared ones) are left out, and said.
 #ifndef SK8_CORE_DRA_INVENTORY_H
 #define SK8_CORE_DRA_INVENTORY_H

@@ -20,6 +20,22 @@ std::string bad_gres_word(const std::string &word)
 	return fits && word.size() <= max_word ? "" : "is no name in Slurm's Gres=, use up to 64 letters, digits, '_', '-' and '.'";
 }
 
+static constexpr std::size_t max_device_file = 128;
+
+// %d at the end: hostlists of Slurm 22.05, as which File= is read, have nothing behind their brackets.
+std::string bad_device_file(const std::string &file)
+{
+	static constexpr std::string_view folder = "/dev/", number = "%d", others = "/_-.:";
+	const bool shaped = file.starts_with(folder) && file.ends_with(number) && file.size() <= max_device_file;
+	const bool fits = shaped && std::ranges::all_of(file.substr(0, file.size() - number.size()), [](char c) {
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || others.find(c) != others.npos;
+	});
+	if (fits && file.find("..") == file.npos)
+		return "";
+	return "names no device files, use up to 128 letters, digits, '/', '_', '-', '.' and ':' below /dev with %d at the end, for "
+	       "example /dev/nvidia%d";
+}
+
 // ---- the C border ----
 
 GresList gres_from_abi(const sk8_gres *gres, std::uint32_t count)

@@ -36,6 +36,8 @@ inline constexpr std::int64_t max_gres_count = 1'000'000;
 
 // Empty, or what is wrong with a name or a type of GRES: Slurm lists them with ',', ':' and '='.
 std::string bad_gres_word(const std::string &word);
+// Empty, or what is wrong with the name of a class's device files, "/dev/nvidia%d": it becomes a part of gres.conf.
+std::string bad_device_file(const std::string &file);
 
 GresList gres_from_abi(const sk8_gres *gres, std::uint32_t count); // copies
 std::vector<sk8_gres> gres_to_abi(const GresList &gres);           // borrows of gres

@@ -175,7 +175,25 @@ static std::string type_of_device(const DraDevice &d, const ResourceSettings &r)
 static IdentifiedDevice identify_device(const DraDevice &d)
 {
 	return {d.index, one_line(d.device.name, 128), find_attribute(d, {"uuid", "UUID"}),
-		find_attribute(d, {"pciBusID", "pciAddress", "pciBusId"}), find_attribute(d, {"numaNode", "numaNodeID", "numa"}), !d.device.tainted};
+		find_attribute(d, {"pciBusID", "pcieBusID", "pciAddress", "pciBusId", "pciAddr"}),
+		find_attribute(d, {"numaNode", "numaNodeID", "numa"}), !d.device.tainted, find_attribute(d, {"pcieRoot"})};
+}
+
+// Where a device's index (dra_inventory.h) is the number of its file.
+static constexpr struct {
+	const char *device_class, *file;
+} known_files[] = {
+	{"gpu.nvidia.com", "/dev/nvidia%d"}, // gpu-3 is the one with minor number 3
+};
+
+std::string device_file_of(const ResourceSettings &device_class)
+{
+	if (!device_class.file.empty())
+		return device_class.file == no_device_file ? "" : device_class.file;
+	for (const auto &known : known_files)
+		if (device_class.device_class == known.device_class && device_class.index.empty())
+			return known.file;
+	return "";
 }
 
 void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings)
@@ -195,10 +213,45 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 			g.count += g.devices.back().well;
 		}
 		for (auto &[type, g] : by_type)
-			if (out.gres.size() < max_identified)
+			if (out.gres.size() < max_identified) {
+				g.file = device_file_of(r);
 				out.gres.push_back(std::move(g));
+			}
 	}
 	sort_by_name(out);
+}
+
+// ---- the cores that they are near ----
+
+// What its driver says of it, else what the agent says of its root.
+static std::optional<std::uint16_t> numa_node_of(const IdentifiedDevice &d, const NumaCores &numa)
+{
+	if (const auto said = parse_integer(d.numa, 0, max_numa_nodes - 1))
+		return static_cast<std::uint16_t>(*said);
+	const auto root = numa.roots.find(d.root);
+	return root == numa.roots.end() ? std::nullopt : std::optional(root->second);
+}
+
+static void add_cores(IdentifiedDevice &d, const NumaCores &numa, std::uint32_t cores_per_socket)
+{
+	const auto node = numa_node_of(d, numa);
+	const auto near = node ? numa.cores.find(*node) : numa.cores.end();
+	if (near == numa.cores.end())
+		return;
+	d.numa = std::to_string(*node);
+	d.cores = near->second;
+	// CPUs= alone in slurm.conf makes each CPU a socket, and slurmd, whose sockets are the machine's, will have whole ones.
+	if (cores_per_socket > 1)
+		d.socket_cores = whole_sockets(d.cores, cores_per_socket);
+}
+
+void add_cores(NodeGres &out, const NumaCores &numa, std::uint32_t sockets, std::uint32_t cores_per_socket)
+{
+	if (numa.core_count() != std::uint64_t{sockets} * cores_per_socket) // which of Slurm's are which nobody knows then
+		return;
+	for (IdentifiedGres &g : out.gres)
+		for (IdentifiedDevice &d : g.devices)
+			add_cores(d, numa, cores_per_socket);
 }
 
 // ---- both sides ----

@@ -20,6 +20,7 @@
 
 #include "lib/core/dra_inventory.h"
 #include "lib/core/gres.h"
+#include "lib/core/numa_cores.h"
 #include "lib/core/settings.h"
 #include "lib/kube/objects.h"
 
@@ -31,6 +32,9 @@ struct IdentifiedDevice {
 	std::string name;        // its driver's
 	std::string uuid, pci, numa;
 	bool well = true;        // not tainted
+	std::string root{};      // of PCI Express: "pci0000:80"
+	// Of its NUMA node, empty: not known; and all of the sockets that these are of, empty: gres.conf can have none.
+	std::vector<std::uint16_t> cores{}, socket_cores{};
 
 	bool operator==(const IdentifiedDevice &) const = default;
 };
@@ -42,6 +46,7 @@ struct IdentifiedGres {
 	bool may_lack = false;   // missing: ignore
 	bool by_driver = false;  // a DRA driver tells which they are, in devices; count is of those that are well
 	std::vector<IdentifiedDevice> devices{}; // by index
+	std::string file{};      // of these: "/dev/nvidia%d", %d is the index; empty: not known
 
 	bool operator==(const IdentifiedGres &) const = default;
 };
@@ -59,6 +64,12 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 
 // Adds what DRA drivers tell of this node, as the settings' entries with a deviceClass say.
 void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings);
+
+// Which cores these devices are near, if the node's agent and Slurm (sockets, cores_per_socket; 0: not known) count as many.
+void add_cores(NodeGres &out, const NumaCores &numa, std::uint32_t sockets, std::uint32_t cores_per_socket);
+
+// "/dev/nvidia%d" of this class's devices; empty: which files they are is not known.
+std::string device_file_of(const ResourceSettings &device_class);
 
 // How the two sides differ: by type where Slurm has a type of this name, else all that is left of this GRES together.
 struct GresDifference {

@@ -104,6 +104,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/node_view.h \
 	lib/core/nodes_controller.cc \
 	lib/core/nodes_overcommits.cc \
+	lib/core/numa_cores.cc \
+	lib/core/numa_cores.h \
 	lib/core/overcommit.cc \
 	lib/core/overcommit.h \
 	lib/core/nodes_controller.h \

@@ -40,6 +40,7 @@ inline constexpr std::string_view cordon_reason = "slurm-k8s.io/cordon-reason";
 // Written by the agent there, as the kubelet: pinned_cores.h.
 inline constexpr std::string_view pinned_cores = "slurm-k8s.io/pinned-cores";
 inline constexpr std::string_view devices = "slurm-k8s.io/devices"; // pod_devices.h
+inline constexpr std::string_view numa = "slurm-k8s.io/numa";       // numa_cores.h
 // lost_pods.h: what the agent is asked, and what it answers.
 inline constexpr std::string_view lost = "slurm-k8s.io/lost";
 inline constexpr std::string_view gone = "slurm-k8s.io/gone";

@@ -65,6 +65,7 @@ static Json to_json(const std::vector<IdentifiedDevice> &devices)
 	for (const auto &d : devices) {
 		Json row = Json::object();
 		row.set("index", Json::integer(d.index)).set("device", d.name).set("uuid", d.uuid).set("pci", d.pci).set("numa", d.numa);
+		row.set("cores", index_list(d.cores)).set("socket_cores", index_list(d.socket_cores));
 		out.append(row.set("well", Json::boolean(d.well)));
 	}
 	return out;
@@ -77,10 +78,20 @@ static Json to_json(const NodeGres &node)
 		Json row = Json::object();
 		row.set("kubernetes", g.kubernetes).set("name", g.name).set("type", g.type);
 		if (g.by_driver)
-			row.set("devices", to_json(g.devices));
+			row.set("devices", to_json(g.devices)).set("file", g.file);
 		out.append(row.set("count", Json::integer(static_cast<std::int64_t>(g.count))));
 	}
 	return out;
+}
+
+// As the agent there says.
+static void add_cores_of(NodeGres &gres, const kube::Node &node, const std::optional<SlurmNode> &slurm)
+{
+	const auto numa = parse_numa(annotation(node, names::numa));
+	if (!numa)
+		gres.problems.push_back("its annotation " + std::string(names::numa) + " " + numa.error().message + " and does not count");
+	else if (slurm)
+		add_cores(gres, *numa, slurm->sockets, slurm->cores_per_socket);
 }
 
 Json NodesController::gres(const std::string &name) const
@@ -93,7 +104,8 @@ Json NodesController::gres(const std::string &name) const
 	Json out = Json::array();
 	for (const auto &n : names) {
 		const Entry &e = entries_.at(n);
-		const NodeGres found = identified(e);
+		NodeGres found = identified(e);
+		add_cores_of(found, *e.kube, e.slurm);
 		Json row = Json::object(), problems = Json::array();
 		for (const auto &p : found.problems)
 			problems.append(Json::string(p));

@@ -273,6 +273,11 @@ static std::string bad_class(const std::string &name)
 	return name.empty() || name.size() > kube::max_name ? "is no name of a DeviceClass, use for example gpu.nvidia.com" : "";
 }
 
+static std::string bad_file(const std::string &file)
+{
+	return file == no_device_file ? "" : bad_device_file(file);
+}
+
 static void names_one_thing(const ResourceSettings &r, const Place &place)
 {
 	if (r.kubernetes.empty() == r.device_class.empty())
@@ -284,6 +289,8 @@ static void names_one_thing(const ResourceSettings &r, const Place &place)
 		place.error("index", "is for a deviceClass; use devices for an extended resource");
 	else if (!r.kubernetes.empty() && !r.type_attribute.empty())
 		place.error("typeAttribute", "is for a deviceClass; use typeLabel for an extended resource");
+	else if (!r.kubernetes.empty() && !r.file.empty())
+		place.error("file", "is for a deviceClass; leave it out of an extended resource");
 }
 
 static void type_is_a_word(const ResourceSettings &r, const Place &place)
@@ -303,6 +310,8 @@ static const Schema<ResourceSettings> &resource_schema()
 			.default_text("none").check(bad_class),
 		field("index", &R::index, "Attribute of the class's devices that is their index in Slurm, for example gpu.example.com/index; without a domain it is the driver's.")
 			.default_text("index, else minor, else the number that the device's name ends with"),
+		field("file", &R::file, "Device files of the class: %d, at the end, is a device's index, for example /dev/nvidia%d. slurm-k8s gres writes File= lines for gres.conf by it. none: it writes none.")
+			.default_text("/dev/nvidia%d for gpu.nvidia.com without index, else none").check(bad_file),
 		field("gres", &R::gres, "Name of the GRES, as in GresTypes of slurm.conf. k8s is for devices that only Kubernetes knows, each resource with a type of its own; doc/gres.md.").required().check(bad_gres),
 		field("type", &R::type, "Type of the GRES, as in Gres= of the nodes.").default_text("any; of k8s the name of the resource with _ for /, for example rdma_hca").check(bad_gres_word),
 		list("devices", &R::devices, device_schema(), "Which of Slurm's devices those are that a device plugin hands out, where the agent tells which pods have which: needed where their order there is another than Slurm's.", max_device_lists),

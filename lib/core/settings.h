@@ -162,6 +162,8 @@ struct DeviceSettings {
 // The GRES for devices that only Kubernetes knows, by type: numbers in Slurm, without a plugin of type gres.
 inline constexpr auto k8s_gres = "k8s";
 
+inline constexpr char no_device_file[] = "none";
+
 // An extended resource of Kubernetes, or a class of devices, is this GRES of Slurm, one for one.
 struct ResourceSettings {
 	enum class Missing { mask, ignore };
@@ -174,6 +176,7 @@ struct ResourceSettings {
 	std::string device_class{}; // gpu.nvidia.com, of Dynamic Resource Allocation; empty: it is kubernetes
 	std::string type_attribute{}; // of device_class: the attribute whose value is a device's type; empty: type
 	std::string index{};        // of device_class: the attribute that is Slurm's index; empty: see dra_inventory.h
+	std::string file{};         // of device_class: "/dev/nvidia%d", %d is the index; no_device_file; empty: see device_file_of()
 
 	bool operator==(const ResourceSettings &) const = default;
 };

@@ -22,7 +22,8 @@ struct SlurmNode {
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::uint32_t jobs = 0; // that run or end there
 	std::string features, active_features; // comma lists
-	GresList gres{}; // by name and type, without devices
+	GresList gres{}; // by name and type, without devices; in Slurm's order, by which it counts devices
+	std::uint32_t sockets = 0, cores_per_socket = 0; // 0: not known
 
 	bool operator==(const SlurmNode &) const = default;
 };

@@ -36,7 +36,7 @@ std::unique_ptr<SlurmNodePort> SlurmWorker::node_port(const Seat &who)
 static SlurmNode node_from_abi(const sk8_node &n)
 {
 	return {n.name, n.threads_per_core, n.drain, n.down, n.fail, n.maint, n.asleep, n.reason, n.reason_uid, n.job_count,
-		n.features, n.active_features, merged(gres_from_abi(n.gres, n.gres_count))};
+		n.features, n.active_features, gres_from_abi(n.gres, n.gres_count), n.sockets, n.cores_per_socket};
 }
 
 void SlurmWorker::run(const NodeChange &c, SlurmReply &reply)

@@ -50,6 +50,8 @@ static struct sk8_node view(node_record_t *node_ptr)
 		.cpus = node_ptr->cpus_efctv,
 		.cores = node_ptr->tot_cores - node_ptr->core_spec_cnt,
 		.threads_per_core = node_ptr->threads,
+		.sockets = node_ptr->tot_sockets,
+		.cores_per_socket = node_ptr->cores,
 		.memory_mb = node_ptr->real_memory - node_ptr->mem_spec_limit,
 		.usable = usable(node_ptr),
 		.drain = IS_NODE_DRAIN(node_ptr),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// What drivers, and pods that claim devices, may write: an input is a ResourceSlice, a ResourceClaim, a DeviceClass, or a CEL
-// selector.
+// What drivers, pods that claim devices, and agents of nodes may write: an input is a ResourceSlice, a ResourceClaim, a DeviceClass,
+// a CEL selector, or a node's cores by NUMA node.
 #include "lib/core/dra.h"
 #include "lib/core/dra_claims.h"
+#include "lib/core/numa_cores.h"
 #include "test/fuzz/fuzz.h"
 
 using namespace sk8;
@@ -74,10 +75,21 @@ static void check_claim(const kube::ResourceClaimPtr &claim)
 		expect(Json::parse(patch.dump()).ok(), "a patch is JSON");
 }
 
+static void check_numa(std::string_view text)
+{
+	const auto numa = parse_numa(text);
+	if (!numa)
+		return expect_sentence(numa.error().message, 1024);
+	expect(numa->cores.size() <= max_numa_nodes && numa->core_count() <= 8192 && numa->roots.size() <= max_pci_roots, "cores keep their limits");
+	const auto again = parse_numa(numa_text(*numa));
+	expect(again.ok() && *again == *numa, "what is told is what was read");
+}
+
 int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
 	const std::string_view text(reinterpret_cast<const char *>(data), size);
 	check_selector(text);
+	check_numa(text);
 	const auto object = Json::parse(text);
 	if (!object)
 		return 0;

@@ -583,8 +583,8 @@ static void print_job(void *arg, const struct sk8_job *j)
 
 static void print_node(void *arg, const struct sk8_node *n)
 {
-	fprintf(arg, "node=%s cpus=%u cores=%u tpc=%u mem=%lu usable=%d drain=%d down=%d fail=%d maint=%d uid=%d jobs=%u gres=",
-		n->name, n->cpus, n->cores, n->threads_per_core, (unsigned long) n->memory_mb, n->usable,
+	fprintf(arg, "node=%s cpus=%u cores=%u sockets=%ux%u tpc=%u mem=%lu usable=%d drain=%d down=%d fail=%d maint=%d uid=%d jobs=%u gres=",
+		n->name, n->cpus, n->cores, n->sockets, n->cores_per_socket, n->threads_per_core, (unsigned long) n->memory_mb, n->usable,
 		n->drain, n->down, n->fail, n->maint, (int) n->reason_uid, n->job_count);
 	for (uint32_t i = 0; i < n->gres_count; i++)
 		fprintf(arg, "%s%s:%s:%lu", i ? "," : "", n->gres[i].name, n->gres[i].type, (unsigned long) n->gres[i].count);

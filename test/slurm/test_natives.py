@@ -105,6 +105,7 @@ def used(cluster):
 
 def test_what_jobs_have_of_each_node_is_told_and_of_suspended_ones_only_memory(slurm):
 	assert used(slurm) == {"n1": (0, 0, {}), "n2": (0, 0, {})}
+	assert slurm.tell("nodes").count(" sockets=1x8 ") == 2
 	wide = start(slurm, "-N2", "-n2", "-c2", "--gres=gpu:a100:1,gpu:h100:2")
 	narrow = start(slurm, "-w", "n2", "-n3", "--gres=token:2")
 	slurm.submit(partition="all", cpus=2, mem=30, exclude="n1")

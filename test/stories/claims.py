@@ -54,7 +54,8 @@ class Drivers:
 
 	def publish(self, node, missing=(), tainted=()):
 		"""What a driver would say: only where none is."""
-		devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}, "model": {"string": "a100"}, "uuid": {"string": f"GPU-{node}-{i}"}},
+		devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}, "model": {"string": "a100"}, "uuid": {"string": f"GPU-{node}-{i}"},
+			"numaNode": {"int": 0}},
 			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing]
 		spec = {"driver": CLASS, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
 		post(self.stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The agent in slurmd keeps pods on the cores that Slurm gave them; the kernel says where they may run."""
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -154,6 +155,27 @@ def test_what_lost_pods_held_is_free_by_the_agents_word_once_their_last_process_
 	assert rival.wait_started() > max(run.stop for pod in (forced, taken) for run in pod.runs())
 	assert not masked(agents) and status(agents)["masks"] == []
 	wait_for("no more questions", lambda: not LOST & set(agents.node("n1")["metadata"].get("annotations", {})), 60)
+
+
+@pytest.fixture
+def numa_nodes(agents):
+	"""Of n1's machine, which tells of none to its kubelet: one with CPU 0 and one with CPU 1."""
+	folder = os.path.join(agents.folder, "nodes", "n1", "hardware", "node")
+	for number in range(2):
+		os.makedirs(os.path.join(folder, f"node{number}"))
+		with open(os.path.join(folder, f"node{number}", "cpulist"), "w", encoding="utf-8") as file:
+			file.write(f"{number}\n")
+	yield agents
+	for name in os.listdir(folder):
+		shutil.rmtree(os.path.join(folder, name))
+	agents.cluster("restart", "slurmd-n1")
+
+
+def test_agent_tells_which_of_slurms_cores_are_of_which_numa_node(numa_nodes):
+	numa_nodes.cluster("restart", "slurmd-n1")
+	text = wait_for("the agent to tell of them", lambda: numa_nodes.node("n1")["metadata"].get("annotations", {}).get("slurm-k8s.io/numa"), 60,
+		lambda: log(numa_nodes))
+	assert json.loads(text)["cores"] == {"0": [0], "1": [1]}
 
 
 def runs_a_job(stand):

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """GPUs with a DRA driver: a pod's claim has just those that Slurm chose, and nobody else has them meanwhile."""
+import json
+import os
 import random
 import re
+import shutil
 import subprocess
+import tempfile
 
 import pytest
-from claims import DEVICES, PREPARED, uses, with_drivers
+from claims import CLASS, DEVICES, PREPARED, uses, with_drivers
 from command import status, tool
 from conftest import lent
+from mixed import restore, set_resources
 from stands.gres import devices
 from stands.replays import once_only
 from stands.waiting import wait_for
@@ -164,6 +169,67 @@ def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_job
 	assert "DRAIN" not in stand.run("scontrol", "show", "node", "n1")
 	driver.publish("n1")
 	wait_for("no mask", lambda: not status(stand, "--node", "n1")["masks"], 60)
+
+
+@pytest.fixture(name="files")
+def files_fixture():
+	"""Devices of this machine, below /dev, by their name with %d."""
+	folder = tempfile.mkdtemp(dir="/dev/shm", prefix="slurm-k8s-gpus-")
+	for number in range(DEVICES):
+		os.symlink("/dev/null", os.path.join(folder, f"card{number}"))
+	yield os.path.join(folder, "card%d")
+	shutil.rmtree(folder)
+
+
+def tell_numa(stand, node, cores):
+	"""As the node's agent does; None: it tells nothing."""
+	said = json.dumps({"cores": {"0": list(range(cores))}}) if cores else None
+	stand.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {"slurm-k8s.io/numa": said}}})
+
+
+def cores_shown(stand):
+	"""Of all devices of n1."""
+	head, *rows = (line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines())
+	return {row[head.index("CORES")] for row in rows}
+
+
+def written_again(stand, path):
+	tool(stand, "gres", "--write", path)
+	with open(path, encoding="utf-8") as file:
+		return file.read()
+
+
+@pytest.mark.apis("sim")
+def test_gres_conf_has_the_files_of_a_drivers_devices_and_the_cores_that_they_are_near(drivers, files):
+	stand, driver, _ = drivers
+	etc = os.path.dirname(stand.env["SLURM_CONF"])
+	written, own = os.path.join(etc, "gres-drivers.conf"), os.path.join(etc, "gres.conf")
+	before = set_resources(stand, [{"deviceClass": CLASS, "gres": "gpu", "file": files}])
+	with open(own, encoding="utf-8") as file:
+		lines_before = file.read()
+	cpus = int(re.search(r"CPUTot=(\d+)", stand.run("scontrol", "show", "node", "n1"))[1])
+	try:
+		wait_for("its devices", lambda: cores_shown(stand) == {"-"}, 60)
+		tell_numa(stand, "n1", cpus)
+		wait_for("the cores", lambda: cores_shown(stand) == {f"0-{cpus - 1}"}, 30)
+		line = f"NodeName=n1 Name=gpu Count={DEVICES} File={files.replace('%d', f'[0-{DEVICES - 1}]')} Cores=0-{cpus - 1}\n"
+		assert line in written_again(stand, written)
+		assert line in tool(stand, "gres", "--format", "slurm")
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(f"Include {written}\n")
+		done = stand.run("slurmd", "-G", "-N", "n1", check=False)
+		assert f"Count={DEVICES}" in done.stderr and f"Cores=0-{cpus - 1}" in done.stderr, done
+		driver.publish("n1", missing={DEVICES - 1})
+		wait_for("a driver that tells of fewer", lambda: f"and of {DEVICES - 1} a driver tells" in written_again(stand, written), 30)
+		assert line in written_again(stand, written)
+		tell_numa(stand, "n1", cpus + 1)
+		wait_for("cores that are not Slurm's", lambda: cores_shown(stand) == {"-"}, 30)
+	finally:
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(lines_before)
+		tell_numa(stand, "n1", None)
+		driver.publish("n1")
+		restore(stand, before)
 
 
 @once_only

@@ -20,6 +20,7 @@ test_unit_agent_test_SOURCES = \
 	test/unit/agent/jobs.h \
 	test/unit/agent/kubelet_files_test.cc \
 	test/unit/agent/machine.h \
+	test/unit/agent/numa_test.cc \
 	test/unit/agent/pinning_test.cc \
 	test/unit/agent/pod_cgroups_test.cc \
 	test/unit/kube/temp_folder.h \

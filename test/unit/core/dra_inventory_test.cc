@@ -85,6 +85,21 @@ TEST_CASE("a device has the index that its driver says, or that its name ends wi
 	CHECK(indices(inventory({device("gpu-0")}, "slurm.org/slot")).empty());
 }
 
+TEST_CASE("NVIDIA's devices have their minor number as index, with each release of its driver")
+{
+	const auto of_nvidia = [](const std::map<std::string, kube::AttributeValue> &attributes) {
+		DraInventory out({resource("gpu.nvidia.com")});
+		out.classes_replaced({device_class("gpu.nvidia.com", {"device.driver == 'gpu.nvidia.com'"})});
+		auto s = std::make_shared<kube::ResourceSlice>(*slice("s", {{"gpu-3", attributes, {}, false, ""}}));
+		s->driver = "gpu.nvidia.com";
+		out.slices_replaced({s});
+		return indices(out, "n1", "gpu.nvidia.com");
+	};
+	CHECK(of_nvidia({}) == Indices{3});
+	// until 25.3; index is NVML's, by PCI address
+	CHECK(of_nvidia({{"gpu.nvidia.com/index", std::int64_t{0}}, {"gpu.nvidia.com/minor", std::int64_t{3}}}) == Indices{3});
+}
+
 TEST_CASE("devices without an index, two with one, and those that Slurm cannot count are left out and said")
 {
 	auto odd = device("gpu-4", 4);

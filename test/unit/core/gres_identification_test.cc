@@ -209,6 +209,83 @@ TEST_CASE("devices of drivers have the type that an attribute of theirs says, or
 	CHECK(missing_gres(out, {{"gpu", "nvidia_a100", 2, {}}, {"gpu", "h100", 1, {}}, {"gpu", "any", 1, {}}}).empty());
 }
 
+TEST_CASE("devices of drivers have the address that NVIDIA's and AMD's drivers tell by names of their own")
+{
+	for (const char *name : {"resource.kubernetes.io/pciBusID", "gpu.example.com/pcieBusID", "gpu.example.com/pciAddr"}) {
+		INFO(name);
+		const auto n = of_drivers({{"gpu-0", {{name, std::string("0000:01:00.0")}}, {}, false, ""}});
+		CHECK(n.gres.at(0).devices.at(0).pci == "0000:01:00.0");
+	}
+}
+
+TEST_CASE("a device is near the cores of its NUMA node, which its driver says, or the agent of its root of PCI Express")
+{
+	using Cores = std::vector<std::uint16_t>;
+	using Attributes = std::map<std::string, kube::AttributeValue>;
+	// two sockets of four cores, in two halves each
+	const NumaCores numa{{{0, {0, 1}}, {1, {2, 3}}, {2, {4, 5}}, {3, {6, 7}}}, {{"pci0000:00", 0}, {"pci0000:c0", 3}, {"pci0000:f0", 9}}};
+	struct Row {
+		Attributes said;
+		std::uint32_t sockets, cores_per_socket;
+		std::string node;
+		Cores cores, socket_cores;
+	};
+	const std::string node = "gpu.example.com/numaNode", root = "resource.kubernetes.io/pcieRoot";
+	const Row rows[] = {
+		{{{node, std::int64_t{1}}}, 2, 4, "1", {2, 3}, {0, 1, 2, 3}},
+		{{{"resource.kubernetes.io/numaNode", std::int64_t{2}}}, 2, 4, "2", {4, 5}, {4, 5, 6, 7}},
+		{{{root, std::string("pci0000:c0")}}, 2, 4, "3", {6, 7}, {4, 5, 6, 7}},
+		{{{node, std::int64_t{0}}, {root, std::string("pci0000:c0")}}, 2, 4, "0", {0, 1}, {0, 1, 2, 3}},
+		{{{node, std::int64_t{-1}}, {root, std::string("pci0000:c0")}}, 2, 4, "3", {6, 7}, {4, 5, 6, 7}},
+		// SlurmdParameters=numa_node_as_socket
+		{{{node, std::int64_t{1}}}, 4, 2, "1", {2, 3}, {2, 3}},
+		// nobody knows
+		{{}, 2, 4, "", {}, {}},
+		{{{node, std::int64_t{7}}}, 2, 4, "7", {}, {}},
+		{{{root, std::string("pci0000:f0")}}, 2, 4, "", {}, {}},
+		{{{root, std::string("pci0000:11")}}, 2, 4, "", {}, {}},
+		// which of Slurm's sockets are slurmd's
+		{{{node, std::int64_t{1}}}, 8, 1, "1", {2, 3}, {}},
+		// which of the machine's cores are Slurm's
+		{{{node, std::int64_t{1}}}, 2, 3, "1", {}, {}},
+		{{{node, std::int64_t{1}}}, 0, 0, "1", {}, {}},
+	};
+	for (const Row &row : rows) {
+		CAPTURE(&row - rows);
+		NodeGres n = of_drivers({{"gpu-0", row.said, {}, false, ""}});
+		add_cores(n, numa, row.sockets, row.cores_per_socket);
+		const IdentifiedDevice &d = n.gres.at(0).devices.at(0);
+		CHECK(d.numa == row.node);
+		CHECK(d.cores == row.cores);
+		CHECK(d.socket_cores == row.socket_cores);
+	}
+	NodeGres n = of_drivers({{"gpu-0", {{node, std::int64_t{0}}}, {}, false, ""}});
+	add_cores(n, {}, 0, 0);
+	CHECK(n.gres.at(0).devices.at(0).cores.empty());
+}
+
+TEST_CASE("which files a class's devices are is said in the settings, and of NVIDIA's driver known")
+{
+	const struct {
+		const char *device_class, *index, *file, *wanted;
+	} rows[] = {
+		{"gpu.nvidia.com", "", "", "/dev/nvidia%d"},
+		{"gpu.nvidia.com", "", "/dev/gpus/%d", "/dev/gpus/%d"},
+		{"gpu.nvidia.com", "", "none", ""},
+		{"gpu.nvidia.com", "slot", "", ""},
+		{"gpu.example.com", "", "", ""},
+		{"gpu.example.com", "slot", "/dev/card%d", "/dev/card%d"},
+	};
+	for (const auto &row : rows) {
+		CAPTURE(row.device_class, row.index, row.file);
+		ResourceSettings r{"", "gpu", ""};
+		r.device_class = row.device_class;
+		r.index = row.index;
+		r.file = row.file;
+		CHECK(device_file_of(r) == row.wanted);
+	}
+}
+
 TEST_CASE("of devices with a driver just those are kept from jobs that are absent or are to be left alone")
 {
 	const kube::Device zero{"gpu-0", {}, {}, false, ""}, one{"gpu-1", {}, {}, true, ""}, three{"gpu-3", {}, {}, false, ""};

@@ -38,6 +38,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/log_lines.h \
 	test/unit/core/node_world.h \
 	test/unit/core/nodes_controller_test.cc \
+	test/unit/core/numa_cores_test.cc \
 	test/unit/core/overcommit_test.cc \
 	test/unit/core/pod_devices_test.cc \
 	test/unit/core/pod_reports_test.cc \

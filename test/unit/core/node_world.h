@@ -190,6 +190,7 @@ public:
 	int slurm_writes = 0, feature_writes = 0, kube_writes = 0, refused = 0;
 	GresList missing; // as it was told last
 	int fail_slurm = 0; // so many changes of its state are refused
+	const DraInventory *dra = nullptr; // from the next start on
 	int fail_kube = 0; // HTTP status of the next writes; 0: they succeed
 	std::unique_ptr<NodesController> controller;
 
@@ -202,7 +203,7 @@ private:
 		auto user = [](std::uint32_t uid) { return "user " + std::to_string(uid); };
 		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
 			[this](const std::string &, const GresList &gres) { missing = gres; },
-			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }, nullptr,
+			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }, dra,
 			[this] { return alone; }});
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});

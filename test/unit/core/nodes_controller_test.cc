@@ -748,3 +748,42 @@ TEST_CASE("devices: a node that is not shared, and a resource that may be missin
 	if (shared)
 		CHECK(nodes.at(0)["gres"].at(0)["count"].integer_or(0) == 1);
 }
+
+TEST_CASE("devices: slurm-k8s gres is told which cores they are near, as the node's agent says and Slurm counts")
+{
+	const std::string node = R"({"cores":{"0":[0,1],"1":[2,3]},"pci":{"pci0000:80":1}})";
+	ResourceSettings gpus{"", "gpu", ""};
+	gpus.device_class = "gpu.example.com";
+	gpus.file = "/dev/card%d";
+	DraInventory drivers({gpus});
+	auto c = std::make_shared<kube::DeviceClass>();
+	c->meta.name = "gpu.example.com";
+	drivers.classes_replaced({c});
+	auto s = std::make_shared<kube::ResourceSlice>();
+	s->meta.name = s->meta.uid = "s";
+	s->driver = "gpu.example.com";
+	s->pool = s->node = "n1";
+	s->slices = 1;
+	s->devices = {{"gpu-0", {{"resource.kubernetes.io/pcieRoot", std::string("pci0000:80")}}, {}, false, ""}};
+	drivers.slices_replaced({s});
+	NodeWorld w([&](ClusterSettings &settings) { settings.resources = {gpus}; });
+	w.dra = &drivers;
+	w.slurm.sockets = 2;
+	w.slurm.cores_per_socket = 2;
+	w.restart();
+	w.run();
+	const auto device = [&w] { return w.controller->gres("n1").at(0)["gres"].at(0)["devices"].at(0); };
+	const auto problems = [&w] { return w.controller->gres("n1").at(0)["problems"]; };
+	CHECK(w.controller->gres("n1").at(0)["gres"].at(0)["file"].str() == "/dev/card%d");
+	CHECK(device()["cores"].str().empty()); // an older agent
+	w.annotate("slurm-k8s.io/numa", node);
+	w.run();
+	CHECK(device()["numa"].str() == "1");
+	CHECK(device()["cores"].str() == "2-3");
+	CHECK(device()["socket_cores"].str() == "2-3");
+	CHECK(problems().size() == 0);
+	w.annotate("slurm-k8s.io/numa", R"({"cores":{"0":[0,0,99999]}})");
+	w.run();
+	CHECK(device()["cores"].str().empty());
+	CHECK(problems().at(0).str() == "its annotation slurm-k8s.io/numa is no list of a node's cores by NUMA node and does not count");
+}

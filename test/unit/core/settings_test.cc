@@ -89,6 +89,24 @@ TEST_CASE("a GRES is an extended resource or a class of devices, and no class wh
 	CHECK(why("{deviceClass: x, gres: gpu}", "{groups: [{selector: a=b, sharing: mixed}]}").find("sharing: mixed") != std::string::npos);
 }
 
+TEST_CASE("the device files of a class are below /dev and end with their index, for Slurm reads no others")
+{
+	const auto why = [](const std::string &resource) {
+		const auto s = parse_settings("clusters: [{name: a, resources: [" + resource + "]}]", "f");
+		return s ? "" : s.error().message;
+	};
+	for (const std::string &good : std::vector<std::string>{"/dev/nvidia%d", "/dev/dri/renderD%d", "/dev/a-b_c.d:e/%d", "none", "/dev/" + std::string(121, 'x') + "%d"}) {
+		INFO(good);
+		CHECK(why("{deviceClass: x, gres: gpu, file: '" + good + "'}").empty());
+	}
+	for (const std::string &bad : std::vector<std::string>{"''", "nvidia%d", "/dev/nvidia", "/dev/%d/x", "/dev/%d%d", "/dev/../etc/%d", "/tmp/%d", "'/dev/a b%d'", "'/dev/[0-3]%d'",
+				      "'/dev/a,/dev/b%d'", "'/dev/x#%d'", "\"/dev/x\\nName=gpu%d\"", "/dev/%s", "/dev/" + std::string(122, 'x') + "%d"}) {
+		INFO(bad);
+		CHECK(why("{deviceClass: x, gres: gpu, file: " + bad + "}").find("f:1: clusters[0].resources[0].file: ") == 0);
+	}
+	CHECK(why("{kubernetes: x.io/y, gres: gpu, file: /dev/y%d}").find("file: is for a deviceClass") != std::string::npos);
+}
+
 TEST_CASE("two clusters of one name are refused")
 {
 	CHECK_FALSE(parse_settings("clusters: [{name: a}, {name: a}]", "f").ok());

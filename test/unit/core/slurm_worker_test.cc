@@ -180,7 +180,12 @@ sk8_node a_node()
 	sk8_node n{};
 	n.name = "n1";
 	n.threads_per_core = 2;
+	n.sockets = 2;
+	n.cores_per_socket = 3; // one is specialised of each
 	n.cores = 4;
+	static constexpr sk8_gres in_its_order[] = {{"gpu", "t4", 2, 0, nullptr}, {"gpu", "a100", 1, 0, nullptr}};
+	n.gres_count = std::size(in_its_order);
+	n.gres = in_its_order;
 	n.used_cores = fake.used_cores;
 	n.drain = !fake.reason.empty();
 	n.reason = fake.reason.c_str();
@@ -402,6 +407,9 @@ TEST_CASE("a new engine hears of every job and node once, also without news")
 	CHECK(s.listener->listed == 1);
 	REQUIRE(s.listener->nodes.size() == 1);
 	CHECK(s.listener->nodes[0].threads_per_core == 2);
+	CHECK(s.listener->nodes[0].sockets == 2);
+	CHECK(s.listener->nodes[0].cores_per_socket == 3);
+	CHECK(s.listener->nodes[0].gres == GresList{{"gpu", "t4", 2, {}}, {"gpu", "a100", 1, {}}}); // by which it counts devices
 	CHECK(s.listener->nodes[0].jobs == 3);
 }
 

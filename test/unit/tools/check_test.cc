@@ -144,6 +144,18 @@ struct Host {
 		return bad();
 	}
 
+	// gres_conf: its text; what slurm-k8s.yaml has of one class of GPUs
+	std::string gres(const std::string &gres_conf, const std::string &index = "")
+	{
+		core::Settings settings;
+		core::ResourceSettings gpus{.gres = "gpu", .device_class = "gpu.example.com", .index = index};
+		settings.clusters.emplace_back().resources = {{"nvidia.com/gpu", "gpu", ""}, gpus};
+		REQUIRE(write_file_atomic(folder.path + "/gres.conf", gres_conf, 0644));
+		found = {};
+		check_gres_conf(settings, read(), found);
+		return bad();
+	}
+
 	std::string bad() const
 	{
 		std::string out;
@@ -180,6 +192,18 @@ NamespaceSettings mapped(const std::string &user, const std::string &account = "
 }
 
 } // namespace
+
+TEST_CASE("check: GPUs that Slurm finds itself are counted otherwise than by their driver, perhaps")
+{
+	Host h;
+	for (const char *by_pci : {"AutoDetect=nvml", "Name=gpu Type=a100\nautodetect=NVML # all", "NodeName=n[1-2] AutoDetect=rsmi Name=gpu"})
+		CHECK(contains(h.gres(by_pci), "has Slurm count GPUs by PCI address, and the driver of deviceClass gpu.example.com may count them by minor number"));
+	CHECK(contains(h.gres("\nNodeName=n1 AutoDetect=off\nNodeName=n2 AutoDetect=nvml"), "gres.conf:3)"));
+	for (const char *by_file : {"", "AutoDetect=off\n", "NodeName=n1 Name=gpu File=/dev/nvidia[0-3]\n", "# AutoDetect=nvml"})
+		CHECK(h.gres(by_file).empty());
+	CHECK(h.gres("AutoDetect=nvml", "index").empty());
+	CHECK(contains(h.gres("what is this"), "whether Slurm counts GPUs as their driver does is not known"));
+}
 
 TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep plugin")
 {

@@ -56,11 +56,11 @@ TEST_CASE("gres: the table has both sides of each node, and what is odd")
 TEST_CASE("gres: the devices that drivers tell of are a table")
 {
 	CHECK(show_devices(answer(R"({"node": "n1", "in_slurm": true, "gres": [{"kubernetes": "deviceClass gpu.example.com", "name": "gpu", "type": "a100",
-		"count": 1, "devices": [{"index": 0, "device": "gpu-0", "uuid": "GPU-1", "pci": "0000:01:00.0", "numa": "1", "well": true},
+		"count": 1, "devices": [{"index": 0, "device": "gpu-0", "uuid": "GPU-1", "pci": "0000:01:00.0", "numa": "1", "cores": "8-15", "well": true},
 		{"index": 1, "device": "gpu-1", "uuid": "", "pci": "", "numa": "", "well": false}]}], "slurm": [], "masked": [], "problems": []})")) ==
-	      "NODE  GRES      INDEX  DEVICE  UUID   PCI           NUMA  STATE\n"
-	      "n1    gpu:a100  0      gpu-0   GPU-1  0000:01:00.0  1     ok\n"
-	      "n1    gpu:a100  1      gpu-1   -      -             -     tainted\n");
+	      "NODE  GRES      INDEX  DEVICE  UUID   PCI           NUMA  CORES  STATE\n"
+	      "n1    gpu:a100  0      gpu-0   GPU-1  0000:01:00.0  1     8-15   ok\n"
+	      "n1    gpu:a100  1      gpu-1   -      -             -     -      tainted\n");
 	CHECK(show_devices(answer(a100)) == "no driver tells of devices; see deviceClass in slurm-k8s.yaml(5)\n");
 }
 
@@ -71,6 +71,25 @@ TEST_CASE("gres: the lines for Slurm are those that its configuration takes")
 	      "# NodeName=n1 ... Gres=gpu:a100:3,rdma:hca:2\n\n"
 	      "# gres.conf: GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=\n"
 	      "NodeName=n1 Name=gpu Type=a100 Count=3\nNodeName=n1 Name=rdma Type=hca Count=2\n");
+}
+
+TEST_CASE("gres: the lines for Slurm have the device files of drivers, and types in the order of their devices")
+{
+	const auto driver = [](const std::string &type, const std::string &file, const std::string &indices) {
+		std::string devices;
+		for (const char c : indices)
+			devices += (devices.empty() ? "" : ",") + (R"({"index": )" + std::string(1, c)) + R"(, "socket_cores": "0-7", "well": true})";
+		return R"({"kubernetes": "deviceClass x", "name": "gpu", "type": ")" + type + R"(", "file": ")" + file + R"(", "count": 1, "devices": [)" + devices + "]}";
+	};
+	const auto lines = [](const std::string &gres) { return gres_lines(answer(R"({"node": "n1", "in_slurm": true, "gres": [)" + gres + "]}")); };
+	const std::string begin = "# slurm.conf: add this line, and Gres= to the line of each node\nGresTypes=gpu\n# NodeName=n1 ... Gres=";
+	CHECK(lines(driver("a100", "/dev/card%d", "23") + "," + driver("t4", "/dev/card%d", "01")) ==
+	      begin + "gpu:t4:2,gpu:a100:2\n\n# gres.conf\nNodeName=n1 Name=gpu Type=t4 Count=2 File=/dev/card[0-1] Cores=0-7\n"
+		      "NodeName=n1 Name=gpu Type=a100 Count=2 File=/dev/card[2-3] Cores=0-7\n");
+	const std::string by_number = "# gres.conf: GPUs by number only. For CUDA_VISIBLE_DEVICES and cgroups have File= or AutoDetect= in the place of Count=\n";
+	CHECK(lines(driver("", "", "01")) == begin + "gpu:2\n\n" + by_number + "NodeName=n1 Name=gpu Count=2\n");
+	CHECK(lines(driver("", "/dev/card%d", "02")) ==
+	      begin + "gpu:2\n\n" + by_number + "# n1: gpu: Slurm would take its devices in the order 0,2 and count them from 0 on\nNodeName=n1 Name=gpu Count=2\n");
 }
 
 TEST_CASE("gres: devices that only Kubernetes knows are counted, and Slurm looks for no plugin")
