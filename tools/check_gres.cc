@@ -2,6 +2,7 @@
 //
 // Has Slurm the devices that Kubernetes has? Pure.
 #include <algorithm>
+#include <map>
 
 #include "lib/base/text.h"
 #include "tools/check.h"
@@ -10,9 +11,12 @@ namespace sk8::tools {
 
 static constexpr std::size_t most_sentences = 20;
 
-// Of what everybody has, as hugepages, nothing is said where no node of Slurm's has it.
+// Of what everybody has, as hugepages, nothing is said where no node of Slurm's has it, and of what may come and go nothing while it
+// is less than Slurm's.
 static bool matters(const core::GresDifference &d, const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings)
 {
+	if (d.missing == core::ResourceSettings::Missing::all && d.wanted < d.has)
+		return false;
 	auto named = [&](const auto &g) { return g.name == d.name; };
 	return d.name == "gpu" || std::ranges::any_of(settings.resources, [&](const auto &r) { return r.gres == d.name; }) ||
 	       std::ranges::any_of(nodes, [&](const NodeDevices &n) { return std::ranges::any_of(n.slurm, named); });
@@ -27,8 +31,31 @@ static std::string sentence(const core::GresDifference &d, const std::string &no
 		return begin + "give Slurm the others by Gres= in slurm.conf and gres.conf, slurm-k8s gres --node " + example +
 		       " --format=slurm says how; then restart slurmctld and slurmd";
 	const std::string look = "look at the device plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf";
-	return begin + (d.may_lack ? "the others are Slurm's alone (missing: ignore in slurm-k8s.yaml); if that was not meant, " + look
+	return begin + (d.missing == core::ResourceSettings::Missing::ignore ? "the others are Slurm's alone (missing: ignore in slurm-k8s.yaml); if that was not meant, " + look
 				   : "the others are kept from jobs until the kubelet has them again; " + look);
+}
+
+// Slurm's jobs get some of it, and so may any pod, and nobody takes the ones from the others.
+static bool is_uncounted(const std::string &resource, const core::IdentifiedGres &g, const NodeDevices &n, const core::ClusterSettings &settings)
+{
+	return !g.by_driver && g.count > 0 && !core::find_resource(settings.resources, resource) &&
+	       std::ranges::any_of(n.slurm, [&](const core::Gres &s) { return s.name == g.name && s.count > 0; });
+}
+
+static void check_uncounted(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out)
+{
+	std::map<std::string, std::vector<std::string>> where; // by resource
+	for (const NodeDevices &n : nodes)
+		for (const auto &g : n.kubernetes.gres)
+			for (const auto part : split(g.kubernetes, ',')) {
+				const std::string resource(trim(part));
+				if (is_uncounted(resource, g, n, settings) && (where.size() < most_sentences || where.contains(resource)))
+					where[resource].push_back(n.node);
+			}
+	for (const auto &[resource, names] : where)
+		out.warning(about, "what pods have of " + one_line(resource, 128) + " on " + some(names) + " is not kept from Slurm's jobs, which get it as a GRES: " +
+					   (resource.find('/') == resource.npos ? "it cannot be named under resources in slurm-k8s.yaml, so let one side have none of it there"
+										 : "name it under resources in slurm-k8s.yaml"));
 }
 
 void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out)
@@ -55,6 +82,7 @@ void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettin
 				left_out++;
 		}
 	}
+	check_uncounted(nodes, settings, about, out);
 	for (const Same &s : all)
 		out.warning(about, sentence(s.what, some(s.nodes), s.nodes.front()));
 	if (left_out)

@@ -18,12 +18,14 @@ static constexpr std::size_t max_problems = 16;
 
 // ---- what one resource is ----
 
+using Missing = ResourceSettings::Missing;
+
 namespace {
 
 struct Known {
 	std::string name, type;
 	std::int64_t unit = 1; // of the quantity: one of the GRES
-	bool may_lack = false;
+	Missing missing = Missing::mask;
 };
 
 } // namespace
@@ -47,14 +49,17 @@ static std::string type_of_label(const std::map<std::string, std::string> &label
 	return label == labels.end() ? std::string() : type_of(label->second);
 }
 
+static Known known_by(const ResourceSettings &r, const std::map<std::string, std::string> &labels)
+{
+	const std::string type = r.type_label.empty() ? "" : type_of_label(labels, r.type_label);
+	return {r.gres, type.empty() ? r.type : type, 1, r.missing};
+}
+
 static std::optional<Known> known_by_settings(const std::string &resource, const std::map<std::string, std::string> &labels,
 					      const std::vector<ResourceSettings> &settings)
 {
 	const auto of = std::ranges::find(settings, resource, &ResourceSettings::kubernetes);
-	if (of == settings.end())
-		return std::nullopt;
-	const std::string type = of->type_label.empty() ? "" : type_of_label(labels, of->type_label);
-	return Known{of->gres, type.empty() ? of->type : type, 1, of->missing == ResourceSettings::Missing::ignore};
+	return of == settings.end() ? std::nullopt : std::optional(known_by(*of, labels));
 }
 
 static std::optional<Known> known_by_itself(std::string_view resource, const std::map<std::string, std::string> &labels)
@@ -112,7 +117,7 @@ static void add(NodeGres &out, const std::string &resource, const Known &known, 
 	const auto same = std::ranges::find_if(out.gres, [&](const auto &g) { return g.name == known.name && g.type == known.type; });
 	if (same == out.gres.end()) {
 		if (out.gres.size() < max_identified)
-			out.gres.push_back({resource, known.name, known.type, count, known.may_lack});
+			out.gres.push_back({resource, known.name, known.type, count, known.missing});
 		else
 			complain(out, resource, "is left out: a node has at most " + std::to_string(max_identified) + " GRES");
 		return;
@@ -121,7 +126,7 @@ static void add(NodeGres &out, const std::string &resource, const Known &known, 
 		complain(out, resource, "is counted together with " + same->kubernetes + ", both are " + words(known.name, known.type) +
 						"; give it a GRES or a type of its own under resources in slurm-k8s.yaml");
 	same->count += count;
-	same->may_lack |= known.may_lack;
+	same->missing = std::max(same->missing, known.missing);
 	same->kubernetes += ", " + resource;
 }
 
@@ -142,6 +147,9 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 		else
 			add(out, resource, *known, static_cast<std::uint64_t>(quantity / known->unit), said.has_value());
 	}
+	for (const ResourceSettings &r : settings)
+		if (r.missing == Missing::all && !r.kubernetes.empty() && !allocatable.contains(r.kubernetes))
+			add(out, r.kubernetes, known_by(r, labels), 0, true);
 	sort_by_name(out);
 	return out;
 }
@@ -196,6 +204,11 @@ std::string device_file_of(const ResourceSettings &device_class)
 	return "";
 }
 
+static std::string class_words(const ResourceSettings &r)
+{
+	return "deviceClass " + one_line(r.device_class, 128);
+}
+
 void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings)
 {
 	for (const ResourceSettings &r : settings) {
@@ -207,11 +220,13 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 		std::map<std::string, IdentifiedGres> by_type;
 		for (const DraDevice &d : found.devices) {
 			const std::string type = type_of_device(d, r);
-			IdentifiedGres &g = by_type.try_emplace(type, IdentifiedGres{"deviceClass " + one_line(r.device_class, 128), r.gres, type, 0,
-										     r.missing == ResourceSettings::Missing::ignore, true}).first->second;
+			IdentifiedGres &g = by_type.try_emplace(type, IdentifiedGres{class_words(r), r.gres, type, 0, r.missing, true}).first->second;
 			g.devices.push_back(identify_device(d));
 			g.count += g.devices.back().well;
 		}
+		const bool others = std::ranges::any_of(out.gres, [&](const auto &g) { return g.name == r.gres; });
+		if (by_type.empty() && !others && r.missing == Missing::all && inventory.synced())
+			by_type.try_emplace(r.type, IdentifiedGres{class_words(r), r.gres, r.type, 0, r.missing, true});
 		for (auto &[type, g] : by_type)
 			if (out.gres.size() < max_identified) {
 				g.file = device_file_of(r);
@@ -281,7 +296,7 @@ std::vector<GresDifference> gres_differences(const NodeGres &node, const GresLis
 	for (const auto &g : node.gres)
 		if (has_type(slurm, g.name, g.type)) {
 			typed.emplace(g.name, g.type);
-			compare({g.kubernetes, g.name, g.type, g.count, of_type(slurm, g.name, g.type), g.may_lack});
+			compare({g.kubernetes, g.name, g.type, g.count, of_type(slurm, g.name, g.type), g.missing});
 		}
 	std::map<std::string, GresDifference> rest; // by name
 	for (const auto &g : node.gres)
@@ -289,7 +304,7 @@ std::vector<GresDifference> gres_differences(const NodeGres &node, const GresLis
 			GresDifference &d = rest[g.name];
 			d.kubernetes += (d.kubernetes.empty() ? "" : ", ") + g.kubernetes;
 			d.wanted += g.count;
-			d.may_lack |= g.may_lack;
+			d.missing = std::max(d.missing, g.missing);
 			d.name = g.name;
 		}
 	for (auto &[name, d] : rest) {
@@ -324,11 +339,11 @@ GresList missing_gres(const NodeGres &node, const GresList &slurm)
 	GresList out;
 	std::set<std::string> by_index;
 	for (const auto &g : node.gres)
-		if (g.by_driver && !g.may_lack && by_index.insert(g.name).second)
+		if (g.by_driver && g.missing != Missing::ignore && by_index.insert(g.name).second)
 			if (auto absent = absent_devices(node, slurm, g.name); !absent.empty())
 				out.push_back({g.name, "", absent.size(), std::move(absent)});
 	for (const auto &d : gres_differences(node, slurm))
-		if (d.has > d.wanted && !d.may_lack && !by_index.contains(d.name))
+		if (d.has > d.wanted && d.missing != Missing::ignore && !by_index.contains(d.name))
 			out.push_back({d.name, d.type, d.has - d.wanted, {}});
 	return merged(std::move(out));
 }

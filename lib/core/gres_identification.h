@@ -43,7 +43,7 @@ struct IdentifiedGres {
 	std::string kubernetes; // the resources, several with ", " between them: nvidia.com/gpu
 	std::string name, type; // type: empty: none
 	std::uint64_t count = 0; // 0: the kubelet knows such devices, and none is well
-	bool may_lack = false;   // missing: ignore
+	ResourceSettings::Missing missing = ResourceSettings::Missing::mask; // what Slurm has more
 	bool by_driver = false;  // a DRA driver tells which they are, in devices; count is of those that are well
 	std::vector<IdentifiedDevice> devices{}; // by index
 	std::string file{};      // of these: "/dev/nvidia%d", %d is the index; empty: not known
@@ -76,7 +76,7 @@ struct GresDifference {
 	std::string kubernetes, name, type; // type: empty: of any
 	std::uint64_t wanted = 0;           // by Kubernetes
 	std::uint64_t has = 0;              // in Slurm
-	bool may_lack = false;
+	ResourceSettings::Missing missing = ResourceSettings::Missing::mask;
 
 	bool operator==(const GresDifference &) const = default;
 };

@@ -319,8 +319,8 @@ static const Schema<ResourceSettings> &resource_schema()
 			.default_text("none"),
 		field("typeAttribute", &R::type_attribute, "Attribute of the deviceClass's devices whose value, in small letters, is their type for slurm-k8s gres and check, for example productName; without a domain it is the driver's. Pods ask for type all the same.")
 			.default_text("none"),
-		one_of("missing", &R::missing, {{"mask", R::Missing::mask}, {"ignore", R::Missing::ignore}},
-		       "What becomes of devices that Slurm has on a node and its kubelet has not (status.allocatable), because they are gone or not well. mask: so many are kept from Slurm's jobs, until the kubelet has them again. ignore: nothing; for nodes whose device plugin hands out only a part of what Slurm has."),
+		one_of("missing", &R::missing, {{"mask", R::Missing::mask}, {"all", R::Missing::all}, {"ignore", R::Missing::ignore}},
+		       "What becomes of devices that Slurm has on a node and its kubelet has not (status.allocatable), because they are gone or not well. mask: so many are kept from Slurm's jobs, until the kubelet has them again. all: the same, and of a node whose kubelet does not know the resource (or that no driver tells of) all are; Slurm's number is the most that a node may ever have then. ignore: nothing; for nodes whose device plugin hands out only a part of what Slurm has."),
 	})->complete(name_type_by_resource).check(type_is_a_word);
 	return *schema;
 }

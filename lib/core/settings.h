@@ -166,7 +166,7 @@ inline constexpr char no_device_file[] = "none";
 
 // An extended resource of Kubernetes, or a class of devices, is this GRES of Slurm, one for one.
 struct ResourceSettings {
-	enum class Missing { mask, ignore };
+	enum class Missing { mask, all, ignore }; // of two for one GRES the last counts
 	std::string kubernetes; // nvidia.com/gpu; empty: it is device_class
 	std::string gres;       // gpu
 	std::string type;       // a100; empty: any

@@ -57,6 +57,24 @@ def typed_fixture(typed_of_module):
 	typed_of_module.clean()
 
 
+@pytest.mark.parametrize("gres_conf", ["", "Name=token Count=100 Flags=CountOnly\n"])
+def test_slurm_drains_a_node_of_which_more_is_counted_than_slurm_conf_says(gres_conf):
+	"""So nothing is ever raised above slurm.conf's number: doc/gres.md, `missing: all`."""
+	cluster = Cluster(nodes=["n1"], gres="token:5", files={"gres.conf": gres_conf})
+	try:
+		cluster.run("scontrol", "update", "NodeName=n1", "Gres=token:8")
+		job = cluster.batch("--gres=token:8")
+		cluster.becomes(job, "RUNNING")
+		cluster.run("scancel", str(job))
+		daemon = cluster.slurm.daemon("slurmd-n1")
+		daemon.stop()
+		daemon.start_again()
+		wait_for("a drained node", lambda: "DRAIN" in cluster.node("n1")["State"], 60, lambda: cluster.run("scontrol", "show", "node", "n1"))
+		assert "gres/token count" in cluster.run("scontrol", "show", "node", "n1")
+	finally:
+		cluster.down()
+
+
 def of_job(cluster, job, name="gpu"):
 	"""The devices that a job has."""
 	found = re.findall(rf"{name}[^,()\s]*\((?:IDX:)?([-\d,]+)\)", cluster.run("scontrol", "-d", "show", "job", str(job)))

@@ -137,6 +137,22 @@ TEST_CASE("identification: what an administrator lets be missing differs, and is
 	CHECK(gres_differences(node, slurm).size() == 1);
 }
 
+TEST_CASE("identification: of what may come and go all is missing where the kubelet does not know it, and the rest where it has fewer")
+{
+	const GresList slurm{{"gpu", "", 8, {}}, {"k8s", "fpga", 4, {}}};
+	ResourceSettings fpga{.kubernetes = "example.com/fpga", .gres = "k8s", .type = "fpga", .missing = ResourceSettings::Missing::all};
+	const auto missing = [&](const Amounts &allocatable) { return missing_gres(identify_gres(allocatable, {}, {fpga}), slurm); };
+	CHECK(missing({}) == GresList{{"k8s", "fpga", 4, {}}});
+	CHECK(missing({{fpga.kubernetes, 0}}) == GresList{{"k8s", "fpga", 4, {}}});
+	CHECK(missing({{fpga.kubernetes, 3}}) == GresList{{"k8s", "fpga", 1, {}}});
+	CHECK(missing({{fpga.kubernetes, 4}}).empty());
+	CHECK(missing({{fpga.kubernetes, 5}}).empty());
+	CHECK(missing({{fpga.kubernetes, -1}}).empty()); // not understood: left as it is
+	fpga.missing = ResourceSettings::Missing::mask;
+	CHECK(missing({}).empty());
+	CHECK(missing({{fpga.kubernetes, 3}}) == GresList{{"k8s", "fpga", 1, {}}});
+}
+
 namespace {
 
 DraInventory drivers(std::vector<kube::Device> devices)
@@ -175,11 +191,27 @@ TEST_CASE("devices of drivers are identified with what is said of them")
 					    {"gpu.example.com/numaNode", std::int64_t{1}}}, {}, false, ""},
 				 {"gpu-1", {}, {}, true, ""}, {"odd", {}, {}, false, ""}});
 	REQUIRE(n.gres.size() == 1);
-	CHECK(n.gres[0] == IdentifiedGres{"deviceClass gpu.example.com", "gpu", "a100", 1, false, true,
+	CHECK(n.gres[0] == IdentifiedGres{"deviceClass gpu.example.com", "gpu", "a100", 1, ResourceSettings::Missing::mask, true,
 					  {{0, "gpu-0", "GPU-1", "0000:01:00.0", "1", true}, {1, "gpu-1", "", "", "", false}}});
 	REQUIRE(n.problems.size() == 1);
 	CHECK(n.problems[0].starts_with("deviceClass gpu.example.com: device odd of gpu.example.com is left out"));
 	CHECK(of_drivers({}).gres.empty());
+}
+
+TEST_CASE("a node whose device plugin counts devices is none of a driver that is not there, whatever may come and go")
+{
+	ResourceSettings driver{.gres = "gpu", .missing = ResourceSettings::Missing::all, .device_class = "gpu.example.com"};
+	NodeGres out = identify_gres({{"nvidia.com/gpu", 2}}, {}, {driver});
+	add_driver_gres(out, "n1", drivers({}), {driver});
+	CHECK(missing_gres(out, {{"gpu", "", 2, {}}}).empty());
+}
+
+TEST_CASE("of drivers that nobody has listed yet no device is missing")
+{
+	ResourceSettings gpus{.gres = "gpu", .missing = ResourceSettings::Missing::all, .device_class = "gpu.example.com"};
+	NodeGres out;
+	add_driver_gres(out, "n1", DraInventory({gpus}), {gpus});
+	CHECK(missing_gres(out, {{"gpu", "", 2, {}}}).empty());
 }
 
 TEST_CASE("devices of drivers have the type that an attribute of theirs says, or that of their class")
@@ -294,4 +326,6 @@ TEST_CASE("of devices with a driver just those are kept from jobs that are absen
 	CHECK(missing_gres(of_drivers({zero, one, three}, ResourceSettings::Missing::ignore), {{"gpu", "a100", 4, {}}}).empty());
 	CHECK(missing_gres(of_drivers({zero}), {{"gpu", "a100", 1, {}}}).empty());
 	CHECK(missing_gres(of_drivers({}), {{"gpu", "a100", 1, {}}}).empty()); // its driver is not there: it says nothing
+	CHECK(missing_gres(of_drivers({}, ResourceSettings::Missing::all), {{"gpu", "a100", 2, {}}}) == GresList{{"gpu", "", 2, {0, 1}}});
+	CHECK(missing_gres(of_drivers({zero}, ResourceSettings::Missing::all), {{"gpu", "a100", 2, {}}}) == GresList{{"gpu", "", 1, {1}}});
 }

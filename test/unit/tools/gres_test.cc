@@ -39,7 +39,7 @@ NodeDevices devices(const std::string &node, std::uint64_t kube, std::uint64_t s
 	core::GresList has;
 	if (slurm)
 		has.push_back({name, "", slurm, {}});
-	return {node, {{{"r", name, "", kube}}, {}}, has};
+	return {node, {{{"nvidia.com/gpu", name, "", kube}}, {}}, has};
 }
 
 } // namespace
@@ -128,10 +128,10 @@ TEST_CASE("check of devices: one sentence for each difference, of all nodes that
 {
 	CHECK(warnings({devices("n1", 4, 4), devices("n2", 4, 4)}).empty());
 	CHECK(warnings({devices("n1", 4, 2), devices("n2", 4, 2)}) ==
-	      "Kubernetes has 4 of gpu (r) on n1, n2 and Slurm 2: give Slurm the others by Gres= in slurm.conf and gres.conf, "
+	      "Kubernetes has 4 of gpu (nvidia.com/gpu) on n1, n2 and Slurm 2: give Slurm the others by Gres= in slurm.conf and gres.conf, "
 	      "slurm-k8s gres --node n1 --format=slurm says how; then restart slurmctld and slurmd\n");
 	CHECK(warnings({devices("n1", 3, 4)}) ==
-	      "Kubernetes has 3 of gpu (r) on n1 and Slurm 4: the others are kept from jobs until the kubelet has them again; look at the device "
+	      "Kubernetes has 3 of gpu (nvidia.com/gpu) on n1 and Slurm 4: the others are kept from jobs until the kubelet has them again; look at the device "
 	      "plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf\n");
 }
 
@@ -140,6 +140,39 @@ TEST_CASE("check of devices: hugepages that Slurm has nowhere are no finding, de
 	CHECK(warnings({devices("n1", 512, 0, "hugepages")}).empty());
 	CHECK_FALSE(warnings({devices("n1", 512, 0, "hugepages"), devices("n2", 512, 512, "hugepages")}).empty());
 	core::ClusterSettings named;
-	named.resources = {{.kubernetes = "r", .gres = "fpga"}};
+	named.resources = {{.kubernetes = "nvidia.com/gpu", .gres = "fpga"}};
 	CHECK_FALSE(warnings({devices("n1", 2, 0, "fpga")}, named).empty());
+}
+
+TEST_CASE("check of devices: what may come and go is no finding while the kubelet has less of it, but is when it has more")
+{
+	core::ClusterSettings settings;
+	settings.resources = {{.kubernetes = "nvidia.com/gpu", .gres = "gpu", .missing = core::ResourceSettings::Missing::all}};
+	const auto said = [&](std::uint64_t kube) {
+		NodeDevices n = devices("n1", kube, 4);
+		n.kubernetes.gres[0].missing = core::ResourceSettings::Missing::all;
+		return warnings({n}, settings);
+	};
+	CHECK(said(0).empty());
+	CHECK(said(3).empty());
+	CHECK(said(5).starts_with("Kubernetes has 5 of gpu (nvidia.com/gpu) on n1 and Slurm 4: give Slurm the others"));
+}
+
+TEST_CASE("check of devices: of what Slurm's jobs get and no pod is counted for is a word, and what to do")
+{
+	const auto node = [](const std::string &resource, const std::string &name, std::uint64_t slurm) {
+		NodeDevices n = devices("n1", 4, slurm, name);
+		n.kubernetes.gres[0].kubernetes = resource;
+		return n;
+	};
+	const std::string begin = " on n1 is not kept from Slurm's jobs, which get it as a GRES: ", name_it = "name it under resources in slurm-k8s.yaml\n";
+	CHECK(warnings({node("rdma/hca", "rdma", 4)}) == "what pods have of rdma/hca" + begin + name_it);
+	CHECK(warnings({node("nvidia.com/mig-1g.5gb, nvidia.com/gpu", "gpu", 4)}) == "what pods have of nvidia.com/mig-1g.5gb" + begin + name_it);
+	CHECK(warnings({node("hugepages-2Mi", "hugepages", 4)}) ==
+	      "what pods have of hugepages-2Mi" + begin + "it cannot be named under resources in slurm-k8s.yaml, so let one side have none of it there\n");
+	CHECK(warnings({node("nvidia.com/gpu", "gpu", 4)}).empty());
+	core::ClusterSettings named;
+	named.resources = {{.kubernetes = "rdma/hca", .gres = "rdma"}};
+	CHECK(warnings({node("rdma/hca", "rdma", 4)}, named).empty());
+	CHECK(warnings({node("rdma/hca", "rdma", 0)}).empty());
 }
