@@ -34,7 +34,7 @@ def constrained(cluster, text, *options):
 
 
 def runs_on(cluster, job):
-	wait_for(f"job {job} to run", lambda: cluster.show(job)["JobState"] == "RUNNING", 20, lambda: cluster.show(job))
+	wait_for(f"job {job} to run", lambda: cluster.show(job)["JobState"] == "RUNNING", 20, lambda: str(cluster.show(job)))
 	return cluster.show(job)["NodeList"]
 
 
@@ -46,7 +46,7 @@ def test_features_are_shown_and_found_by_every_operator_of_constraints(nodes):
 	assert runs_on(nodes, constrained(nodes, f"{A}&big")) == "n1"
 	assert runs_on(nodes, constrained(nodes, f"{B}|big", "-w", "n2")) == "n2"
 	both = nodes.batch("-C", f"[{A}*1&{B}*1]", "-N2")
-	wait_for("both nodes", lambda: nodes.show(both)["NodeList"] == "n[1-2]", 20, lambda: nodes.show(both))
+	wait_for("both nodes", lambda: nodes.show(both)["NodeList"] == "n[1-2]", 20, lambda: str(nodes.show(both)))
 	either = nodes.batch("-C", f"[{A}|{B}]", "-N1")
 	assert runs_on(nodes, either) in ("n1", "n2")
 
@@ -65,7 +65,7 @@ def test_a_label_that_no_node_has_any_more_holds_a_job_and_comes_back_with_the_l
 	job = constrained(nodes, A)
 	give(nodes, "n1", B)
 	nodes.run("scancel", str(block))
-	wait_for("no node for it", lambda: nodes.show(job)["Reason"] == "BadConstraints", 60, lambda: nodes.show(job))
+	wait_for("no node for it", lambda: nodes.show(job)["Reason"] == "BadConstraints", 60, lambda: str(nodes.show(job)))
 	assert nodes.show(job)["Priority"] == "0"
 	began = time.monotonic()
 	give(nodes, "n2", A)
@@ -110,8 +110,8 @@ def test_of_labels_that_no_node_has_any_more_the_user_reads_which_unless_there_i
 
 @pytest.fixture
 def helped():
-	"""n1's slurmd has features of its own: fast is active, slow would need a reboot."""
-	cluster = Cluster(nodes=["n1"])
+	"""n1's slurmd has features of its own: fast is active, slow would need a reboot. And jobs have a gate."""
+	cluster = Cluster(nodes=["n1"], conf="PartitionName=all Nodes=n1 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n")
 	try:
 		helper = os.path.join(cluster.folder, "helper.sh")
 		with open(os.open(helper, os.O_WRONLY | os.O_CREAT, 0o755), "w", encoding="utf-8") as file:
@@ -126,7 +126,7 @@ def helped():
 			cluster.slurm.daemon(name).stop()
 			cluster.slurm.daemon(name).start_again()
 		cluster.slurm.wait_controller()
-		wait_for("features of helpers", lambda: kinds(cluster) == ({"fast", "slow"}, {"fast"}), 30, lambda: lists(cluster, "n1"))
+		wait_for("features of helpers", lambda: kinds(cluster) == ({"fast", "slow"}, {"fast"}), 30, lambda: str(lists(cluster, "n1")))
 		cluster.slurm.wait_nodes(["n1"])
 		yield cluster
 	finally:
@@ -135,6 +135,10 @@ def helped():
 
 def kinds(cluster):
 	return tuple(set(filter(None, found.split(","))) for found in lists(cluster, "n1"))
+
+
+def reboots(cluster):
+	return "REBOOT" in cluster.node("n1")["State"] or os.path.exists(os.path.join(cluster.folder, "helper.sh.rebooted"))
 
 
 def test_features_of_helpers_stay_theirs_and_ours_come_and_go_beside_them_without_a_reboot(helped):
@@ -150,7 +154,23 @@ def test_features_of_helpers_stay_theirs_and_ours_come_and_go_beside_them_withou
 	assert kinds(helped) == ({"fast", "slow", B}, {"fast", B})
 	job = constrained(helped, f"{B}&fast")
 	assert runs_on(helped, job) == "n1"
-	assert "REBOOT" not in helped.node("n1")["State"]
-	assert not os.path.exists(os.path.join(helped.folder, "helper.sh.rebooted"))
+	assert not reboots(helped)
 	give(helped, "n1", "fast,slow", "fast")
 	assert kinds(helped) == ({"fast", "slow"}, {"fast"})
+
+
+def test_a_job_that_asks_for_an_exclusive_node_has_it_emptied_and_not_rebooted(helped):
+	give(helped, "n1", "fast,slow,k8s.exclusive,k8s.shared", "fast,k8s.exclusive,k8s.shared")
+	helped.tell("mask", "n1", "milli=8000", "exclusive_milli=0")
+	helped.tell("gate", "keeps")
+	job = constrained(helped, "k8s.exclusive&fast", "-n8")
+	wait_for("the job in the gate", lambda: helped.run("squeue", "-h", "-j", str(job), "-o", "%T").strip() == "CONFIGURING", 30,
+		lambda: str(helped.show(job)))
+	helped.tell("unmask")
+	helped.tell("gate", "opens")
+	helped.tell("answer", job, "open")
+	assert runs_on(helped, job) == "n1"
+	assert not reboots(helped)
+	helped.run("scancel", str(job))
+	constrained(helped, "slow")  # of a plugin that reboots nodes
+	wait_for("a reboot", lambda: reboots(helped), 60, lambda: str(helped.node("n1")))

@@ -223,7 +223,7 @@ def accounted(request, session_stands):
 @pytest.fixture
 def many(request, session_stands):
 	"""With a thousand nodes more; the first few of them have a slurmd. Each has devices, for who speaks of them."""
-	yield from lent(request, session_stands, "sim", "--fake-nodes", "1000", "--gres", "gpu@0-7:4,hca@0-7:2")
+	yield from lent(request, session_stands, "sim", "--fake-nodes", "1000", "--gres", "gpu@0-7:4,hca@0-7:2,page:8")
 
 
 @pytest.fixture(scope="session")

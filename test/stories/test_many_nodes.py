@@ -3,6 +3,7 @@
 import re
 import statistics
 import time
+from datetime import datetime, timedelta
 
 import pytest
 from claims import API, CLASS, allow, post
@@ -13,6 +14,13 @@ from stands.waiting import wait_for
 
 NODES = 1000
 TIMES = 5
+
+
+def starts_now(stand, *request):
+	"""Slurm's scheduler is asked about such a job: would it start it at once?"""
+	said = stand.run("sbatch", "--test-only", "-n1", "--mem=100", *request, "--wrap", "true", check=False).stderr
+	at = re.search(r"to start at (\S+)", said)
+	return bool(at) and datetime.fromisoformat(at[1]) - datetime.now() < timedelta(seconds=20)
 
 
 @pytest.mark.apis("sim")
@@ -49,8 +57,13 @@ def test_label_is_a_feature_and_lets_its_job_go_within_a_second_among_a_thousand
 	try:
 		last = f"k8s.kubernetes..io/hostname.f{NODES}"
 		wait_for("all nodes to have features", lambda: last in many.run("scontrol", "show", "node", f"f{NODES}"), 60)
-		seen, free, ran = [], [], []
+		seen, fits, free, ran = [], [], [], []
 		for number in range(TIMES):
+			began = time.monotonic()
+			label(f"y{number}")
+			wait_for("the scheduler to see it", lambda n=number: starts_now(many, "-C", f"{feature}.y{n}"), 20)
+			fits.append(time.monotonic() - began)
+			assert not starts_now(many, "-C", f"{feature}.z{number}")
 			began = time.monotonic()
 			label(f"z{number}")
 			wait_for("the feature", lambda n=number: has(f"{feature}.z{n}"), 20)
@@ -68,19 +81,19 @@ def test_label_is_a_feature_and_lets_its_job_go_within_a_second_among_a_thousand
 			wait_for("the job to run", lambda j=job: many.job(j)["JobState"] == "RUNNING", 60, lambda j=job: many.job(j))
 			ran.append(time.monotonic() - began)
 			many.run("scancel", str(job))
-		print(f"label -> feature {sorted(seen)}, label -> job may run {sorted(free)}, -> runs {sorted(ran)} seconds")
-		assert statistics.median(seen) < 1 and statistics.median(free) < 1, (seen, free)
+		print(f"label -> feature {sorted(seen)}, -> scheduler {sorted(fits)}, -> job may run {sorted(free)}, -> runs {sorted(ran)} seconds")
+		assert all(statistics.median(seconds) < 1 for seconds in (seen, fits, free)), (seen, fits, free)
 		assert statistics.median(ran) < 10, ran  # Slurm looks once a second what it is to start; by itself only every 30
 	finally:
 		label(None)
 		restore(many, before)
 
 
-GPU = "nvidia.com/gpu"
+GPU, PAGE = "nvidia.com/gpu", "example.com/page"
 
 
-def kubelet_has(stand, node, number):
-	amount = {GPU: str(number)}
+def kubelet_has(stand, node, number, pages=8):
+	amount = {GPU: str(number), PAGE: str(pages)}
 	stand.api.patch(f"/api/v1/nodes/{node}/status", {"status": {"capacity": amount, "allocatable": amount}})
 
 
@@ -109,6 +122,9 @@ def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand
 		"spec": {"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
 	times = {}
 
+	def fits(gres):
+		return starts_now(many, "-w", "n1", f"--gres={gres}")
+
 	def took(what, act, done):
 		began = time.monotonic()
 		act()
@@ -116,18 +132,25 @@ def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand
 		times.setdefault(what, []).append(time.monotonic() - began)
 	for node in nodes:
 		kubelet_has(many, node, 4)
-	before = set_resources(many, [{"kubernetes": GPU, "gres": "gpu"}, {"deviceClass": CLASS, "gres": "hca"}])
+	before = set_resources(many, [{"kubernetes": GPU, "gres": "gpu"}, {"kubernetes": PAGE, "gres": "page"},
+		{"deviceClass": CLASS, "gres": "hca"}])
 	try:
 		for node in nodes:  # drivers that start, one by one
 			driver_has(many, node, first=True)
 		for _ in range(TIMES):
+			assert fits("gpu:4")
 			took("device of the kubelet gone", lambda: kubelet_has(many, "n1", 3), lambda: used(many, "gpu") == {3})
+			assert not fits("gpu:4")
 			job = many.batch(1, node="n1", options=("--gres=gpu:4",))
 			many.scheduled()
 			assert job.state == "PENDING"
 			took("job may run", lambda: kubelet_has(many, "n1", 4), lambda j=job: j.state == "RUNNING")
 			job.cancel()
 			wait_for("its end", lambda: not many.run("squeue", "-h").strip(), 60)
+			took("device gone, for the scheduler", lambda: kubelet_has(many, "n1", 3), lambda: not fits("gpu:4"))
+			took("device back, for the scheduler", lambda: kubelet_has(many, "n1", 4), lambda: fits("gpu:4"))
+			took("count less, for the scheduler", lambda: kubelet_has(many, "n1", 4, pages=5), lambda: not fits("page:6") and fits("page:5"))
+			took("count more, for the scheduler", lambda: kubelet_has(many, "n1", 4), lambda: fits("page:8"))
 			took("device of the driver gone", lambda: driver_has(many, "n1", tainted={1}), lambda: used(many, "hca") == {1})
 			took("device of the driver back", lambda: driver_has(many, "n1"), lambda: not used(many, "hca"))
 		print("\n".join(f"{what}: {sorted(seconds)} seconds" for what, seconds in times.items()))

@@ -16,22 +16,23 @@ from world import seconds_of
 
 pytestmark = pytest.mark.apis("real")
 
-H100 = "example.com/h100"
+H100, FPGA = "example.com/h100", "example.com/fpga"
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
 @pytest.fixture(name="plugged")
 def plugged_fixture(request, session_stands):
-	"""(stand, Plugin of its A100): eight GPUs, behind four A100 four H100."""
+	"""(stand, Plugin of its A100): eight GPUs, behind four A100 four H100, and four FPGAs, which only Kubernetes knows."""
 	if len(os.sched_getaffinity(0)) < 2:
 		pytest.skip("a machine with one CPU has no cores to choose from")
 	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
-			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
-		plugins = [Plugin(stand, A100, 0), Plugin(stand, H100, OF_EACH)]
+			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH},k8s:fpga:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		plugins = [Plugin(stand, resource, number * OF_EACH) for number, resource in enumerate((A100, H100, FPGA))]
 		for plugin in plugins:
 			plugin.wait_told()
 		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
-			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]}])
+			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]},
+			{"kubernetes": FPGA, "gres": "k8s", "type": "fpga"}])
 		for mixed in mixing(stand):
 			yield mixed, plugins[0]
 		plugins[0].not_well()
@@ -72,6 +73,22 @@ def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
 	job = stand.batch(1, options=("--gres=gpu:a100:1",))
 	job.wait_started()
 	assert in_slurm(stand, job.id) == {1}  # its pod has it; Slurm had chosen 0
+
+
+def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_knows_and_no_pods_one(plugged):
+	stand, _ = plugged
+	theirs = foreign(stand, "theirs", OF_EACH - 1, resource=FPGA)
+	theirs.wait_running()
+	wait_for("the mask", lambda: [m["gres"].split("(")[0] for m in status(stand, "--node", "n1")["masks"]] == [f"k8s:fpga:{OF_EACH - 1}"], 60,
+		lambda: str(status(stand, "--node", "n1")["masks"]))
+	two = stand.batch(1, options=("--gres=k8s:fpga:2",))
+	stand.scheduled()
+	assert two.state == "PENDING"
+	two.cancel()
+	last, = set(range(2 * OF_EACH, 3 * OF_EACH)) - inside(theirs)
+	env = stand.run("srun", "-w", "n1", "-n1", "--mem=100", "--gres=k8s:fpga:1", "env", seconds=120).splitlines()
+	assert {line.partition("=")[0] for line in env if line.startswith("TEST_DEVICE_")} == {f"TEST_DEVICE_{last}"}
+	assert "SLURM_K8S_DEVICES=/dev/null" in env  # the plugin's node of the host
 
 
 def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_from_whoever_has_one(plugged):

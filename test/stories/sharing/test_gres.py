@@ -7,7 +7,7 @@ import os
 import re
 
 import pytest
-from command import status, tool
+from command import findings, status, tool
 from conftest import lent, with_conf
 from mixed import NAMESPACE, PODS, mixing, reservations, restore, set_resources, wait_no_reservation, wait_reservation
 from outage import saved
@@ -127,6 +127,91 @@ def test_gpu_that_its_kubelet_has_lost_is_kept_from_jobs_until_it_is_back(gpus):
 	has_gpus(gpus, "n1", 4)
 	four.wait("RUNNING")
 	assert masked_gres(gpus, "n1") == []
+
+
+def test_what_is_only_counted_comes_and_goes_with_the_kubelet_up_to_slurms_number(gpus):
+	def has(number):
+		amount = {TOKEN: None if number is None else str(number)}
+		gpus.api.patch("/api/v1/nodes/n1/status", {"status": {"capacity": amount, "allocatable": amount}})
+
+	def fits(number):
+		job = gpus.batch(1, options=("-w", "n1", f"--gres=token:{number}"))
+		job.wait("RUNNING")
+		more = gpus.batch(1, options=("-w", "n1", "--gres=token:1"))
+		gpus.scheduled()
+		assert more.state == "PENDING"
+		for one in (more, job):
+			one.cancel()
+		wait_for("their end", lambda: not gpus.run("squeue", "-h").strip(), 60)
+	before = set_resources(gpus, [{"kubernetes": TOKEN, "gres": "token", "missing": "all"}])
+	try:
+		has(None)
+		wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["token:5"], 60)
+		assert not [line for line in findings(gpus)["warning"] if "token" in line]
+		waits = gpus.batch(1, options=("-w", "n1", "--gres=token:1"))
+		gpus.scheduled()
+		assert waits.state == "PENDING"
+		waits.cancel()
+		for number in (2, 4, 3):
+			has(number)
+			wait_for("the mask", lambda n=number: masked_gres(gpus, "n1") == [f"token:{5 - n}"], 60)
+			fits(number)
+		gpus.restart_slurmctld(kill=False)
+		wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["token:2"], 60)
+		has(5)
+		wait_for("no mask", lambda: masked_gres(gpus, "n1") == [], 60)
+		fits(5)
+	finally:
+		restore(gpus, before)
+
+
+@contextlib.contextmanager
+def one_gpu_more_in_slurm(stand):
+	"""As its administrator does it: slurm.conf, gres.conf, slurmds and then slurmctld, which would drain nodes of slurmds with fewer."""
+	folder = os.path.dirname(stand.env["SLURM_CONF"])
+	files = {os.path.join(folder, name): None for name in ("slurm.conf", "gres.conf")}
+	for path in files:
+		with open(path, encoding="utf-8") as file:
+			files[path] = file.read()
+	last = re.search(r"Name=gpu File=(\S+)3 Cores=\S+\n", files[os.path.join(folder, "gres.conf")])
+	more = last[1] + "4"
+	if not os.path.lexists(more):
+		os.symlink("/dev/null", more)
+
+	def write(change):
+		for path, text in files.items():
+			with open(path, "w", encoding="utf-8") as file:
+				file.write(change(text))
+	write(lambda text: text.replace("Gres=gpu:4,", "Gres=gpu:5,").replace(last[0], last[0] + last[0].replace(last[1] + "3", more)))
+	for name in ("slurmd-n1", "slurmd-n2", "slurmctld"):
+		stand.cluster("restart", name)
+	try:
+		yield
+	finally:
+		write(lambda text: text)
+		for name in ("slurmctld", "slurmd-n1", "slurmd-n2"):
+			stand.cluster("restart", name)
+
+
+def test_gpu_that_was_added_is_reported_by_check_until_slurmd_has_it_and_drains_no_node(gpus):
+	def words():
+		return [line for line in findings(gpus)["warning"] if "Kubernetes has" in line and "on n1" in line]
+	assert words() == []
+	has_gpus(gpus, "n1", 5)
+	word = wait_for("a word of it", lambda: next(iter(words()), None), 60)
+	assert f"Kubernetes has 5 of gpu ({GPU}) on n1 and Slurm 4: give Slurm the others by Gres= in slurm.conf and gres.conf" in word
+	gpus.cluster("restart", "slurmd-n1")
+	job = batch(gpus, 4, "-w", "n1")
+	job.wait("RUNNING")
+	job.cancel()
+	with one_gpu_more_in_slurm(gpus):
+		wait_for("nothing to say of it", lambda: words() == [], 60, words)
+		job = batch(gpus, 5, "-w", "n1")
+		job.wait("RUNNING")
+		assert of_job(job) == {0, 1, 2, 3, 4}
+		job.cancel()
+		wait_for("its end", lambda: not gpus.run("squeue", "-h").strip(), 60)
+	assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
 
 
 def test_pod_has_gpus_that_no_job_has_and_keeps_them_while_it_is_leaving(gpus):
