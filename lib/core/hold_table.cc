@@ -14,20 +14,29 @@ bool HoldTable::runs_there(const std::string &id) const
 	return h != holds_.end() && r != running_.end() && r->second.node == h->second.node;
 }
 
-// Devices, each named, of a GRES of which the job has fewer: Slurm knows it as it was before its pod claimed them.
+// Devices, each named, that the job has not: Slurm knows it as it was before its pod claimed them, or has started it, which it had
+// forgotten, anywhere on the node.
 static GresList beyond(const GresList &held, const GresList &job)
 {
 	GresList out;
 	for (const Gres &g : held) {
-		const auto all = devices_named(held, g.name), has = devices_named(job, g.name);
+		const auto has = devices_named(job, g.name);
 		Gres more{g.name, g.type, 0, {}};
-		if (all.size() > has.size())
-			std::ranges::set_difference(g.devices, has, std::back_inserter(more.devices));
+		std::ranges::set_difference(g.devices, has, std::back_inserter(more.devices));
 		more.count = more.devices.size();
 		if (more.count > 0)
 			out.push_back(std::move(more));
 	}
 	return out;
+}
+
+static void keep_beyond(Hold &hold, const GresList &before)
+{
+	GresList more = beyond(before, hold.gres);
+	if (more.empty())
+		return;
+	std::ranges::move(more, std::back_inserter(hold.gres));
+	hold.gres = merged(std::move(hold.gres));
 }
 
 // Of a hold whose job is there, or is to start there now: the cores of a suspended one, whose memory and GRES stay the job's,
@@ -183,8 +192,11 @@ void HoldTable::job_ended(const PodKey &key, JobRef ref)
 	}
 	auto other = take_second(key.id(), it->second.node);
 	const bool covered = other && other->node == it->second.node;
-	if (auto h = holds_.find(key.id()); !covered && h != holds_.end() && h->second.node == it->second.node)
+	if (auto h = holds_.find(key.id()); !covered && h != holds_.end() && h->second.node == it->second.node) {
+		const GresList before = h->second.gres;
 		take_over(h->second, it->second);
+		keep_beyond(h->second, before); // which it had all the time
+	}
 	if (other)
 		it->second = std::move(*other);
 	else
@@ -218,7 +230,7 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	return h;
 }
 
-std::optional<Hold> HoldTable::settle(const PodKey &key, JobRef ref)
+std::optional<Hold> HoldTable::settle(const PodKey &key, JobRef ref, bool keep_devices)
 {
 	std::lock_guard lock(mutex_);
 	auto h = holds_.find(key.id());
@@ -226,9 +238,12 @@ std::optional<Hold> HoldTable::settle(const PodKey &key, JobRef ref)
 	if (h == holds_.end() || r == running_.end() || r->second.ref != ref || r->second.node != h->second.node)
 		return std::nullopt;
 	const Hold before = h->second;
-	if (!take_over(h->second, r->second))
+	take_over(h->second, r->second);
+	if (keep_devices)
+		keep_beyond(h->second, before.gres);
+	if (h->second == before)
 		return std::nullopt;
-	if (has_devices(parts_, key.id()))
+	if (has_devices(parts_, key.id()) && h->second.gres != before.gres)
 		leave(before);
 	changed(key.id());
 	return h->second;

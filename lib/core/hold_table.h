@@ -66,7 +66,8 @@ public:
 	// then nothing may be bound.
 	std::optional<Hold> place(const PodKey &key, JobRef ref);
 	// It holds something where that job runs: now just what the job has there. nullopt: as before.
-	std::optional<Hold> settle(const PodKey &key, JobRef ref);
+	// keep_devices: those that the job has not, too, for it is not known now whether the pod has them.
+	std::optional<Hold> settle(const PodKey &key, JobRef ref, bool keep_devices = false);
 	// Its object has lost its node (Hold::lost_node). nullopt: it holds nothing.
 	std::optional<Hold> lose_node(const PodKey &key);
 	// Holds what a pod found running uses.

@@ -137,7 +137,7 @@ void PodsController::save_what_its_job_got(const Entry &e)
 {
 	if (!e.job || !e.job->running())
 		return;
-	const auto hold = ports_.holds.settle(e.key, e.job->ref);
+	const auto hold = ports_.holds.settle(e.key, e.job->ref, !all_devices_known(e)); // its driver may be away
 	if (!hold)
 		return;
 	ports_.journal.hold(*hold);
@@ -167,12 +167,23 @@ void PodsController::hold_alone(const Entry &e)
 		ports_.journal.hold(*hold);
 }
 
+// Of a job that waited before slurmctld ended nobody knows what it asks for, and where that is not what the claims have now it
+// would never start where its pod is.
+static bool may_ask_for_other_devices(const kube::Pod &pod, const Job &job, bool known)
+{
+	return job.state == SK8_JOB_PENDING && !pod.resource_claims.empty() && !known;
+}
+
 void PodsController::adopt(Entry &e)
 {
 	hold_alone(e);
 	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
 	if (!e.job || e.job->ended())
 		drop_job(e);
+	else if (e.bound_node.empty() && e.failures > 3 && may_ask_for_other_devices(*e.pod, *e.job, e.asked_for_claims.has_value())) {
+		e.age = e.job->age;
+		return end_job(e, {SK8_JOB_CANCELLED, 0, "its resource claims may want other devices now"});
+	}
 
 	if (!request) {
 		tell_jobless(e, request.error().message);

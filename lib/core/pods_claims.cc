@@ -9,6 +9,7 @@
 #include "lib/core/pods_then.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "lib/base/text.h"
 #include "lib/core/names.h"
@@ -22,8 +23,8 @@ struct PodsController::Allocation {
 	Hold hold;
 	std::vector<ClaimDevices> claims; // its own, and from shared_at on those that others have, too
 	std::size_t shared_at = 0;
-	std::size_t at = 0; // the next one
-	int tries = 0;      // of that one
+	std::size_t at = 0;       // the one that is written
+	std::vector<int> tries{}; // of each
 };
 
 static std::string named(const std::string &claim)
@@ -237,11 +238,14 @@ PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &
 
 // ---- its job has devices ----
 
-// Empty, or which of these devices another claim has, as far as is known now.
-static std::string taken_by_another(const ClaimDevices &wanted, const std::string &node, const Dra &dra)
+// Empty, or which of these devices another claim has, as far as is known now. own: the pod's, which are freed before.
+static std::string taken_by_another(const ClaimDevices &wanted, const std::string &node, const Dra &dra, const Claims &own = {})
 {
+	const auto is_own = [&](const std::string &name) {
+		return std::ranges::any_of(own, [&](const auto &claim) { return name == claim->meta.ns + "/" + claim->meta.name; });
+	};
 	for (const auto &d : wanted.devices)
-		if (const std::string other = dra.holder(d, *wanted.claim); !other.empty())
+		if (const std::string other = dra.holder(d, *wanted.claim); !other.empty() && !is_own(other))
 			return "device " + one_line(d.device, 128) + " of node " + node + " is allocated to resource claim " + other;
 	return "";
 }
@@ -270,14 +274,14 @@ void PodsController::allocate_claims(Entry &e, const Hold &hold)
 	auto shares = share_out(claims->own, e.job->gres, hold.node, ports_.dra->inventory);
 	if (!shares)
 		return claims_failed(e, shares.error().message, {});
-	for (const ClaimDevices &c : *shares)
-		if (const std::string why = taken_by_another(c, hold.node, *ports_.dra); !why.empty())
-			return claims_failed(e, why, {});
 	if (may_arrive(e) && all_given(claims->own) && !are_given(*shares)) // its kubelet may have prepared what they have
 		return claims_failed(e, "it may be bound already with other devices than its new job has", {});
 	const std::size_t own = shares->size();
 	for (const auto &claim : claims->shared)
 		shares->push_back({claim, claim->devices});
+	for (const ClaimDevices &c : *shares) // one that others have, too, may have got what kube-scheduler gave another meanwhile
+		if (const std::string why = taken_by_another(c, hold.node, *ports_.dra, claims->own); !why.empty())
+			return claims_failed(e, why, {});
 	next_claim(std::make_shared<Allocation>(Allocation{e.key.uid, hold, std::move(*shares), own}));
 }
 
@@ -296,27 +300,33 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 		keep_only_if_unsure(e);
 		return sync(a->uid);
 	}
-	for (; a->at < a->claims.size(); a->at++, a->tries = 0) {
-		const ClaimDevices &wanted = a->claims[a->at];
-		const kube::ResourceClaim &claim = *wanted.claim;
-		const bool given = claim.allocated && claim.devices == wanted.devices, shared = a->at >= a->shared_at;
-		if (given && is_reserved_for(claim, a->uid))
-			continue;
-		if (a->tries++ == most_writes)
-			return claims_failed(e, "somebody else changes " + named(claim.meta.name), {});
-		if (shared && !given)
-			return claims_failed(e, named(claim.meta.name) + " was freed meanwhile", {});
-		if (shared)
-			return write_claim(a, true, reserving_patch(claim, e.key.name, a->uid));
-		if (claim.allocated)
-			return write_claim(a, true, freeing_patch(claim));
-		if (!is_protected(claim))
-			return write_claim(a, false, protecting_patch(claim));
-		if (const std::string why = taken_by_another(wanted, a->hold.node, *ports_.dra); !why.empty()) // while others were written
-			return claims_failed(e, why, {});
-		return write_claim(a, true, allocating_patch(wanted, a->hold.node, e.key.name, a->uid, ports_.dra->inventory));
-	}
-	send_binding(e, a->hold);
+	const auto is_given = [&](std::size_t i) { return a->claims[i].claim->allocated && a->claims[i].claim->devices == a->claims[i].devices; };
+	const auto to_write = [&](std::size_t i) { return !is_given(i) || !is_reserved_for(*a->claims[i].claim, a->uid); };
+	const auto to_free = [&](std::size_t i) { return i < a->shared_at && a->claims[i].claim->allocated && to_write(i); };
+	const auto all = std::views::iota(std::size_t{0}, a->claims.size());
+	auto next = std::ranges::find_if(all, to_free); // first: another one of this pod may be to get what it has
+	if (next == all.end())
+		next = std::ranges::find_if(all, to_write);
+	if (next == all.end())
+		return send_binding(e, a->hold);
+	a->at = *next;
+	a->tries.resize(a->claims.size());
+	const ClaimDevices &wanted = a->claims[a->at];
+	const kube::ResourceClaim &claim = *wanted.claim;
+	const bool shared = a->at >= a->shared_at;
+	if (a->tries[a->at]++ == most_writes)
+		return claims_failed(e, "somebody else changes " + named(claim.meta.name), {});
+	if (shared && !is_given(a->at))
+		return claims_failed(e, named(claim.meta.name) + " was freed meanwhile", {});
+	if (shared)
+		return write_claim(a, true, reserving_patch(claim, e.key.name, a->uid));
+	if (to_free(a->at))
+		return write_claim(a, true, freeing_patch(claim));
+	if (!is_protected(claim))
+		return write_claim(a, false, protecting_patch(claim));
+	if (const std::string why = taken_by_another(wanted, a->hold.node, *ports_.dra); !why.empty()) // while others were written
+		return claims_failed(e, why, {});
+	write_claim(a, true, allocating_patch(wanted, a->hold.node, e.key.name, a->uid, ports_.dra->inventory));
 }
 
 void PodsController::write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch)
@@ -432,10 +442,17 @@ void PodsController::claim_changed(const std::string &ns, const std::string &cla
 	}
 }
 
+// Which devices those are that claims of bound pods have is known with their driver's slices.
 void PodsController::dra_changed()
 {
 	maybe_start();
 	nodes_changed();
+	std::vector<std::string> uids;
+	for (const auto &[uid, e] : entries_)
+		if (e.pod && !e.pod->resource_claims.empty() && !e.bound_node.empty())
+			uids.push_back(uid);
+	for (const auto &uid : uids)
+		sync(uid);
 }
 
 } // namespace sk8::core

@@ -13,6 +13,7 @@ void ClaimWatch::start(Calls calls)
 	wanted_ = true;
 	told_.clear();
 	told_slices_.clear();
+	class_told_ = false;
 	list();
 }
 
@@ -22,6 +23,7 @@ void ClaimWatch::stop()
 	connection_++;
 	told_.clear();
 	told_slices_.clear();
+	class_told_ = false;
 }
 
 void ClaimWatch::later(Micros delay, std::function<void()> f)
@@ -63,7 +65,10 @@ void ClaimWatch::list()
 				list.push_back(slice);
 			calls_.slices_replaced(list);
 		});
-		arrives([this] { calls_.classes_replaced({ModelClaims::device_class()}); });
+		arrives([this] {
+			class_told_ = true;
+			calls_.classes_replaced({ModelClaims::device_class()});
+		});
 		arrives([this, claims = claims_.all()] {
 			told_ = claims;
 			std::vector<kube::ResourceClaimPtr> list;

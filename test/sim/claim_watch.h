@@ -42,7 +42,8 @@ public:
 
 	// ---- what the engine that is there was told last ----
 	const ClaimMap &told() const { return told_; }
-	const SliceMap &told_slices() const { return told_slices_; }
+	// None before the class was, without which they are nobody's devices.
+	const SliceMap &told_slices() const { return class_told_ ? told_slices_ : no_slices_; }
 	std::function<void()> on_told = [] {}; // ... after each call
 
 	void claim_event(const ClaimEvent &event) override;
@@ -65,7 +66,8 @@ private:
 	std::size_t next_ = 0;           // of the history: what has not arrived
 	Micros until_ = 0;               // when the last of what was sent arrives
 	ClaimMap told_;
-	SliceMap told_slices_;
+	SliceMap told_slices_, no_slices_;
+	bool class_told_ = false;
 };
 
 } // namespace sk8::sim

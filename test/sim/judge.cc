@@ -170,13 +170,13 @@ void Judge::container_ended(const Container &c)
 	preempted_container_ended(c);
 }
 
-// The devices that Slurm gave to the job of a pod are nobody else's while that runs.
+// The devices that Slurm gave to the job of a pod are nobody else's while that runs; of one that has claims those that it claims are.
 void Judge::check_devices(const SlurmJob &job, const std::string &own_pod)
 {
 	for (const auto &[key, c] : kubelet_->containers()) {
 		const PodTruth &t = pods_.at(c.uid);
 		if (c.node != job.node || c.state != State::running || c.uid == own_pod || t.node_of_devices != job.node ||
-		    t.devices_lost || t.unknown)
+		    t.devices_lost || t.unknown || !c.claims.empty())
 			continue;
 		for (auto d : job.devices)
 			if (std::ranges::find(t.devices, d) != t.devices.end())

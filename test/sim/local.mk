@@ -125,12 +125,17 @@ EXTRA_DIST += \
 	test/sim/regressions/beside-what-is-set-aside.case \
 	test/sim/regressions/binding-after-a-word.case \
 	test/sim/regressions/binding-of-a-run-before-a-loss.case \
+	test/sim/regressions/bound-job-started-on-another-device.case \
+	test/sim/regressions/class-told-last.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
+	test/sim/regressions/device-kept-past-a-job-that-ended-on-another.case \
+	test/sim/regressions/device-of-a-driver-that-goes.case \
 	test/sim/regressions/device-of-a-pod-whose-binding-has-no-answer.case \
 	test/sim/regressions/devices-of-a-gone-pod-told-after-a-start.case \
+	test/sim/regressions/driver-back-after-its-claim.case \
 	test/sim/regressions/eight-candidates.case \
 	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
@@ -152,10 +157,12 @@ EXTRA_DIST += \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/job-from-before-its-pod-claimed-devices.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
+	test/sim/regressions/kept-with-a-job-for-other-devices.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
 	test/sim/regressions/late-news.case \
+	test/sim/regressions/late-write-of-another-claim-of-the-pod.case \
 	test/sim/regressions/launched-before-its-node-was-mixed.case \
 	test/sim/regressions/ledger-begun-after-a-loss.case \
 	test/sim/regressions/ledger-of-foreign-pods-alone.case \
@@ -174,6 +181,7 @@ EXTRA_DIST += \
 	test/sim/regressions/own-mask-after-crash.case \
 	test/sim/regressions/own-mask-after-preemption.case \
 	test/sim/regressions/owner-deleted-before-unanswered-delete.case \
+	test/sim/regressions/part-of-a-claim-given-twice.case \
 	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
 	test/sim/regressions/pod-of-former-settings-admitted-late.case \
@@ -181,8 +189,8 @@ EXTRA_DIST += \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
-	test/sim/regressions/released-while-its-claims-get-devices.case \
 	test/sim/regressions/released-of-former-scheduler.case \
+	test/sim/regressions/released-while-its-claims-get-devices.case \
 	test/sim/regressions/resized-foreign-pod-that-vanishes-before-nodes-are-known.case \
 	test/sim/regressions/resized-while-its-binding-is-under-way.case \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \

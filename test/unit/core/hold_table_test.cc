@@ -473,15 +473,35 @@ TEST_CASE("a device that a pod holds, and of which its job knows nothing, is mas
 	HoldTable t;
 	adopt_with(t, gpus({3}));
 	Job of = job(1, {0});
-	of.gres = GENERATE(GresList{}, GresList{{"gpu", "", 1, {2}}});
+	of.gres = GENERATE(GresList{}, GresList{{"gpu", "", 1, {2}}}); // ... or has another one, until they are exchanged
 	t.job_started(key(1), of);
-	const bool masked = of.gres.empty(); // else the other one is about to be exchanged
-	CHECK(masked_gpus(t) == (masked ? std::vector<std::uint16_t>{3} : std::vector<std::uint16_t>{}));
-	if (masked)
-		CHECK(t.masks()->masks[0]->cores.empty());
-	CHECK(t.release(key(1)) == (masked ? HoldTable::Cover::masked : HoldTable::Cover::covered));
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	CHECK(t.masks()->masks[0]->cores.empty());
+	SECTION("also when the job has ended before the pod")
+	{
+		auto all = of.gres.empty() ? std::vector<std::uint16_t>{3} : std::vector<std::uint16_t>{2, 3};
+		t.job_ended(key(1), of.ref);
+		CHECK(masked_gpus(t) == all);
+	}
+	CHECK(t.release(key(1)) == HoldTable::Cover::masked);
 	t.let_masks_go();
 	CHECK_FALSE(t.masks());
+}
+
+TEST_CASE("a device that a pod's job has not stays the pod's as long as it is not known whether it has it")
+{
+	HoldTable t;
+	adopt_with(t, gpus({2, 3}));
+	Job of = job(1, {0});
+	of.gres = gpus({2});
+	t.job_started(key(1), of);
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	(void) t.settle(key(1), of.ref, true);
+	CHECK(masked_gpus(t) == std::vector<std::uint16_t>{3});
+	CHECK_FALSE(t.settle(key(1), of.ref, true)); // it is
+	REQUIRE(t.settle(key(1), of.ref));
+	t.let_masks_go();
+	CHECK(masked_gpus(t).empty());
 }
 
 TEST_CASE("what a pod holds no more when its job is what it has goes under slurmctld's locks")

@@ -477,6 +477,60 @@ TEST_CASE("a pod that was found running holds what is known of its claims, and g
 	CHECK(w.jobs.empty());
 }
 
+static Json given(const std::string &device, const std::string &pod, const std::string &uid)
+{
+	return *Json::parse(R"({"status":{"allocation":{"devices":{"results":[{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":")" +
+			    device + R"("}]}},"reservedFor":[{"resource":"pods","name":")" + pod + R"(","uid":")" + uid + R"("}]}})");
+}
+
+TEST_CASE("what a running pod's claim has is held as soon as its driver tells which devices these are")
+{
+	Drivers w;
+	const auto slice = w.slices.at(0);
+	w.slices.erase(w.slices.begin());
+	w.restart();
+	w.create_claim("c", 1);
+	const std::string uid = w.create_pod("p", [](kube::Pod &p) {
+		p.resource_claims = {{"gpus", "c"}};
+		p.node_name = "n1";
+		p.phase = "Running";
+	});
+	w.claim_changes("c", given("gpu-3", "p", uid));
+	w.run(Millis(1000));
+	REQUIRE(w.holds->held_by({"c", "team-a", "p", uid}));
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres.empty());
+	w.dra->inventory.slice_changed(slice);
+	w.controller->dra_changed();
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres == GresList{{"gpu", "", 1, {3}}});
+}
+
+TEST_CASE("of a pod's claims one gets a device that another one of the same pod had, which is freed first")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claim("d", 1);
+	const std::string uid = w.create_claiming("p", {{"a", "c"}, {"b", "d"}});
+	w.claim_changes("d", given("gpu-0", "p", uid)); // a write that was late
+	w.run();
+	w.starts("p", {0, 1});
+	w.run(Millis(1000));
+	CHECK(w.devices_of("c") == "n1/gpu-0");
+	CHECK(w.devices_of("d") == "n1/gpu-1");
+	CHECK(w.pod("p").node_name == "n1");
+}
+
+TEST_CASE("a pod has no part of a claim whose device somebody else's claim has got, too")
+{
+	TwoPods w;
+	w.create_claim("x", 1);
+	w.claim_changes("x", given("gpu-2", "somebody", "uid-x"));
+	w.run();
+	w.starts("q", {});
+	w.run(Millis(1000));
+	CHECK(w.pod("q").node_name.empty());
+	CHECK(w.said("q").find("device gpu-2 of node n1 is allocated to resource claim team-a/x") != std::string::npos);
+}
+
 TEST_CASE("a pod whose job ends while its claims get their devices is not bound, and queues again")
 {
 	Drivers w;
