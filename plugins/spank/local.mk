@@ -22,12 +22,16 @@ spank_k8s_la_SOURCES = \
 	lib/slurm/step_gres.h \
 	lib/slurm/tokens.h \
 	lib/slurmd/agent.h \
+	plugins/spank/as_user.c \
+	plugins/spank/as_user.h \
 	plugins/spank/container.c \
 	plugins/spank/container.h \
 	plugins/spank/environment.c \
 	plugins/spank/environment.h \
 	plugins/spank/gres.c \
 	plugins/spank/gres.h \
+	plugins/spank/handover.c \
+	plugins/spank/handover.h \
 	plugins/spank/mounts.c \
 	plugins/spank/mounts.h \
 	plugins/spank/namespaces.c \

@@ -5,17 +5,14 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "plugins/spank/as_user.h"
 #include "plugins/spank/mounts.h"
 
 /* Linux 5.2; glibc has had them since 2.36. Numbers are the same on all architectures (asm-generic/unistd.h). */
@@ -25,41 +22,14 @@
 #ifndef SYS_move_mount
 # define SYS_move_mount 429
 #endif
-#ifndef SYS_openat2	/* Linux 5.6 */
-# define SYS_openat2 437
-#endif
-/* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, RESOLVE_NO_MAGICLINKS */
-enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4, NO_MAGIC_LINKS = 2 };
+/* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH */
+enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4 };
 
 extern int sk8_open_folder(spank_t spank, const char *path)
 {
-	gid_t root_groups[NGROUPS_MAX], *groups = NULL, gid;
-	const int root_count = getgroups(NGROUPS_MAX, root_groups);
-	/* A link below /proc leads past all folders, for whoever may trace that process: root's capability is still there. */
-	const struct { uint64_t flags, mode, resolve; } how = {
-		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = NO_MAGIC_LINKS,
-	};
-	int count = 0, folder = -1, copy, failed;
-	uid_t uid;
+	const int folder = sk8_open_as_user(spank, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int copy, failed;
 
-	if ((root_count < 0) || (spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS) ||
-	    (spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS) ||
-	    (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS)) {
-		errno = EINVAL;
-		return -1;
-	}
-	if (setgroups(count, groups))
-		return -1;
-	setfsgid(gid);
-	setfsuid(uid);	/* of another than root: takes the capabilities of files away, too */
-	if (((uid_t) setfsuid(-1) == uid) && ((gid_t) setfsgid(-1) == gid))
-		folder = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-	failed = errno;
-	setfsuid(0);
-	setfsgid(0);
-	if (setgroups(root_count, root_groups))
-		abort();	/* never root with a user's groups, or the other way round */
-	errno = failed;
 	if (folder < 0)
 		return -1;
 	copy = (int) syscall(SYS_open_tree, folder, "",

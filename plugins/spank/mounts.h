@@ -2,8 +2,7 @@
 /*
  * mounts.h - folders of the node in a container (--k8s-mount-home).
  *
- * Each is opened as the task's user: what he may not reach on the node he does not reach in the container either, also
- * where the way there leads through folders that are closed to him, or to root (NFS with root_squash).
+ * Each is opened as the task's user (as_user.h).
  */
 #ifndef SK8_SPANK_MOUNTS_H
 #define SK8_SPANK_MOUNTS_H
