@@ -24,6 +24,7 @@
 #include "plugins/spank/namespaces.h"
 #include "plugins/spank/options.h"
 #include "plugins/spank/service_account.h"
+#include "plugins/spank/x11.h"
 
 enum { LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
 
@@ -187,6 +188,12 @@ static bool open_folders(spank_t spank, struct folder *home, struct folder *cwd)
 	return true;
 }
 
+/* What is in a folder that goes into the container need not be put there. */
+static bool goes_with(const struct folder *which, const char *path)
+{
+	return (which->fd >= 0) && is_in(path, which->path);
+}
+
 static bool mount_folder(struct folder *which)
 {
 	if ((which->fd < 0) || sk8_mount_folder(which->fd, which->path))
@@ -213,6 +220,7 @@ static bool go_inside(spank_t spank)
 	struct folder home = { .fd = -1 }, cwd = { .fd = -1 };
 	struct sk8_namespaces namespaces;
 	struct sk8_kubeconfig kubeconfig;
+	struct sk8_xauthority xauthority;
 	bool inside;
 
 	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
@@ -227,6 +235,7 @@ static bool go_inside(spank_t spank)
 	strcpy(cwd.path, begins_in);
 	if ((has_account() && !read_kubeconfig(folder, &kubeconfig)) || !open_folders(spank, &home, &cwd))
 		return false;
+	sk8_read_xauthority(spank, &xauthority);
 	if (!namespaces_of(spank, procs, &namespaces)) {
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
@@ -237,6 +246,8 @@ static bool go_inside(spank_t spank)
 		return false;
 	if (has_account() && !sk8_give_kubeconfig(spank, &kubeconfig))
 		return false;
+	if (!goes_with(&home, xauthority.path) && !goes_with(&cwd, xauthority.path))
+		sk8_give_xauthority(spank, &xauthority);
 	if (!mount_folder(&home) || !mount_folder(&cwd))
 		return false;
 	if (cwd.path[0])

@@ -40,7 +40,9 @@ spank_k8s_la_SOURCES = \
 	plugins/spank/options.h \
 	plugins/spank/service_account.c \
 	plugins/spank/service_account.h \
-	plugins/spank/spank_k8s.c
+	plugins/spank/spank_k8s.c \
+	plugins/spank/x11.c \
+	plugins/spank/x11.h
 spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)
 spank_k8s_la_LDFLAGS = $(PLUGIN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/plugins/spank/spank.map

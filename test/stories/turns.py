@@ -14,6 +14,7 @@ TURNS = {
 		"containers/test_commands.py",
 		"containers/test_components.py",
 		"containers/test_container.py",
+		"containers/test_x11.py",
 		"faults/test_absent.py",
 		"faults/test_rights.py",
 	),

@@ -63,19 +63,25 @@ def slurms_tmp_fixture(request, session_stands):
 	yield from containing(request, session_stands, "--private-tmp", *with_conf("TaskPlugin=task/affinity"))
 
 
+def run_with_a_tmp(stand, run):
+	"""What run() returns, which runs a job on a stand with --private-tmp. From Linux 6.18 on processors number mount namespaces each
+	by itself, and one cannot be mounted in one with a higher number; so where slurmd is in one of its own Slurm fails with some
+	jobs ("ns base mount failed"), whoever they are."""
+	log = os.path.join(stand.folder, "log", "slurmd-n1.log")
+
+	def once():
+		before = os.path.getsize(log)
+		done = run()
+		with open(log, encoding="utf-8") as file:
+			file.seek(before)
+			return [done] if "ns base mount failed" not in file.read() else None
+	done, = wait_for("a job with a /tmp of its own", once, 120)
+	return done
+
+
 def test_tasks_enter_their_container_from_the_tmp_and_the_core_that_slurm_gave_their_job(slurms_tmp):
 	def run(command, options):
-		"""From Linux 6.18 on processors number mount namespaces each by itself, and one cannot be mounted in one with a higher
-		number; so where slurmd is in one of its own Slurm fails with some jobs ("ns base mount failed"), whoever they are."""
-		log = os.path.join(slurms_tmp.folder, "log", "slurmd-n1.log")
-
-		def once():
-			before = os.path.getsize(log)
-			done = srun(slurms_tmp, "sh", "-c", command, options=(*options, "-D", "/"))
-			with open(log, encoding="utf-8") as file:
-				file.seek(before)
-				return [done] if "ns base mount failed" not in file.read() else None
-		done, = wait_for("a job with a /tmp of its own", once, 120)
+		done = run_with_a_tmp(slurms_tmp, lambda: srun(slurms_tmp, "sh", "-c", command, options=(*options, "-D", "/")))
 		return done.stdout.splitlines(), done.stderr
 	with tempfile.NamedTemporaryFile(dir="/tmp", prefix="of-the-node-") as file:
 		command = f"test -e {file.name} || echo private; grep -c 'Cpus_allowed_list:.[0-9]*$' /proc/self/status"
