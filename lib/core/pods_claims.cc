@@ -186,6 +186,19 @@ void PodsController::free_claim(Entry &e, const kube::ResourceClaim &claim)
 	ports_.kube.patch_claim(claim, true, freeing_patch(claim), then<KubeReply>(e, Op::claims, &PodsController::claim_freed));
 }
 
+// Of a pod that waits with a job: a write for a job before this one was late, and who else gets the devices could not be bound.
+bool PodsController::free_late_claims(Entry &e)
+{
+	const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
+	if (!claims)
+		return false;
+	const auto late = std::ranges::find_if(claims->own, [](const auto &claim) { return claim->allocated; });
+	if (late == claims->own.end())
+		return false;
+	free_claim(e, **late);
+	return true;
+}
+
 void PodsController::claim_freed(Entry &e, const KubeReply &r)
 {
 	if (r.ok() && r.claim) {

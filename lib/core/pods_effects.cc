@@ -316,6 +316,8 @@ void PodsController::mirror(Entry &e)
 		return end_job(e, {SK8_JOB_CANCELLED, 0, "its pod is bound to no node any more"});
 	if (wants_other_devices(e))
 		return queue_anew(e, "its resource claims want other devices now");
+	if (free_late_claims(e))
+		return;
 	if (outgrows_its_job(e) && !e.job->held) // the next one would not be held
 		return queue_anew(e, outgrown_text);
 	if (lacks_volumes(e))

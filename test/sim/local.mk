@@ -162,6 +162,7 @@ EXTRA_DIST += \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
 	test/sim/regressions/late-news.case \
+	test/sim/regressions/late-write-for-a-pod-that-waits.case \
 	test/sim/regressions/late-write-of-another-claim-of-the-pod.case \
 	test/sim/regressions/launched-before-its-node-was-mixed.case \
 	test/sim/regressions/ledger-begun-after-a-loss.case \

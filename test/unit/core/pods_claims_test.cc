@@ -519,6 +519,21 @@ TEST_CASE("of a pod's claims one gets a device that another one of the same pod 
 	CHECK(w.pod("p").node_name == "n1");
 }
 
+TEST_CASE("a claim that gets devices late is freed while its pod waits, so that others can have them")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	REQUIRE(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.claim_changes("c", given("gpu-2", "p", uid));
+	w.run(Millis(1000));
+	CHECK_FALSE(w.claim("c").allocated);
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+	w.starts("p", {1});
+	CHECK(w.devices_of("c") == "n1/gpu-1");
+	CHECK(w.pod("p").node_name == "n1");
+}
+
 TEST_CASE("a pod has no part of a claim whose device somebody else's claim has got, too")
 {
 	TwoPods w;
