@@ -152,16 +152,14 @@ std::optional<HoldTable::Running> HoldTable::take_second(const std::string &id, 
 }
 
 // An adopted pod has no cores and devices of its own until its job gave it some: they are free
-// of other jobs, so let it keep just these, and as many more as it had. True if they are others than before.
-bool HoldTable::take_over(Hold &hold, const Running &job)
+// of other jobs, so let it keep just these, and as many more as it had.
+void HoldTable::take_over(Hold &hold, const Running &job)
 {
-	const Hold before = hold;
 	hold.more_cores = above(hold.core_count(), job.core_count());
 	hold.cores = job.cores;
 	hold.memory_mb = std::max(hold.memory_mb, job.memory_mb);
 	if (!job.gres.empty())
 		hold.gres = job.gres;
-	return hold != before;
 }
 
 // Beside what its job has.

@@ -160,7 +160,7 @@ private:
 		std::uint32_t core_count() const { return static_cast<std::uint32_t>(cores.size()); }
 	};
 	static Running running_of(const Job &job);
-	static bool take_over(Hold &hold, const Running &job);
+	static void take_over(Hold &hold, const Running &job);
 	void run(const std::string &id, Running job);
 	std::optional<Running> take_second(const std::string &id, const std::string &node);
 	bool runs_there(const std::string &id) const;

@@ -2,8 +2,19 @@
 #include "lib/core/indices.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sk8::core {
+
+Result<Json> parse_annotation_json(std::string_view text, std::size_t most)
+{
+	if (text.size() > most)
+		return Error{"is too long"};
+	auto json = Json::parse(text);
+	if (!json)
+		return Error{"is no JSON"};
+	return std::move(*json);
+}
 
 Json indices_to_json(const std::vector<std::uint16_t> &indices)
 {

@@ -70,11 +70,9 @@ Result<NumaCores> parse_numa(std::string_view text)
 	NumaCores out;
 	if (text.empty())
 		return out;
-	if (text.size() > max_text)
-		return Error{"is too long"};
-	const auto json = Json::parse(text);
+	const auto json = parse_annotation_json(text, max_text);
 	if (!json)
-		return Error{"is no JSON"};
+		return json.error();
 	const Json cores = (*json)["cores"], roots = (*json)["pci"];
 	bool good = cores.is_object() && (roots.is_null() || roots.is_object());
 	cores.each_member([&](std::string_view node, const Json &list) { good = good && read_cores(node, list, out); });

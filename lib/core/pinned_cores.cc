@@ -43,11 +43,9 @@ Result<PinnedPods> parse_pinned(std::string_view text)
 	PinnedPods out;
 	if (text.empty())
 		return out;
-	if (text.size() > max_text)
-		return Error{"is too long"};
-	const auto json = Json::parse(text);
+	const auto json = parse_annotation_json(text, max_text);
 	if (!json)
-		return Error{"is no JSON"};
+		return json.error();
 	bool good = json->is_object();
 	json->each_member([&](std::string_view uid, const Json &pod) {
 		good = good && uid.size() <= max_uid && read_pod(pod, out[std::string(uid)]);

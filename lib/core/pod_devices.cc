@@ -78,11 +78,9 @@ Result<NodeDevices> parse_devices(std::string_view text)
 	NodeDevices out;
 	if (text.empty())
 		return out;
-	if (text.size() > max_text)
-		return Error{"is too long"};
-	const auto json = Json::parse(text);
+	const auto json = parse_annotation_json(text, max_text);
 	if (!json)
-		return Error{"is no JSON"};
+		return json.error();
 	const Json ids = (*json)["ids"], pods = (*json)["pods"];
 	bool good = ids.is_object() && pods.is_object();
 	ids.each_member([&](std::string_view resource, const Json &list) { good = good && read_ids(resource, list, out); });

@@ -158,11 +158,8 @@ bool PodsController::add_claims(Entry &e, JobRequest &request)
 		reports_.condition(e.pod, {std::string(names::pending_reason), claims.error().message});
 		return false; // a change of a claim, or of the pod, leads here again
 	}
-	for (const auto &claim : claims->own)
-		if (claim->allocated) {
-			free_claim(e, *claim);
-			return false;
-		}
+	if (free_allocated(e, *claims))
+		return false;
 	auto gres = gres_with_claims(claims->own, request.gres);
 	if (!gres) {
 		refuse_because(e, gres.error().message, false);
@@ -179,24 +176,24 @@ bool PodsController::add_claims(Entry &e, JobRequest &request)
 	return false;
 }
 
-void PodsController::free_claim(Entry &e, const kube::ResourceClaim &claim)
+// The first that has devices of those that it alone has. True: it is under way.
+bool PodsController::free_allocated(Entry &e, const PodClaims &claims)
 {
+	const auto allocated = std::ranges::find_if(claims.own, [](const auto &claim) { return claim->allocated; });
+	if (allocated == claims.own.end())
+		return false;
+	const kube::ResourceClaim &claim = **allocated;
 	log_pod(verbose, e.key, job_id(e), "resource claim %s is freed: it has devices of a node where the pod is not", claim.meta.name.c_str());
 	e.op = Op::claims;
 	ports_.kube.patch_claim(claim, true, freeing_patch(claim), then<KubeReply>(e, Op::claims, &PodsController::claim_freed));
+	return true;
 }
 
 // Of a pod that waits with a job: a write for a job before this one was late, and who else gets the devices could not be bound.
 bool PodsController::free_late_claims(Entry &e)
 {
 	const auto claims = e.pod->resource_claims.empty() ? Result<PodClaims>(PodClaims{}) : claims_of(e);
-	if (!claims)
-		return false;
-	const auto late = std::ranges::find_if(claims->own, [](const auto &claim) { return claim->allocated; });
-	if (late == claims->own.end())
-		return false;
-	free_claim(e, **late);
-	return true;
+	return claims && free_allocated(e, *claims);
 }
 
 void PodsController::claim_freed(Entry &e, const KubeReply &r)
