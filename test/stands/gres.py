@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""GRES of a stand's nodes, whose devices are links to /dev/null: slurmd wants devices, and tells jobs of nothing else.
+"""GRES of a stand's nodes, whose devices are links to /dev/null: slurmd wants devices, and tells jobs of nothing else. Where
+Slurm denies jobs the devices of others, they are devices of numbers that no driver has.
 
 "gpu:a100:2,gpu:h100:2,shard:8,hca:2,token:5": GPUs and HCAs have devices, shards are of GPUs, anything else is counted only.
 "gpu@0-7:4": GPUs at those cores; Slurm keeps a topology of them then.
 """
 import os
 import re
+import stat
 from collections import Counter
 
 WITH_DEVICES = ("gpu", "hca")
+NOBODYS_MAJOR = 127  # "local/experimental use" (Linux, admin-guide/devices.txt)
 
 
-def gres_lines(text, folder):
-	"""What slurm.conf says of each node, GresTypes, and gres.conf. Makes the devices in folder."""
+def gres_lines(text, folder, denied=False):
+	"""What slurm.conf says of each node, GresTypes, and gres.conf. Makes the devices in folder; denied: Slurm may deny them."""
 	os.makedirs(folder, exist_ok=True)
 	names, lines, made = [], [], Counter()
 	for word in text.split(","):
@@ -25,7 +28,11 @@ def gres_lines(text, folder):
 			continue
 		for _ in range(int(count)):
 			path = os.path.join(folder, f"{name}{made[name]}")
-			os.symlink("/dev/null", path)
+			if denied:
+				os.mknod(path, stat.S_IFCHR, os.makedev(NOBODYS_MAJOR, sum(made.values())))
+				os.chmod(path, 0o666)
+			else:
+				os.symlink("/dev/null", path)
 			made[name] += 1
 			lines.append(f"Name={name}{of_type} File={path}" + (f" Cores={cores}" if cores else ""))
 	return "Gres=" + re.sub("@[-0-9]+", "", text), ",".join(names), "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 
-from . import reserve
+from . import reserve, slurm_cgroups
 from .build import made
 from .gres import gres_lines
 from .private_tmp import private_tmp
@@ -77,6 +77,7 @@ class Slurm:
 		self.conf = os.path.join(self.etc, "slurm.conf")
 		self.k8s_conf = os.path.join(self.etc, "slurm-k8s.yaml")
 		self.backup_conf = os.path.join(self.etc, "slurm-backup.conf")
+		self.cgroup_mounts = os.path.join(self.home, "cgroup")
 		self.munge_socket = os.path.join(self.folder, "run", "munge.socket")
 
 	def daemon(self, name):
@@ -144,12 +145,14 @@ class Slurm:
 		lines = [f"NodeName=DEFAULT CPUs={options.cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={options.cpus} "
 			f"ThreadsPerCore=1 RealMemory={options.memory} State=UNKNOWN {getattr(options, 'node_conf', '')}"]
 		if getattr(options, "gres", None):
-			of_node, settings["GresTypes"], conf = gres_lines(options.gres, os.path.join(self.home, "devices"))
+			of_node, settings["GresTypes"], conf = gres_lines(options.gres, os.path.join(self.home, "devices"), getattr(options, "cgroups", False))
 			lines[0] += " " + of_node
 			with open(os.path.join(self.etc, "gres.conf"), "w", encoding="utf-8") as file:
 				file.write(conf)
 		if getattr(options, "private_tmp", False):
 			settings.update(private_tmp(self.folder, self.etc, stock_plugins()))
+		if getattr(options, "cgroups", False):
+			settings.update(slurm_cgroups.SETTINGS)
 		for name, port in zip(nodes, ports[1:]):
 			lines.append(f"NodeName={name} NodeAddr=127.0.0.1 Port={port}")
 		if nodes:
@@ -174,6 +177,8 @@ class Slurm:
 		_write_conf(self.conf, settings, lines)
 		with open(os.path.join(self.etc, "cgroup.conf"), "w", encoding="utf-8") as file:
 			file.write(_cgroup_conf(version()))
+		if getattr(options, "cgroups", False):
+			slurm_cgroups.write_conf(self.etc, self.cgroup_mounts)
 
 	def install(self, build):
 		"""A copy of what `build` built, as it will be installed. Returns its folder with plugins/ in it."""
@@ -270,13 +275,17 @@ class Slurm:
 		with open(self.agent_conf(name), "w", encoding="utf-8") as file:
 			file.write(f"kubeconfig: {kubeconfig}\ncgroupRoot: {cgroup_root}\n")
 
-	def slurmd(self, machine):
+	def slurmd(self, machine, cgroup=None):
+		"""cgroup: where it is to be, and to make its own."""
 		env = dict(self.env)
 		if os.path.exists(self.agent_conf(machine.name)):
 			inst = os.path.join(self.folder, "inst")
 			env.update(SLURM_K8S_NODE_CONF=self.agent_conf(machine.name),
 				LD_LIBRARY_PATH=":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")])))
-		self.daemon(f"slurmd-{machine.name}").start(["slurmd", "-D", "-N", machine.name], env, inside=machine)
+		argv = ["slurmd", "-D", "-N", machine.name]
+		if cgroup:
+			argv = slurm_cgroups.confined(cgroup, self.cgroup_mounts, argv)
+		self.daemon(f"slurmd-{machine.name}").start(argv, env, inside=machine)
 
 	def wait_nodes(self, names, seconds=60):
 		def idle():

@@ -79,6 +79,8 @@ def up(options):
 	slurm, release = Slurm(folder), slurm_version()
 	if options.agent and options.api == "sim":
 		raise StandError("--agent needs real kubelets: use --api real")
+	if options.cgroups and options.api == "sim":
+		raise StandError("--cgroups needs a real Kubernetes, which removes them with its own: use --api real")
 	if options.slurm and not release.startswith(options.slurm):
 		raise StandError(f"Slurm {release} is installed, not {options.slurm}")
 	prepare_folder(folder)
@@ -111,7 +113,8 @@ def up(options):
 	for name in real if options.agent else []:
 		slurm.agent(name, *server.agent(name))
 	for name in real + fake[:MOST_SLURMDS]:
-		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name))
+		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name),
+			f"{server.cgroup}/slurm-{name}" if options.cgroups else None)
 	slurm.wait_nodes(real + fake[:MOST_SLURMDS])
 	write_env(folder, slurm, server, options, real, fake)
 

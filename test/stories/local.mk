@@ -46,8 +46,10 @@ EXTRA_DIST += \
 	test/stories/node.py \
 	test/stories/resubmit.py \
 	test/stories/outage.py \
+	test/stories/pam_login.py \
 	test/stories/containers/pmi2_client.c \
 	test/stories/containers/private_tmp.c \
+	test/stories/containers/test_cgroups.py \
 	test/stories/containers/test_commands.py \
 	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
