@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/agent/cpu_manager.h"
+#include "lib/agent/kubelet_files.h"
 #include "lib/agent/pod_cgroups.h"
 #include "lib/agent/settings.h"
 #include "lib/base/clock.h"
@@ -83,6 +85,10 @@ static void check_paths(const agent::AgentSettings &settings, const std::string 
 	for (const Place &place : places)
 		if (const std::string trouble = trouble_of(settings.*place.folder, place.file); !trouble.empty())
 			out.warning(about, std::string(place.key) + ": " + trouble + " (as user " + user + "); " + place.cost + set_it);
+	if (agent::ReplacedFile file(settings.kubelet_root_dir + "/cpu_manager_state"); agent::parse_cpu_manager(file.news().value_or("")).pins())
+		out.warning(about, "the kubelet's CPU manager has the policy static: it pins pods itself, those for Slurm, too, which may be on other "
+				   "cores than Slurm counts, and may share one with a job; set its cpuManagerPolicy to none, and the agent keeps "
+				   "each pod on the cores that Slurm gave it");
 	if (const auto found = agent::PodCgroups(cgroup_mount, settings.cgroup_root).processes(); !found)
 		out.warning(about, "cgroupRoot: " + found.error().message + "; no pod is put on its cores, no step gets into a container, and what lost "
 				   "pods hold stays masked, unless a kubelet has still to start here" + set_it);

@@ -10,12 +10,13 @@ import uuid
 
 import pytest
 from command import status
-from conftest import lent
+from conftest import lent, with_conf
 from foreign import foreign, masked, wait_masked
 from outage import restart_without
 from stands import cgroup
+from stands.gres import indices
 from stands.other_headers import build_with_field
-from stands.process import Machine
+from stands.process import Machine, processes_with
 from stands.slurm import Slurm
 from stands.waiting import wait_for
 from world import IMAGE
@@ -212,6 +213,84 @@ def test_slurmd_runs_jobs_without_kubelet_configuration_or_credentials(agents):
 		with open(conf, "w", encoding="utf-8") as file:
 			file.write(good)
 		agents.cluster("restart", "slurmd-n1")
+
+
+def test_slurmd_starts_and_runs_jobs_without_kubelet_and_api_server_and_pins_when_they_are_back(agents):
+	pod = agents.pod("one", "sleep 600", cpu="1")
+	is_pinned(agents, pod.wait_running())
+	agents.cluster("stop", "kubelet-n1")
+	agents.cluster("stop", "apiserver")
+	said = "pods stay as they are"
+	before = log(agents).count(said)
+	try:
+		agents.cluster("restart", "slurmd-n1")
+		runs_a_job(agents)
+		wait_for(f"the agent to say: {said}", lambda: log(agents).count(said) > before, 30, lambda: log(agents))
+		assert may_run_on(pod) == "0"
+	finally:
+		agents.cluster("start", "apiserver")
+		agents.cluster("start", "kubelet-n1")
+	later = agents.pod("later", "sleep 600", cpu="1")
+	is_pinned(agents, later.wait_running(120))
+
+
+@pytest.fixture
+def bound(request, session_stands):
+	"""Slurm keeps its jobs on their cores, too."""
+	if len(os.sched_getaffinity(0)) < 2:
+		pytest.skip("a machine with one CPU has no cores to choose from")
+	yield from lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+		*with_conf("TaskPlugin=task/affinity"))
+
+
+BUSY = "while :; do :; done"
+
+
+def of_job(stand, job_id):
+	"""Its processes, as the host numbers them."""
+	return [pid for pid, _ in processes_with(f"SLURM_JOB_ID={job_id}", f"SLURM_CONF={stand.env['SLURM_CONF']}")]
+
+
+def cpus_of(pids):
+	"""On which they may run, and on which those run that do."""
+	may, ran = set(), set()
+	for pid in pids:
+		try:
+			with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+				may |= indices(next(line.split()[1] for line in file if line.startswith("Cpus_allowed_list:")))
+			with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+				about = file.read().rpartition(")")[2].split()
+			if about[0] == "R":
+				ran.add(int(about[36]))
+		except (FileNotFoundError, ProcessLookupError):
+			pass  # it has ended meanwhile
+	return may, ran
+
+
+def sampled(what, seconds=10):
+	"""{name: (CPUs on which its processes may run, on which they ran)} of what() = {name: pids}, over that time."""
+	seen = {}
+	for _ in range(seconds * 10):
+		for name, pids in what().items():
+			for before, now in zip(seen.setdefault(name, (set(), set())), cpus_of(pids)):
+				before |= now
+		time.sleep(0.1)  # what a sample is
+	return seen
+
+
+def test_busy_job_and_busy_pod_never_run_on_one_core_also_after_slurmd_was_killed(bound, tmp_path):
+	pod = bound.pod("busy", BUSY, cpu="1")
+	is_pinned(bound, pod.wait_running())
+	script = tmp_path / "busy.sh"
+	script.write_text(f"#!/bin/sh\n{BUSY} &\nsrun -n1 sh -c '{BUSY}' &\nwait\n")
+	job = int(bound.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-n1", "--mem=100", str(script)))
+	wait_for("its step", lambda: f"{job}.0" in bound.run("squeue", "-h", "-s", "-o", "%i"), 60)
+	cores = {"job": indices(bound.job(job)["CPU_IDs"]), "pod": indices(core_of(bound, pod))}
+	assert sorted(map(len, cores.values())) == [1, 1] and not cores["job"] & cores["pod"]
+	for _ in range(2):
+		seen = sampled(lambda: {"job": of_job(bound, job), "pod": processes(pod)})
+		assert seen == {name: (cpus, cpus) for name, cpus in cores.items()}
+		bound.cluster("restart", "slurmd-n1", "--kill")
 
 
 @pytest.fixture

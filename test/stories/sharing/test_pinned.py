@@ -6,8 +6,12 @@ import os
 import pytest
 from conftest import lent
 from outage import saved
+from stands.process import Machine
+from stands.slurm import Slurm
 from stands.waiting import wait_for
+from command import TOOL
 from foreign import foreign, masked, wait_masked
+from test_agent import told
 
 pytestmark = pytest.mark.apis("real")
 
@@ -82,6 +86,14 @@ def test_slurms_jobs_get_other_cores_than_a_pod_that_its_kubelet_has_pinned(stat
 	second.wait("RUNNING")
 	assert static.job(second.id)["CPU_IDs"] == "0"
 	wait_for("nothing to be told", lambda: not says(static), 30, lambda: str(says(static)))
+
+
+def test_agent_and_check_say_that_the_kubelet_pins_pods_itself(static):
+	static.pod("ours", "sleep 600", cpu="1", limits={"cpu": "1", "memory": "16Mi"}).wait_running()
+	told(static, "no pod is pinned: the kubelet's CPU manager has the policy static and pins pods itself; set its cpuManagerPolicy to none")
+	done = static.run("nsenter", "-t", str(Machine(static.folder, "n1").pid), "-m", "-p", "env",
+		f"SLURM_K8S_NODE_CONF={Slurm(static.folder).agent_conf('n1')}", TOOL, "check", "--on-node", check=False)
+	assert "warning  agent: the kubelet's CPU manager has the policy static" in done.stdout, done
 
 
 def test_pinned_core_is_known_at_once_when_slurmctld_comes_back(static):

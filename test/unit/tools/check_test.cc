@@ -589,6 +589,12 @@ TEST_CASE("check: on a node what the agent in slurmd reads must be there, and wh
 						       h.conf["SlurmdUser"] + "); slurmctld is not told which pods have which "
 						       "devices, and jobs may be given theirs" + as_kubelet));
 	}
+	SECTION("a kubelet that pins pods itself")
+	{
+		h.folder.write("kubelet/cpu_manager_state", R"({"policyName":"static","defaultCpuSet":"0-1"})");
+		const std::string said = "agent: the kubelet's CPU manager has the policy static: it pins pods itself";
+		CHECK(contains(h.check_node(), said) == (::geteuid() == 0)); // to whom that file is to belong
+	}
 	SECTION("a file in place of the kubelet's folder")
 	{
 		std::filesystem::remove_all(h.kubelet);
