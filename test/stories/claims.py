@@ -78,21 +78,25 @@ class Drivers:
 
 
 class Claim:
-	"""In namespace default, for count devices. Its name is free again when end() has been called."""
+	"""In namespace default, for count devices, and as many more in a request of their own for each of `more`. Its name is free
+	again when end() has been called."""
 
-	def __init__(self, stand, name, count=1, **exactly):
+	def __init__(self, stand, name, count=1, more=(), **exactly):
 		self.stand, self.name = stand, name
 		self.path = f"{API}/namespaces/default/resourceclaims/{name}"
+		requests = {"gpus": {"count": count, **exactly}, **{f"more{i}": {"count": n} for i, n in enumerate(more)}}
 		post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": {"requests": [
-			{"name": "gpus", "exactly": {"deviceClassName": CLASS, "count": count, **exactly}}]}}})
+			{"name": request, "exactly": {"deviceClassName": CLASS, **about}} for request, about in requests.items()]}}})
 
 	def get(self):
 		return self.stand.api.get(self.path)
 
+	def allocated(self):
+		return self.get().get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+
 	def results(self):
 		"""[(node, index)] of what it has."""
-		found = self.get().get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
-		return [(r["pool"], int(r["device"].rpartition("-")[2])) for r in found]
+		return [(r["pool"], int(r["device"].rpartition("-")[2])) for r in self.allocated()]
 
 	def devices(self):
 		return {index for _, index in self.results()}

@@ -113,6 +113,11 @@ def used(stand, gres):
 	return indices(re.search(rf"{gres}:\d+\(IDX:(N/A|[-\d,]+)\)", text)[1].replace("N/A", ""))
 
 
+def used_pages(stand):
+	"""How many of n1 no job gets."""
+	return int(re.search(r"GresUsed=\S*page:(?:\(null\):)?(\d+)", stand.scontrol("-d", "show", "node", "n1"))[1])
+
+
 @pytest.mark.apis("sim")
 @pytest.mark.slow
 def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand_nodes(many):
@@ -149,9 +154,13 @@ def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand
 			wait_for("its end", lambda: not many.run("squeue", "-h").strip(), 60)
 			took("device gone, for the scheduler", lambda: kubelet_has(many, "n1", 3), lambda: not fits("gpu:4"))
 			took("device back, for the scheduler", lambda: kubelet_has(many, "n1", 4), lambda: fits("gpu:4"))
+			took("count less", lambda: kubelet_has(many, "n1", 4, pages=3), lambda: used_pages(many) == 5)
+			took("count more", lambda: kubelet_has(many, "n1", 4), lambda: not used_pages(many))
 			took("count less, for the scheduler", lambda: kubelet_has(many, "n1", 4, pages=5), lambda: not fits("page:6") and fits("page:5"))
 			took("count more, for the scheduler", lambda: kubelet_has(many, "n1", 4), lambda: fits("page:8"))
 			took("device of the driver gone", lambda: driver_has(many, "n1", tainted={1}), lambda: used(many, "hca") == {1})
+			took("device of the driver gone, for the scheduler", lambda: driver_has(many, "n1", tainted={0, 1}), lambda: not fits("hca:1"))
+			took("device of the driver back, for the scheduler", lambda: driver_has(many, "n1", tainted={1}), lambda: fits("hca:1"))
 			took("device of the driver back", lambda: driver_has(many, "n1"), lambda: not used(many, "hca"))
 		print("\n".join(f"{what}: {sorted(seconds)} seconds" for what, seconds in times.items()))
 		assert all(statistics.median(seconds) < 1 for what, seconds in times.items() if what != "job may run"), times

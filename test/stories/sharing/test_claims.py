@@ -69,6 +69,22 @@ def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drive
 	assert in_slurm(stand, four.id) == set(range(DEVICES))
 
 
+def test_requests_and_claims_of_one_pod_have_together_just_the_devices_of_its_job(drivers):
+	stand, driver, claim = drivers
+	ours = batch(stand, 1, "-w", "n1")
+	ours.wait_started()
+	both, single = claim("both", 1, more=(1,)), claim("single")
+	pod = stand.pod("claims-both", f"env | grep TEST_DEVICE_; {POLITE}", node="n1", **uses(both, single))
+	pod.wait_running(PREPARED)
+	has = in_slurm(stand, pod.job_id)
+	assert len(has) == 3 and not has & in_slurm(stand, ours.id)
+	assert [r["request"] for r in both.allocated()] == ["gpus", "more0"]
+	assert len(both.devices()) == 2 and both.devices() | single.devices() == has and not both.devices() & single.devices()
+	if stand.kind == "real":
+		prepared = {(device, name) for what, device, name in driver.record("n1") if what == "prepared"}
+		assert prepared >= {(device, "both") for device in both.devices()} | {(device, "single") for device in single.devices()}
+
+
 def test_claims_that_slurm_cannot_honour_are_refused_and_said(drivers):
 	stand, _, claim = drivers
 	many = stand.pod("many", **uses(claim("many", DEVICES + 1)))
@@ -244,7 +260,7 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 			pods.append((stand.pod(f"r{i}", f"sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
 		else:
 			jobs.append(stand.batch(1, seconds=chance.random() * 3, options=(f"--gres=gpu:{number}",)))
-	live = {pod.uid: (pod, made, number) for pod, made, number in pods}
+	live, compared = {pod.uid: (pod, made, number) for pod, made, number in pods}, set()
 
 	def over():
 		"""Looks at all that has devices now, in one answer of Slurm; the end of pods is kube-controller-manager's to notice."""
@@ -256,11 +272,17 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 					other = seen.setdefault((node, index), show)
 					assert other is show, f"gpu {index} of {node} twice:\n{other}\n{show}"
 		for pod, made, number in list(live.values()):
+			if pod.phase == "Running":
+				has = in_slurm(stand, pod.job_id)
+				if pod.job()["JobState"] == "RUNNING":  # after that: it had them all the time
+					compared.add(pod.uid)
+					assert made.devices() == has, pod.about()
 			if pod.phase in ("Succeeded", "Failed"):
 				assert pod.phase == "Succeeded" and len(made.results()) == number, pod.about()
 				made.free()
 				del live[pod.uid]
 		return not live and all(job.state == "COMPLETED" for job in jobs)
 	wait_for("the end of all", over, 180 + PREPARED)
+	assert compared
 	for node in driver.records:
 		assert not [row for row in driver.record(node) if row[0] == "refused"]

@@ -11,6 +11,7 @@ from conftest import lent, with_conf
 from device_plugin import A100, DEVICES, OF_EACH, Plugin
 from mixed import mixing, restore, set_resources, wait_reservation
 from stands.gres import devices, indices
+from stands.replays import once_only
 from stands.waiting import wait_for
 from world import seconds_of
 
@@ -145,9 +146,12 @@ def is_foreign(found):
 	return found.seen["spec"]["schedulerName"] != "slurm"
 
 
+@once_only
 def test_no_device_is_with_two_whoever_comes_and_goes(plugged):
 	stand, _ = plugged
-	chance = random.Random(11)
+	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
+	print(f"SK8_SEED={seed}")
+	chance = random.Random(seed)
 	pods, jobs, had = [], [], []
 	for i in range(24):
 		number, seconds, kind = chance.choice((1, 1, 2, 3)), chance.random() * 3, chance.choice(("a100", "h100"))
