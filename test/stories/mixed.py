@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A stand whose nodes are shared as mixed, and its reservation pods."""
 import os
+import re
 from urllib.parse import quote
 
 import yaml
@@ -105,19 +106,16 @@ def evict(stand, pod, api=None):
 	"""As kubectl drain does. api: another connection than the stand's."""
 	meta = pod["metadata"]
 	api, path = api or stand.api, f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-	if stand.kind == "real":
-		api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": meta["name"]}})
-		return
-	# kubesim has no evictions: this is what one consists of
-	conditions = [c for c in api.get(path)["status"].get("conditions", []) if c["type"] != "DisruptionTarget"]
-	conditions.append({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"})
-	api.patch(path + "/status", {"status": {"conditions": conditions}})
-	api.delete(path)
+	api.post(path + "/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": meta["name"]}})
 
 
 def drain(stand, name, selector=""):
 	"""kubectl drain NAME --force, after the cordon: evicts the pods of the node, and waits until each is gone, or its name is
-	another pod's. selector: --pod-selector. Returns the names."""
+	another pod's. selector: --pod-selector. Returns the names. On kubesim without kubectl, whose discovery it has not."""
+	if stand.kind == "real":
+		said = stand.run("kubectl", f"--kubeconfig={stand.env['KUBECONFIG']}", "drain", name, "--force", "--timeout=60s",
+			f"--pod-selector={selector}", seconds=90)
+		return {word for word in re.findall(r"^pod/(\S+) evicted$", said, re.MULTILINE)}
 	path = f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}"
 
 	def uids():

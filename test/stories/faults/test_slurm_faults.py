@@ -5,6 +5,7 @@ import time
 import pytest
 from outage import converge, in_every_state
 from slurm_conf import slurm_conf
+from stands.replays import once_only
 from stands.waiting import StandError, wait_for
 
 pytestmark = pytest.mark.apis("sim")
@@ -104,3 +105,23 @@ def test_slurmdbd_that_is_away_at_the_start_and_meanwhile_delays_no_pod_and_hear
 	wait_for("sacct", lambda: wanted.items() <= kept().items() and kept().get(runs.uid, [""])[0].startswith("CANCELLED"), 120,
 		lambda: str(kept()))
 	assert refused.jobs() == [] and all(len(accounted.bindings()[pod.uid]) == 1 for pod in pods)
+
+
+@once_only
+def test_second_job_with_the_mark_of_a_pod_is_ended_and_the_pod_runs_on_with_its_own(stand):
+	"""Our job_submit plugin lets nobody give that mark: it is away for a while."""
+	pod = stand.pod("one", "sleep 600")
+	pod.wait_running()
+	before = pod.job()
+
+	def marked(*options):
+		job = int(stand.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-n1", "--mem=10", *options, "--wrap", "sleep 600"))
+		stand.update(job, f"AdminComment={before['AdminComment']}")
+		return job
+	with slurm_conf(stand, "JobSubmitPlugins=throttle"):
+		seconds = [marked("-H"), marked()]
+		for job in seconds:
+			wait_for("its end", lambda job=job: stand.job(job)["JobState"] == "CANCELLED", 60, lambda job=job: stand.job(job))
+	assert pod.jobs()[0]["JobId"] == before["JobId"] and pod.jobs()[0]["StartTime"] == before["StartTime"]
+	assert [job["JobState"] for job in pod.jobs()] == ["RUNNING", "CANCELLED", "CANCELLED"]
+	assert pod.phase == "Running" and stand.bindings()[pod.uid] == [pod.node]

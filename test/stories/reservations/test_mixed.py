@@ -2,10 +2,12 @@
 """sharing: mixed: Slurm's own jobs hold reservation pods, and the kubelet decides who came first."""
 import contextlib
 import time
+import uuid
 
 import pytest
 from command import status, tool
-from mixed import IMAGE, PODS, drain, evict, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from conftest import lent, with_conf
+from mixed import IMAGE, PODS, drain, evict, mixing, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
 from foreign import allocated, foreign, masked, wait_masked
@@ -43,6 +45,37 @@ def test_jobs_one_after_the_other_get_the_same_cores(mixed):
 	runs = [job.stamps() for job in jobs]
 	assert all(before[1] <= after[0] for before, after in zip(runs, runs[1:]))
 	wait_for("no reservation", lambda: not reservations(mixed), 30)
+
+
+# -- beside the pods that each node has
+
+@pytest.fixture
+def roomy(request, session_stands):
+	"""slurm.conf sets a core and 2000 MB aside for DaemonSets."""
+	for stand in lent(request, session_stands, "real", "--cpus", "8", "--memory", "16000", "--kubelets", "1",
+			"--node-conf", "CoreSpecCount=1 MemSpecLimit=2000", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		yield from mixing(stand)
+
+
+@pytest.mark.apis("real")
+def test_job_for_the_whole_node_and_all_its_memory_runs_beside_daemon_sets_and_waits_for_other_pods(roomy):
+	owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": str(uuid.uuid4()), "controller": True}
+	roomy.pod("daemon", "sleep 600", cpu="500m", memory="1Gi", schedulerName="default-scheduler", nodeName="n1", owners=[owner]).wait_running()
+	job = roomy.batch(1, options=("--exclusive", "--mem=0"))
+	job.wait_started()
+	pod = wait_reservation(roomy, job.id)
+	assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "7", "memory": "14000Mi"}
+	assert int(job.show()["Restarts"]) == 0
+	job.cancel()
+	wait_no_reservation(roomy, job.id)
+	guest = foreign(roomy, "guest")
+	guest.wait_running()
+	wait_masked(roomy, "daemon", "guest")
+	waits = roomy.batch(1, options=("--exclusive", "--mem=0"))
+	roomy.scheduled()
+	assert waits.state == "PENDING"
+	guest.delete()
+	waits.wait_started()
 
 
 # -- groups of nodes

@@ -5,6 +5,7 @@ from mixed import (IMAGE, PODS, drain, names, reservations, restore, share, shar
 	wait_reservations_known)
 from stands.waiting import wait_for
 from foreign import allocated, foreign, masked
+from node import Node
 
 CORES = 8  # of a node
 
@@ -70,9 +71,14 @@ def test_one_label_selects_the_pods_of_all_jobs_and_who_drains_without_them_ends
 		return {pod["metadata"]["uid"] for pod in found if pod["spec"]["nodeName"] == "n1"}
 	assert selected() == before
 	foreign(sharing, "guest").wait_running()
-	assert drain(sharing, "n1", "!slurm-k8s.io/job") == {"guest"}
-	sharing.scheduled()
-	assert selected() == before and all(job.state == "RUNNING" for job in jobs)
+	node = Node(sharing)
+	node.cordon()
+	try:
+		assert drain(sharing, "n1", "!slurm-k8s.io/job") == {"guest"}
+		sharing.scheduled()
+		assert selected() == before and all(job.state == "RUNNING" for job in jobs)
+	finally:
+		node.settle()
 
 
 def test_foreign_pod_that_comes_for_the_cores_of_small_jobs_is_refused_by_the_kubelet(sharing):
