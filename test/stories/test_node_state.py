@@ -2,6 +2,7 @@
 """A node that takes no more work on one side takes none on the other, and neither administrator is run over."""
 import pytest
 from command import status, tool
+from foreign import allocated, foreign, wait_masked
 from node import BY, CORDONER, OWNER, REASON, RESUMED, Node
 
 
@@ -118,6 +119,31 @@ def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(nod
 	pod.wait_phase("Succeeded")
 	for one in job, waits:
 		one.cancel()
+
+
+@pytest.mark.apis("real")
+def test_what_pods_of_a_dead_node_had_is_nobodys_though_kubernetes_has_deleted_all_of_them_until_it_is_released(node):
+	stand = node.stand
+	pods = [stand.pod("placed", "sleep 600", cpu="2", node="n1", grace=1).wait_running(), foreign(stand, "guest", cpu="2").wait_running()]
+	wait_masked(stand, "guest")
+	stand.cluster("stop", "kubelet-n1")
+	try:
+		with node.deleted():
+			node.wait_drained("k8s: deleted: Kubernetes has no such node")
+			for pod in pods:
+				pod.delete(now=True)
+				if pod.get():
+					stand.api.patch(pod.path, {"metadata": {"finalizers": None}})
+				pod.wait_gone()
+			node.stays("cores of both", lambda: allocated(stand)[0] == 4, 5)
+			shown = status(stand, "--node", "n1")["clusters"][0]
+			assert [(row["name"], row["pod"]) for row in shown["pods"]] == [("placed", "lost")]
+			assert [(row["name"], row["why"]) for row in shown["foreign"]] == [("guest", "its object vanished before the kubelet had reported its containers gone")]
+			for pod, cores in zip(pods, (2, 0)):
+				assert "holds on node n1 is free" in tool(stand, "release", pod.uid)
+				node.wait("its cores free", lambda left=cores: allocated(stand)[0] == left)
+	finally:
+		stand.cluster("start", "kubelet-n1")
 
 
 def test_an_administrators_drain_is_never_undone_by_uncordon(node):
