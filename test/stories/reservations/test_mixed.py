@@ -178,12 +178,13 @@ def test_srun_that_is_refused_waits_in_the_gate_and_starts_when_there_is_room(cr
 	assert srun.returncode == 0 and float(out) > pod.runs()[0].stop
 
 
-def test_srun_that_never_gets_room_ends_after_gate_timeout_and_its_user_reads_why(crowded):
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_who_waits_for_a_job_that_never_gets_room_reads_why_when_it_ends_after_gate_timeout(crowded, command):
 	stand, _ = crowded
 	share(stand, gateTimeout="10s")  # a busy machine's kubelet needs some seconds to refuse
 	wait_reservations_known(stand)
-	done = stand.run("srun", "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "true", check=False, seconds=60)
-	assert done.returncode != 0
+	done = stand.run(command, "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "echo", "ran", check=False, seconds=60)
+	assert done.returncode != 0 and "ran" not in done.stdout
 	assert "slurm-k8s: the job was not started: the kubelet of node n1 refuses the job's reservation pod (OutOfcpu)" in done.stderr
 	wait_for("no reservation", lambda: not reservations(stand), 30)
 

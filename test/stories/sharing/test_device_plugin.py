@@ -73,7 +73,17 @@ def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
 	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == ["gpu:a100:1(2)"], 60)
 	job = stand.batch(1, options=("--gres=gpu:a100:1",))
 	job.wait_started()
-	assert in_slurm(stand, job.id) == {1}  # its pod has it; Slurm had chosen 0
+	has = in_slurm(stand, job.id)
+	assert has == {1}  # its pod has it; Slurm had chosen 0
+	for again in (stand.reconfigure, lambda: stand.restart_slurmctld(kill=False)):
+		again()
+		wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == ["gpu:a100:1(2)"], 60)
+		assert in_slurm(stand, mine.job_id) == {3} and in_slurm(stand, job.id) == has
+		job.cancel()
+		job = stand.batch(1, options=("--gres=gpu:a100:1",))
+		job.wait_started()
+		assert in_slurm(stand, job.id) in ({0}, {1})  # the kubelet may not have had 1 back yet
+		has = in_slurm(stand, job.id)
 
 
 def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_knows_and_no_pods_one(plugged):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """--constraint=k8s.exclusive: a busy node is emptied for a job, within what PodDisruptionBudgets allow, and goes back."""
+import time
 import uuid
 
 import pytest
@@ -20,9 +21,9 @@ def label(stand, value):
 
 @pytest.fixture
 def emptying(request, gated):
-	"""n1 is to be had without others' pods. A parameter: how long a job waits until they have gone."""
+	"""n1 is to be had without others' pods. A parameter: other settings."""
 	label(gated, "batch")
-	before = share(gated, exclusive={"selector": "pool=batch", "timeout": getattr(request, "param", "10m"), "idle": "2s"})
+	before = share(gated, exclusive={"selector": "pool=batch", "timeout": "10m", "idle": "2s", **getattr(request, "param", {})})
 	node = Node(gated)
 	node.wait("its features", lambda: node.slurm().get("ActiveFeatures") == "k8s.exclusive,k8s.shared", 60)
 	assert Node(gated, "n2").slurm().get("ActiveFeatures", "(null)") == "(null)"
@@ -33,10 +34,10 @@ def emptying(request, gated):
 	restore(gated, before)
 
 
-def replica(stand, name, cpu="3"):
-	"""A foreign pod that somebody would make again elsewhere."""
+def replica(stand, name, cpu="3", app=None):
+	"""A foreign pod that somebody would make again elsewhere. app: of a budget, its name if none is named."""
 	owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": str(uuid.uuid4()), "controller": True}
-	return foreign(stand, name, cpu=cpu, owners=[owner], labels={"app": name}).wait_running()
+	return foreign(stand, name, cpu=cpu, owners=[owner], labels={"app": app or name}).wait_running()
 
 
 @pytest.fixture
@@ -65,7 +66,11 @@ def launched_after(job, *pods):
 		assert all(run.stop and run.stop <= job.stamps()[0] for run in pod.runs()), (job.stamps(), pod.runs())
 
 
-def test_busy_node_becomes_exclusive_and_returns(emptying):
+IDLE = 6  # seconds
+
+
+@pytest.mark.parametrize("emptying", [{"idle": f"{IDLE}s"}], indirect=True)
+def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	node = Node(emptying)
 	pods = [replica(emptying, name) for name in ("web-1", "web-2")]
 	wait_masked(emptying, "web-1", "web-2")
@@ -79,6 +84,23 @@ def test_busy_node_becomes_exclusive_and_returns(emptying):
 	job.wait("COMPLETED")
 	other.wait("RUNNING")
 	node.wait("given back", lambda: TAINT not in taints(node), 60)
+	assert time.time() >= job.stamps()[1] + IDLE
+	foreign(emptying, "back", cpu="1").wait_running()
+
+
+def test_budget_of_two_pods_that_allows_one_eviction_lets_one_go_and_the_other_when_it_allows_that(emptying, budget):
+	pods = [replica(emptying, name, app="pair") for name in ("pair-1", "pair-2")]
+	wait_masked(emptying, "pair-1", "pair-2")
+	budget("pair", 1)
+	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+	wait_for("one to go", lambda: [pod for pod in pods if not pod.get()], 120, job.why)
+	stays, = (pod for pod in pods if pod.get())
+	refused = f"pod default/{stays.name} is not evicted yet"
+	before = emptying.log().count(refused)
+	wait_for("another refusal", lambda: emptying.log().count(refused) > before, 60, job.why)
+	assert "deletionTimestamp" not in stays.get()["metadata"] and job.stamps() == (None, None)
+	budget("pair", 1)
+	launched_after(job, *pods)
 
 
 def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying, budget):
@@ -102,7 +124,7 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying,
 
 
 @pytest.mark.apis("sim")
-@pytest.mark.parametrize("emptying", ["2s"], indirect=True)
+@pytest.mark.parametrize("emptying", [{"timeout": "2s"}], indirect=True)
 def test_job_whose_node_is_not_emptied_in_time_goes_back_into_the_queue_and_the_node_back_to_pods(emptying, budget):
 	pod = replica(emptying, "web-5")
 	wait_masked(emptying, "web-5")

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # lib/core knows no Slurm, and no library of the system either: one build of its tests will do
+#   make interleavings                 two administrators of a node, in every order and with every delay; ten minutes
+.PHONY: interleavings
+interleavings: test/unit/core_test$(EXEEXT)
+	test/unit/core_test "[.interleavings]" 2> /dev/null
+
 if HAVE_CATCH2
 if ENGINE_TESTS
 check_PROGRAMS += test/unit/core_test
