@@ -118,6 +118,7 @@ public:
 
 	// ---- release by hand ----
 	static bool remembered(const std::string &uid, const core::Ledger &known); // as released by hand
+	static bool freed(const std::string &uid, const core::Ledger &known); // ... or holds nothing any more
 	// Nothing of the pod runs, and nothing of it can come on what it holds there.
 	bool nothing_left(const std::string &uid, const std::string &held_node) const;
 	// Nobody and nothing but a person can tell that.

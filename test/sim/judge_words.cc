@@ -27,6 +27,11 @@ bool Judge::remembered(const std::string &uid, const core::Ledger &known)
 	return remembers(known, uid);
 }
 
+bool Judge::freed(const std::string &uid, const core::Ledger &known)
+{
+	return remembers(known, uid) || !holds(known, uid);
+}
+
 // What was not written before the crash is not known after it; nor is it whether what was
 // written was followed by a Binding.
 void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)

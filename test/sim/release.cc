@@ -50,7 +50,7 @@ bool World::say_gone(const core::Hold &hold, bool force)
 	if (!judge_.nothing_left(uid, hold.node))
 		return false;
 	const auto done = process_->release(uid, force);
-	if (process_->dying() && judge_.remembered(uid, disk_.saved())) // nobody was told, and it counts
+	if (process_->dying() && judge_.freed(uid, disk_.saved())) // nobody was told, and it counts
 		judge_.released_by_people(uid, true, hold.foreign, false, disk_.saved(), disk_.saved());
 	if (!done || process_->dying())
 		return false;
