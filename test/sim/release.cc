@@ -44,6 +44,26 @@ void World::people_go()
 	judge_.people_are_gone();
 }
 
+// An administrator has told Kubernetes that nodes which never come back are out of service. What is being deleted there its pod garbage
+// collector then takes for failed, and lets go without its kubelet (gcTerminating() of pkg/controller/podgc).
+void World::collect_pods()
+{
+	static constexpr Micros period = 20 * second;
+	for (const auto &[name, pod] : std::map(api_.pods())) {
+		if (!pod->meta.deleting || !judge_.is_gone(pod->node_name))
+			continue;
+		if (pod->phase != "Succeeded" && pod->phase != "Failed") {
+			judge_.phase_by_people(pod->meta.uid);
+			api_.change(name, pod->meta.uid, [](kube::Pod &p) {
+				p.phase = "Failed";
+				p.garbage_collected = true;
+			});
+		}
+		api_.remove(name, pod->meta.uid, 0);
+	}
+	time_.after(period, [this] { collect_pods(); });
+}
+
 bool World::say_gone(const core::Hold &hold, bool force)
 {
 	const std::string &uid = hold.key.uid;

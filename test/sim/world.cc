@@ -7,6 +7,7 @@
 namespace sk8::sim {
 
 static constexpr Micros longest_calm = 30 * 60 * second; // virtual: then it does not converge
+static constexpr Micros out_of_service = 120 * second;   // when that is said of nodes that never come back
 
 static Story *log_story = nullptr;
 
@@ -167,6 +168,7 @@ void World::calm()
 	}
 	judge_.no_more_restores();
 	people_go();
+	time_.after(out_of_service, [this] { collect_pods(); });
 }
 
 bool World::is_away() const

@@ -37,6 +37,7 @@ private:
 	Micros written_by() const;
 	void calm();      // from now on nothing goes wrong any more
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
+	void collect_pods();
 	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
 	void people_tell_all();
 	bool is_away() const;      // the engine, or the API server
