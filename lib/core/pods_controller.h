@@ -330,8 +330,11 @@ private:
 	void wake_if_masks_can_go();
 	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
 	bool add_claims(Entry &e, JobRequest &request);
+	void free_claim(Entry &e, const kube::ResourceClaim &claim, const char *why);
 	bool free_allocated(Entry &e, const PodClaims &claims); // true: it is under way
-	bool free_late_claims(Entry &e);                        // the same
+	bool is_unused(const kube::ResourceClaim &claim) const;
+	bool free_unused(Entry &e);      // the same
+	bool free_late_claims(Entry &e); // the same
 	void claim_freed(Entry &e, const KubeReply &r);
 	const ClaimNodes &claim_nodes(const PodClaims &claims);
 	ClaimNodes compute_claim_nodes(const PodClaims &claims) const;

@@ -126,6 +126,7 @@ EXTRA_DIST += \
 	test/sim/regressions/binding-after-a-word.case \
 	test/sim/regressions/binding-of-a-run-before-a-loss.case \
 	test/sim/regressions/bound-job-started-on-another-device.case \
+	test/sim/regressions/claim-of-pods-none-of-which-was-bound.case \
 	test/sim/regressions/class-told-last.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/deleted-before-bound.case \
@@ -149,6 +150,7 @@ EXTRA_DIST += \
 	test/sim/regressions/forgotten-job-without-the-devices-of-its-claim.case \
 	test/sim/regressions/forgotten-launch-of-a-small-job.case \
 	test/sim/regressions/formerly-foreign.case \
+	test/sim/regressions/freed-while-one-of-its-pods-is-bound.case \
 	test/sim/regressions/full-disk-takes-one-of-two-holds.case \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \

@@ -534,6 +534,36 @@ TEST_CASE("a claim that gets devices late is freed while its pod waits, so that 
 	CHECK(w.pod("p").node_name == "n1");
 }
 
+TEST_CASE("a claim that has devices for pods of which none was bound is freed: each would wait for the other to use them")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string p = w.create_claiming("p", {{"gpus", "c"}}), q = w.create_claiming("q", {{"gpus", "c"}});
+	const auto has = [&](const std::string &more) {
+		w.claim_changes("c", *Json::parse(R"({"status":{"allocation":{"devices":{"results":[
+			{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-2"}]}},"reservedFor":[
+			{"resource":"pods","name":"p","uid":")" + p + R"("},{"resource":"pods","name":"q","uid":")" + q + R"("})" + more + "]}}"));
+		w.run(Millis(120'000));
+	};
+	SECTION("while their jobs wait") {}
+	SECTION("when they have none") { w.jobs.clear(), w.restart(); }
+	SECTION("not if somebody else is to have it, too")
+	{
+		has(R"(,{"resource":"pods","name":"x","uid":"x"})");
+		CHECK(w.devices_of("c") == "n1/gpu-2");
+		return;
+	}
+	has("");
+	CHECK_FALSE(w.claim("c").allocated);
+	for (const std::string name : {"p", "q"}) {
+		REQUIRE(w.job_of(name));
+		CHECK(w.job_of(name)->state == SK8_JOB_PENDING);
+		CHECK(gres_request(w.request_of(name).gres) == "gpu:1");
+	}
+	w.starts("p", {1});
+	CHECK(w.pod("p").node_name == "n1");
+}
+
 TEST_CASE("a pod has no part of a claim whose device somebody else's claim has got, too")
 {
 	TwoPods w;
