@@ -174,8 +174,25 @@ static bool may_ask_for_other_devices(const kube::Pod &pod, const Job &job, bool
 	return job.state == SK8_JOB_PENDING && !pod.resource_claims.empty() && !known;
 }
 
+// Where it is kept no job can be made: another pod that was about to be bound there when slurmctld ended may be kept with the same
+// devices, and each of the two would wait for the other.
+void PodsController::keep_no_longer(Entry &e)
+{
+	log_pod(info, e.key, job_id(e), "it cannot have been bound to node %s: its resource claims have no devices for it", node_of(e).c_str());
+	free_hold(e);
+	succeeded(e);
+	if (e.job && !e.job->ended())
+		return queue_anew(e, "its pod was not bound");
+	sync(e.key.uid);
+}
+
+// Times; by then a kubelet has ended what a restored etcd, unknown to a slurmctld that was not there, took the node from.
+static constexpr int tries_to_keep = 6;
+
 void PodsController::adopt(Entry &e)
 {
+	if (e.failures >= tries_to_keep && cannot_have_been_bound(e))
+		return keep_no_longer(e);
 	hold_alone(e);
 	auto request = make_request(e.key, *e.pod, settings_, ports_.lookup);
 	if (!e.job || e.job->ended())

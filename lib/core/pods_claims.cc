@@ -483,6 +483,18 @@ Result<GresList> PodsController::adopted_gres(const Entry &e, const GresList &re
 	return merged(std::move(out));
 }
 
+// Its Binding was sent when all its claims had devices and were reserved for it, and nobody takes that away while it is there and waits.
+// Nor would its kubelet start anything of it without. Not after etcd was restored: then the claims are as old as the pod.
+bool PodsController::cannot_have_been_bound(const Entry &e) const
+{
+	if (!e.pod || !e.bound_node.empty() || e.lost_node || !ports_.dra || !ports_.dra->synced())
+		return false;
+	return std::ranges::any_of(e.pod->resource_claims, [&](const kube::PodResourceClaim &c) {
+		const auto claim = ports_.dra->find(e.key.ns, c.claim);
+		return !claim || !claim->allocated || !is_reserved_for(*claim, e.key.uid);
+	});
+}
+
 // ---- news ----
 
 void PodsController::claim_changed(const std::string &ns, const std::string &claim)

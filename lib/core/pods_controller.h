@@ -326,6 +326,7 @@ private:
 	bool wants_other_devices(const Entry &e) const;
 	std::string claims_not_met(const Entry &e) const; // why its job will not do for its claims, or empty
 	std::optional<Hold> share_devices(const Entry &e);
+	void keep_no_longer(Entry &e);
 	void hold_alone(const Entry &e);
 	void wake_if_masks_can_go();
 	Result<GresList> gres_with_claims(const Claims &claims, const GresList &requested) const;
@@ -342,6 +343,7 @@ private:
 	void next_claim(const std::shared_ptr<Allocation> &a);
 	void write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch);
 	void claims_failed(Entry &e, const std::string &why, const KubeReply &r);
+	bool cannot_have_been_bound(const Entry &e) const;
 	GresList claimed_there(const Entry &e, Whose whose) const;
 	bool all_devices_known(const Entry &e) const;
 	bool knows_what_it_claims(const Entry &e) const;

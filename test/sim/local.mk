@@ -160,6 +160,7 @@ EXTRA_DIST += \
 	test/sim/regressions/job-from-before-its-pod-claimed-devices.case \
 	test/sim/regressions/joins-a-pod-that-we-delete.case \
 	test/sim/regressions/kept-with-a-job-for-other-devices.case \
+	test/sim/regressions/kept-with-what-was-to-be-shared.case \
 	test/sim/regressions/killed-before-ledger.case \
 	test/sim/regressions/late-news-of-ended.case \
 	test/sim/regressions/late-news-of-released.case \
@@ -207,6 +208,7 @@ EXTRA_DIST += \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \
 	test/sim/regressions/taken-in-the-gate.case \
 	test/sim/regressions/two-pods-get-one-claim-at-once.case \
+	test/sim/regressions/two-pods-kept-with-the-same-devices.case \
 	test/sim/regressions/untrue-in-a-former-run.case \
 	test/sim/regressions/wake-behind-locks.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case

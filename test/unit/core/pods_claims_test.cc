@@ -645,6 +645,42 @@ TEST_CASE("slurmctld that dies after the hold and before the claim, and forgets 
 	CHECK(w.pod("p").node_name == "n1");
 }
 
+TEST_CASE("a pod whose claims have no devices for it was not bound: it is kept no longer where no job of it can be made")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	Hold hold;
+	hold.key = {"c", "team-a", "p", uid};
+	hold.node = "n1";
+	hold.cores = {0};
+	hold.gres = {{"gpu", "", 1, {2}}};
+	w.journal.hold(hold);
+	REQUIRE(w.journal.flush());
+	w.nodes_take_jobs = false; // another one that is kept there holds what it wants
+	bool given_to_it = false;
+	SECTION("with the job that it had") {}
+	SECTION("without") { w.jobs.clear(); }
+	SECTION("but not if they have")
+	{
+		w.claim_changes("c", given("gpu-2", "p", uid));
+		given_to_it = true;
+	}
+	w.restart();
+	w.run(Millis(5'000));
+	CHECK(w.journal.holds(uid));
+	w.run(Millis(180'000));
+	REQUIRE(w.journal.holds(uid) == given_to_it);
+	if (given_to_it)
+		return;
+	REQUIRE(w.job_of("p"));
+	CHECK(w.job_of("p")->state == SK8_JOB_PENDING);
+	CHECK(w.jobs.back().request.required_node.empty());
+	w.starts("p", {1}, "n2");
+	CHECK(w.devices_of("c") == "n2/gpu-1");
+	CHECK(w.pod("p").node_name == "n2");
+}
+
 TEST_CASE("a pod that may be bound, and of which Slurm knows only a job without devices, gets one that has them")
 {
 	Drivers w;
