@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/base/text.h"
 #include "lib/core/annotations.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
@@ -34,6 +35,17 @@ void PodsController::wake_if_masks_can_go()
 {
 	if (ports_.holds.masks_can_go())
 		ports_.slurm.wake_scheduler();
+}
+
+// It has no node, and may get this one by a Binding that nobody knows the end of. What its owner has made of it since may not fit beside
+// others that are kept there, for ever: he alone can end that.
+void PodsController::tell_kept(const Entry &e, const std::string &why)
+{
+	if (!e.pod || !e.bound_node.empty() || e.failures <= 3)
+		return;
+	reports_.condition(e.pod, {std::string(names::pending_reason),
+				   "it may have been bound to node " + one_line(node_of(e), 64) + ", so its job can start only there, and now it cannot: " +
+					   one_line(why, 128) + "; who deletes the pod frees what it holds"});
 }
 
 // What the pod holds where it runs, as well as that can be told without its job.

@@ -326,6 +326,7 @@ private:
 	bool wants_other_devices(const Entry &e) const;
 	std::string claims_not_met(const Entry &e) const; // why its job will not do for its claims, or empty
 	std::optional<Hold> share_devices(const Entry &e);
+	void tell_kept(const Entry &e, const std::string &why);
 	void keep_no_longer(Entry &e);
 	void hold_alone(const Entry &e);
 	void wake_if_masks_can_go();

@@ -236,8 +236,10 @@ void PodsController::submitted(Entry &e, const SlurmReply &r)
 		set_job(e, r.job, ports_.timer.now());
 		return;
 	}
-	if (e.adopting)
-		return back_off(e, "no job could be made where it runs: " + r.text);
+	if (e.adopting) {
+		back_off(e, "no job could be made where it runs: " + r.text);
+		return tell_kept(e, r.text);
+	}
 	if (r.fatal) {
 		refuse_because(e, "Slurm refused the job: " + r.text + (e.pod ? taken_text(e, "; ") : ""), false);
 		e.refusal_by_room = !e.taken.empty(); // its partition may have no other nodes

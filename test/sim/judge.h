@@ -85,6 +85,7 @@ public:
 	void finalizer_by_people(const std::string &uid, const std::string &finalizer, bool present);
 	void second_job_by_people(const std::string &uid) { pods_.at(uid).two_jobs = true; }
 	void resized_by_people(const std::string &uid); // judge_resize.cc
+	bool is_resized(const std::string &uid) const { return pods_.at(uid).resized; }
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void node_cordoned_by_people(const std::string &name, bool on);
 	void node_drained_by_people(const std::string &name, const std::string &reason);

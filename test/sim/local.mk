@@ -196,6 +196,7 @@ EXTRA_DIST += \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/released-while-its-claims-get-devices.case \
 	test/sim/regressions/resized-foreign-pod-that-vanishes-before-nodes-are-known.case \
+	test/sim/regressions/resized-where-it-may-have-been-bound.case \
 	test/sim/regressions/resized-while-its-binding-is-under-way.case \
 	test/sim/regressions/room-that-a-lost-answer-took-back.case \
 	test/sim/regressions/second-job-ends.case \

@@ -64,6 +64,16 @@ void World::collect_pods()
 	time_.after(period, [this] { collect_pods(); });
 }
 
+// Who has resized a pod that may have been bound, so that it does not fit beside what else may have been, reads it in its condition:
+// doc/reliability.md.
+void World::owners_look()
+{
+	static constexpr std::string_view told = "it may have been bound to node ";
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		if (pod->node_name.empty() && judge_.is_resized(pod->meta.uid) && pod->scheduled_message.starts_with(told))
+			people("delete", {{"pod", name}});
+}
+
 bool World::say_gone(const core::Hold &hold, bool force)
 {
 	const std::string &uid = hold.key.uid;

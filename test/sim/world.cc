@@ -8,6 +8,7 @@ namespace sk8::sim {
 
 static constexpr Micros longest_calm = 30 * 60 * second; // virtual: then it does not converge
 static constexpr Micros out_of_service = 120 * second;   // when that is said of nodes that never come back
+static constexpr Micros owners_wait = 10 * 60 * second;  // before they look why a pod does not start
 
 static Story *log_story = nullptr;
 
@@ -169,6 +170,7 @@ void World::calm()
 	judge_.no_more_restores();
 	people_go();
 	time_.after(out_of_service, [this] { collect_pods(); });
+	time_.after(owners_wait, [this] { owners_look(); });
 }
 
 bool World::is_away() const

@@ -38,6 +38,7 @@ private:
 	void calm();      // from now on nothing goes wrong any more
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
 	void collect_pods();
+	void owners_look();
 	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
 	void people_tell_all();
 	bool is_away() const;      // the engine, or the API server

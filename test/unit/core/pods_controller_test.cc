@@ -1433,6 +1433,25 @@ TEST_CASE("what was kept for a pod wakes the scheduler when the pod is found on 
 	CHECK(w.woken > 0);
 }
 
+TEST_CASE("the owner of a pod that may have been bound reads where its job must start and cannot, and what he can do")
+{
+	World w;
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(20, 0);
+	w.slurm_starts("p", "n1");
+	w.run(Millis(1'000));
+	w.nodes_take_jobs = false;
+	w.slurm_ends("p", SK8_JOB_NODE_FAIL);
+	w.run(Millis(60'000));
+	CHECK(w.conditions.at("p").message == "it may have been bound to node n1, so its job can start only there, and now it cannot: Requested nodes "
+					      "are busy; who deletes the pod frees what it holds");
+	REQUIRE(w.masked("n1"));
+	w.user_deletes("p");
+	w.run(Millis(10'000));
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("a Binding that never left keeps nothing for its pod")
 {
 	World w;
