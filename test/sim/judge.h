@@ -337,6 +337,7 @@ private:
 	bool another_stands(const SlurmJob &job) const;
 	void devices_told(const kube::Node &node);
 	void devices_after_crash(const core::Ledger &on_disk);
+	void gpus_after_crash(const core::Ledger &on_disk, Micros written_by);
 	bool needs_slot(const SlurmJob &job) const;
 	bool has_slot(const Container &c) const;
 	void check_slots(const SlurmJob &job);
@@ -386,6 +387,7 @@ private:
 	std::set<std::string> gone_; // nodes
 	std::map<std::string, NodeTruth> nodes_;
 	std::map<std::string, Preemption> preemptions_; // the last one, by uid
+	std::set<std::string> devices_as_saved_; // uids, until Slurm is back
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read

@@ -79,14 +79,29 @@ void Judge::devices_after_crash(const core::Ledger &on_disk)
 	}
 }
 
+// Where nobody tells which GPUs pods have only their number means anything: if a pod has got a new job just now, and neither Slurm
+// nor the saved ledger knows which that got, those that it had in Slurm before are its.
+void Judge::gpus_after_crash(const core::Ledger &on_disk, Micros written_by)
+{
+	for (const core::Hold &h : on_disk.holds) {
+		PodTruth &t = pods_.at(h.key.uid);
+		const auto saved = core::devices_named(h.gres, "gpu");
+		if (t.foreign || saved.size() != t.devices.size() || h.node != t.node_of_devices || (written_by >= 0 && t.placed_at < written_by))
+			continue;
+		t.devices = saved;
+		devices_as_saved_.insert(h.key.uid);
+	}
+}
+
 // What jobs have counts from now on: a job that runs covers what its pod holds.
 void Judge::slurm_is_back()
 {
-	if (!device_plugin)
-		return;
-	for (const auto &[id, job] : slurm_->jobs())
-		if (job.running())
+	const auto as_saved = std::exchange(devices_as_saved_, {});
+	for (const auto &[id, job] : slurm_->jobs()) {
+		const auto key = core::PodKey::from_mark(job.mark);
+		if (job.running() && (device_plugin || (key && as_saved.contains(key->uid))))
 			devices_changed_by_us(job);
+	}
 }
 
 // ---- two have one ----

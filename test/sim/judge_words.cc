@@ -42,6 +42,8 @@ void Judge::slurm_crashed(const core::Ledger &on_disk, Micros written_by)
 	again_after_crash(on_disk);
 	if (device_plugin)
 		devices_after_crash(on_disk);
+	else if (!claims_)
+		gpus_after_crash(on_disk, written_by);
 	if (claims_)
 		claims_->crashed(on_disk);
 	for (auto &[uid, p] : preemptions_)
