@@ -83,13 +83,14 @@ void PodsController::unblock_nodes()
 	ports_.slurm.wake_scheduler();
 }
 
-// What those that are on their nodes use there must count before the first of the others is bound.
+// What those that are on their nodes, or may be bound to them, use there must count before the first of the others is bound.
 void PodsController::count_use()
 {
 	for (const auto &[uid, e] : entries_) {
 		const PodState pod = classify(facts(e));
-		if (pod != PodState::over && pod != PodState::gone && e.pod && !e.bound_node.empty())
-			take_use(e, e.bound_node);
+		const std::string node = node_of(e);
+		if (pod != PodState::over && pod != PodState::gone && e.pod && !node.empty())
+			take_use(e, node);
 	}
 }
 

@@ -58,7 +58,7 @@ void PodsController::ended(Entry &e, const SlurmReply &r)
 
 void PodsController::drop_job(Entry &e)
 {
-	if (e.bound_node.empty())
+	if (e.bound_node.empty() && !may_arrive(e))
 		use_changed_ |= use_.remove(e.key.uid);
 	e.job.reset();
 	e.excluded.clear();
@@ -182,6 +182,8 @@ void PodsController::again(Entry &e)
 // Nothing of the pod runs any more: called at the moment of the proof.
 void PodsController::free_hold(Entry &e)
 {
+	if (e.bound_node.empty() && !(e.job && e.job->running())) // else it is to be bound there yet
+		use_changed_ |= use_.remove(e.key.uid);
 	const HoldTable::Cover was = ports_.holds.release(e.key);
 	if (was == HoldTable::Cover::none)
 		return;

@@ -204,6 +204,7 @@ EXTRA_DIST += \
 	test/sim/regressions/shared-pod-deleted-by-former-settings.case \
 	test/sim/regressions/shares-devices-of-a-claim-freed-over-a-start.case \
 	test/sim/regressions/shares-devices-of-pods-gone-over-a-start.case \
+	test/sim/regressions/slot-of-a-pod-that-may-be-bound.case \
 	test/sim/regressions/slots-of-bound-pods-at-a-start.case \
 	test/sim/regressions/starts-while-it-is-to-end.case \
 	test/sim/regressions/stranger-in-the-name-of-a-jobs-pod.case \

@@ -1167,6 +1167,31 @@ TEST_CASE("a node whose pod slots are taken is full, and not excluded for ever")
 	CHECK(w.controller->use().full().empty());
 }
 
+TEST_CASE("a pod that may be bound to a node has one of its pod slots, until it is known not to be")
+{
+	World w;
+	auto small = std::make_shared<kube::Node>(*w.nodes[0]);
+	small->allocatable_pods = 1;
+	w.nodes[0] = small;
+	w.run();
+	w.controller->node_changed(small);
+	w.create_pod("p");
+	w.run();
+	w.fail["bind"] = std::deque<int>(40, 0);
+	w.slurm_starts("p", "n1");
+	w.run(Millis(1'000));
+	w.nodes_take_jobs = false;
+	w.slurm_ends("p", SK8_JOB_PREEMPTED);
+	w.run(Millis(10'000));
+	CHECK(w.controller->use().full() == std::set<std::string>{"n1"});
+	w.restart();
+	w.run(Millis(10'000));
+	CHECK(w.controller->use().full() == std::set<std::string>{"n1"});
+	w.user_deletes("p");
+	w.run(Millis(10'000));
+	CHECK(w.controller->use().full().empty());
+}
+
 TEST_CASE("what pods use that are on their nodes counts at a start before the first one is bound")
 {
 	World w;
