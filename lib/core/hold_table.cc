@@ -218,9 +218,10 @@ std::optional<Hold> HoldTable::place(const PodKey &key, JobRef ref)
 	const Running &r = it->second;
 	const auto [at, fresh] = holds_.try_emplace(key.id());
 	Hold &h = at->second;
-	if (!fresh && (h.node != r.node || has_devices(parts_, key.id())))
+	const bool anew = h.node != r.node || h.foreign; // foreign: of a time when its scheduler was none of ours
+	if (!fresh && (anew || has_devices(parts_, key.id())))
 		leave(h); // this job may have them
-	if (h.node != r.node)
+	if (anew)
 		h = {key, r.node, {}, 0, 0};
 	take_over(h, r); // what it has beyond the job stays until set_request()
 	h.gres = r.gres;
@@ -262,7 +263,7 @@ void HoldTable::adopt(Hold hold)
 	std::lock_guard lock(mutex_);
 	const std::string k = hold.key.id();
 	auto it = holds_.find(k);
-	if (it != holds_.end() && it->second.node == hold.node)
+	if (it != holds_.end() && it->second.node == hold.node && !it->second.foreign)
 		return; // known: its cores are better than a guess
 	if (it != holds_.end())
 		leave(it->second);

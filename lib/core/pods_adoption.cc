@@ -66,8 +66,10 @@ Hold PodsController::hold_of_running(const Entry &e, const Result<JobRequest> &r
 // became of the saved ledger: it counts when its job ends before it does.
 void PodsController::hold_what_runs(Entry &e)
 {
-	const std::string held = ports_.holds.node_of(e.key);
-	if (held == e.bound_node) {
+	const auto known = ports_.holds.held_by(e.key);
+	const std::string held = known ? known->hold.node : "";
+	const bool as_foreign = known && known->hold.foreign; // of a time when its scheduler was none of ours: it is the other controller's
+	if (held == e.bound_node && !as_foreign) {
 		save_what_its_job_got(e);
 		return hold_what_it_asks_for(e);
 	}

@@ -1192,6 +1192,32 @@ TEST_CASE("a pod that may be bound to a node has one of its pod slots, until it 
 	CHECK(w.controller->use().full().empty());
 }
 
+TEST_CASE("what a pod for Slurm held while its scheduler was none of ours is the hold of a pod for Slurm from then on")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	const bool job = GENERATE(true, false);
+	Hold hold = w.journal.saved().holds.at(0);
+	hold.foreign = true;
+	hold.cores.clear();
+	hold.milli_cpu = 500;
+	w.journal.hold(hold);
+	REQUIRE(w.journal.flush());
+	w.nodes_take_jobs = false;
+	if (!job)
+		w.jobs.clear();
+	w.restart();
+	REQUIRE(w.holds->ledger("c").holds.at(0).foreign);
+	w.run(Millis(5'000));
+	for (const auto &known : {w.holds->ledger("c"), w.journal.saved()}) {
+		REQUIRE(known.holds.size() == 1);
+		CHECK(known.holds[0].key.uid == uid);
+		CHECK_FALSE(known.holds[0].foreign);
+		CHECK(known.holds[0].milli_cpu == 0);
+		CHECK(known.holds[0].core_count() == 1);
+	}
+}
+
 TEST_CASE("what pods use that are on their nodes counts at a start before the first one is bound")
 {
 	World w;
