@@ -365,8 +365,12 @@ void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
 	auto next = std::ranges::find_if(all, to_free); // first: another one of this pod may be to get what it has
 	if (next == all.end())
 		next = std::ranges::find_if(all, to_write);
-	if (next == all.end())
+	if (next == all.end()) {
+		for (const ClaimDevices &c : a->claims) // while its own write was under way
+			if (const std::string why = taken_by_another(c, a->hold.node, *ports_.dra); !why.empty())
+				return claims_failed(e, why, {});
 		return send_binding(e, a->hold);
+	}
 	a->at = *next;
 	a->tries.resize(a->claims.size());
 	const ClaimDevices &wanted = a->claims[a->at];
