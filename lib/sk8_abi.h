@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_29
+#define SK8_BORDER sk8_border_30
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -382,6 +382,11 @@ struct sk8_mask {
 	/* Of a job that asks for k8s.exclusive, and waits in the gate until pods are gone: the mask without those.
 	 * NULL: this one. Of this one the node, and no further such mask. */
 	const struct sk8_mask *exclusive;
+	/* Jobs of Slurm's own whose pods there hold some of it, sorted: all of what one had that has ended. some_jobs: and
+	 * such of which it is not known whose part is meant, since they share a pod. */
+	uint32_t job_count;
+	const uint32_t *jobs;
+	bool some_jobs;
 };
 struct sk8_masks {
 	uint64_t generation;     /* another number = another content */

@@ -60,7 +60,8 @@ sk8_mask mask_to_abi(const NodeMask &n)
 		static_cast<std::uint64_t>(n.overhead_milli_cpu), n.overhead_mb,
 		static_cast<std::uint64_t>(n.allocatable.milli_cpu), n.allocatable.memory_mb,
 		n.full.for_pods, n.full.for_jobs, n.full.shared_cpus,
-		n.version, static_cast<std::uint32_t>(n.gres_abi.size()), n.gres_abi.data(), nullptr};
+		n.version, static_cast<std::uint32_t>(n.gres_abi.size()), n.gres_abi.data(), nullptr,
+		static_cast<std::uint32_t>(n.jobs.size()), n.jobs.data(), n.some_jobs};
 }
 
 Masks *make_masks(std::shared_ptr<const MaskSnapshot> snapshot)

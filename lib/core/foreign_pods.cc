@@ -6,6 +6,8 @@
 
 #include "lib/core/job_request.h"
 #include "lib/core/pod_log.h"
+#include "lib/core/reservation.h"
+#include "lib/core/shared_reservation.h"
 
 namespace sk8::core {
 
@@ -62,6 +64,10 @@ Hold ForeignPods::hold_of(const Entry &e) const
 	h.grace_seconds = e.grace_seconds;
 	if (nodes_.exclusive(e.node))
 		h.in_way = in_way(e);
+	if (e.key.ns == ports_.own_namespace) {
+		h.job_id = job_of_reservation(e.key.name, e.node).value_or(JobRef{}).id;
+		h.some_jobs = node_of_shared_reservation(e.key.name) == e.node;
+	}
 	return h;
 }
 

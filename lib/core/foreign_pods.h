@@ -48,7 +48,7 @@ struct ForeignPorts {
 	HoldJournal &journal;
 	// What running jobs of Slurm's own have already of what this pod takes (a reservation pod). Empty: nothing.
 	std::function<Cover(const std::string &uid)> covered = {};
-	// Of jobs that want their nodes without others' pods: pods of this namespace stand for jobs, and are in nobody's way;
+	// Pods of this namespace stand for jobs. Of jobs that want their nodes without others' pods: they are in nobody's way;
 	// those without a controller are not evicted, but with bare_pods; and for some time none of a node.
 	std::string own_namespace = {};
 	bool bare_pods = false;

@@ -38,6 +38,9 @@ struct Hold {
 	bool foreign = false;
 	std::int64_t milli_cpu = 0;
 	bool overhead = false; // ForeignPod::overhead
+	// The job of Slurm's own whose reservation pod it is; some_jobs: of several. Not saved: its name says so.
+	std::uint32_t job_id = 0;
+	bool some_jobs = false;
 	// Of a job that wants its nodes without others' pods (names::exclusive_feature). evictable: goes before such a job is
 	// launched; stays: such a job gets no such node. Not saved: it is known again when the pod has been seen again.
 	enum class InWay { no, evictable, stays } in_way = InWay::no;

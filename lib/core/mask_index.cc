@@ -140,10 +140,11 @@ void MaskIndex::forget_holds()
 
 using Cores = std::vector<std::uint16_t>;
 
-static void sort_once_each(Cores &cores)
+template <class T>
+static void sort_once_each(std::vector<T> &list)
 {
-	std::ranges::sort(cores);
-	cores.erase(std::ranges::unique(cores).begin(), cores.end());
+	std::ranges::sort(list);
+	list.erase(std::ranges::unique(list).begin(), list.end());
 }
 
 // How often cores are named by a hold after another one did: that has others in truth, which nobody knows. The saved ledger
@@ -190,6 +191,9 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 		(h.overhead ? m->overhead_mb : m->memory_mb) += h.memory_mb;
 		m->gres.insert(m->gres.end(), h.gres.begin(), h.gres.end());
 		m->clusters.insert(h.key.cluster);
+		if (h.job_id)
+			m->jobs.push_back(h.job_id);
+		m->some_jobs |= h.some_jobs;
 	};
 	auto add_shared = [&](const Hold &h) {
 		if (!for_exclusive || h.in_way != Hold::InWay::evictable)
@@ -217,6 +221,7 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 	m->cores = std::move(own);
 	m->cores.insert(m->cores.end(), foreign.begin(), foreign.end());
 	sort_once_each(m->cores);
+	sort_once_each(m->jobs);
 	if (differs && !for_exclusive)
 		m->exclusive = build(node, of, true);
 	return m;

@@ -55,6 +55,8 @@ struct NodeMask {
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	GresList gres;                    // merged()
 	std::vector<sk8_gres> gres_abi;   // borrows of it
+	std::vector<std::uint32_t> jobs;  // Hold::job_id of these; sorted, each once
+	bool some_jobs = false;
 	std::shared_ptr<const NodeMask> exclusive; // for jobs without others' pods (Hold::in_way); null: the same
 	std::uint64_t version = 0;        // another number = another content; never used twice
 };

@@ -295,6 +295,7 @@ private:
 		int news = 0, writes = 0;           // of the node that others made; of ours
 	};
 	bool preemption_is_open(const std::string &uid, const Preemption &p) const;
+	bool still_leaves(const NativePreemption &p) const;
 	bool still_leaves(const std::string &uid, const Preemption &p) const;
 	Micros time_to_act(const Preemption &p) const;
 	void check_preemptions();
@@ -388,6 +389,7 @@ private:
 	std::map<std::string, NodeTruth> nodes_;
 	std::map<std::string, Preemption> preemptions_; // the last one, by uid
 	std::set<std::string> devices_as_saved_; // uids, until Slurm is back
+	std::vector<NativePreemption> native_preemptions_;
 	Micros bad_at_ = -100 * second, away_at_ = -100 * second;
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read

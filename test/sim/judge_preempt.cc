@@ -7,7 +7,8 @@
 //   * Slurm does not end the job before the kubelet had time to do that; the job ends PREEMPTED,
 //     but for what ended by itself meanwhile.
 //   * While a victim that is a pod leaves, its preemptor takes no other one, up to five minutes
-//     after the end of the victim's job. A slurmctld that is killed forgets who waits for whom.
+//     after the end of the victim's job. So is it while the reservation pod of one of Slurm's own
+//     jobs that has ended leaves. A slurmctld that is killed forgets who waits for whom.
 //
 // That a preemptor starts only on what is free is I1 as of any job; that it does not wait for
 // ever is the judge's end of all.
@@ -46,12 +47,36 @@ bool Judge::still_leaves(const std::string &uid, const Preemption &p) const
 	return p.ended && slurm_->wall() - p.ended < patience && c && c->state == State::running;
 }
 
+// Which part of a pod that several share was that job's nobody can tell: only pods of their own count.
+bool Judge::still_leaves(const NativePreemption &p) const
+{
+	if (p.crashes != crashes_ || p.clock_step != slurm_->clock_step || config_changed_ || state_lost_ ||
+	    slurm_->wall() - p.begun >= patience)
+		return false;
+	const auto it = slurm_->jobs().find(p.job.id);
+	const bool ended = it == slurm_->jobs().end() || it->second.ref() != p.job || !it->second.running();
+	return ended && std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {
+		const Container &c = at.second;
+		const PodTruth &t = pods_.at(c.uid);
+		return t.reservation && !t.shared && t.job == Ref(p.job.id, p.job.submit_time) && c.node == p.node &&
+		       c.state == State::running && !t.restored && !t.released && !t.unknown && !t.phase_set;
+	});
+}
+
 void Judge::jobs_preempted(const SlurmJob *preemptor, const std::vector<const SlurmJob *> &victims)
 {
 	for (const auto &[uid, p] : preemptions_)
 		if (preemptor && p.preemptor == preemptor->ref() && still_leaves(uid, p))
 			violation("I3: job " + std::to_string(preemptor->id) + " takes another victim, job " +
 				  std::to_string(victims[0]->id) + ", while " + name_of("pod", pods_.at(uid).name, uid) + " leaves for it");
+	for (const auto &p : native_preemptions_)
+		if (preemptor && p.preemptor == preemptor->ref() && still_leaves(p))
+			violation("I3: job " + std::to_string(preemptor->id) + " takes another victim, job " +
+				  std::to_string(victims[0]->id) + ", while the pod of job " + std::to_string(p.job.id) + " leaves for it");
+	std::erase_if(native_preemptions_, [&](const auto &p) { return !still_leaves(p); });
+	for (const SlurmJob *v : victims)
+		if (preemptor && v->batch() && has_own_pod(ref(*v), v->node))
+			native_preemptions_.push_back({preemptor->ref(), v->ref(), v->node, slurm_->wall(), slurm_->clock_step, crashes_});
 	for (const SlurmJob *v : victims) {
 		auto key = core::PodKey::from_mark(v->mark);
 		PodTruth *t = truth_of(v->mark);

@@ -23,6 +23,14 @@ struct Preemption {
 	bool before_crash = false; // slurmctld may have forgotten it
 };
 
+// A job of Slurm's own that makes room for another one, while it has a pod of its own that its kubelet has admitted.
+struct NativePreemption {
+	JobId preemptor, job;
+	std::string node;
+	std::int64_t begun = 0, clock_step = 0;
+	int crashes = 0; // by then: a slurmctld that is killed forgets who waits for whom
+};
+
 } // namespace sk8::sim
 
 #endif

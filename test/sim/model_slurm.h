@@ -119,6 +119,7 @@ public:
 	bool pings = false; // and each answer is news of all nodes
 	bool trusts_callers = false; // mutant: changes nodes that are not as expected
 	bool takes_more_victims = false; // mutant: lib/slurm/preemptors.c is not there
+	bool forgets_native_victims = false; // mutant: it knows pods' jobs alone
 	GraceTimes graces;
 	std::int64_t grace_of(const SlurmJob &job) const { return job.in_grace() ? job.grace : graces.of(job.qos); }
 	int busy = 0; // permille of our submits that it does not take now,
@@ -166,7 +167,7 @@ private:
 	void plan_grace_check();
 	void spare(std::uint32_t id, std::int64_t submit_time, const char *mark, sk8_outcome &out);
 	bool is_masked(const Victim &v) const;
-	bool is_leaving(Victim &v);
+	VictimState state_of(Victim &v);
 	bool victims_leave(const SlurmJob &job);
 	void remember(const SlurmJob &job, const std::vector<SlurmJob *> &victims);
 	bool emptied_for_another(const std::string &node, const SlurmJob &job) const;

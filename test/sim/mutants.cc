@@ -69,6 +69,7 @@ const std::vector<MutantInfo> &mutants()
 		{not_spared, "not-spared", "Slurm ends preempted jobs when their grace is over, whatever kubelets need"},
 		{preempted_as_cancelled, "preempted-as-cancelled", "a preempted job is ended as cancelled"},
 		{second_victim, "second-victim", "who waits for victims that leave takes others"},
+		{second_native_victim, "second-native-victim", "... if those are jobs of Slurm's own, whose pods have not gone yet"},
 		{mirror_removal_is_proof, "mirror-removed-is-gone", "a static pod whose mirror goes counts as ended"},
 		{mirror_not_told_apart, "mirror-not-told-apart", "mirrors of static pods are taken for pods"},
 		{gate_open, "gate-open", "jobs do not wait until a kubelet has admitted their pods"},

@@ -78,6 +78,7 @@ enum class Mutant {
 	not_spared,
 	preempted_as_cancelled,
 	second_victim,
+	second_native_victim,
 	mirror_removal_is_proof,
 	mirror_not_told_apart,
 	gate_open,

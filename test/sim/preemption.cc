@@ -162,34 +162,43 @@ void ModelSlurm::spare(std::uint32_t id, std::int64_t submit_time, const char *m
 
 // ---- lib/slurm/preemptors.c ----
 
+static bool hides(const core::NodeMask &mask, const Victim &v)
+{
+	if (v.native)
+		return std::ranges::binary_search(mask.jobs, v.job.id) || ((mask.whole || mask.some_jobs) && mask.node == v.node);
+	auto has = [&mask](std::uint16_t core) { return std::ranges::binary_search(mask.cores, core); };
+	return mask.node == v.node && (mask.whole || std::ranges::any_of(v.cores, has));
+}
+
 bool ModelSlurm::is_masked(const Victim &v) const
 {
 	const auto masks = hooks_->masks();
-	for (const auto &mask : masks ? masks->masks : std::vector<std::shared_ptr<const core::NodeMask>>()) {
-		auto hides = [&mask](std::uint16_t core) { return std::ranges::find(mask->cores, core) != mask->cores.end(); };
-		if (mask->node == v.node && (mask->whole || std::ranges::any_of(v.cores, hides)))
-			return true;
-	}
-	return false;
+	return masks && std::ranges::any_of(masks->masks, [&v](const auto &mask) { return hides(*mask, v); });
 }
 
-bool ModelSlurm::is_leaving(Victim &v)
+VictimState ModelSlurm::state_of(Victim &v)
 {
 	const SlurmJob *job = find(v.job.id);
-	if (job && job->ref() == v.job && job->running())
-		return job->in_grace(); // else Slurm thought better of it
+	if (job && job->ref() == v.job && job->running()) {
+		if (!job->in_grace())
+			return VictimState::gone; // Slurm thought better of it
+		return v.native ? VictimState::runs : VictimState::leaves;
+	}
 	if (!v.until)
 		v.until = wall() + patience;
-	return wall() < v.until && is_masked(v);
+	if (wall() >= v.until)
+		return VictimState::gone;
+	const bool completing = v.native && job && job->ref() == v.job && job->completing;
+	return completing || is_masked(v) ? VictimState::leaves : VictimState::gone;
 }
 
 bool ModelSlurm::victims_leave(const SlurmJob &job)
 {
 	bool leave = false;
 	std::erase_if(victims_, [&](Victim &v) {
-		const bool mine = v.preemptor == job.ref(), leaves = mine && is_leaving(v);
-		leave |= leaves;
-		return mine && !leaves;
+		const VictimState state = v.preemptor == job.ref() ? state_of(v) : VictimState::runs;
+		leave |= state == VictimState::leaves;
+		return state == VictimState::gone;
 	});
 	return leave && !takes_more_victims;
 }
@@ -201,8 +210,10 @@ void ModelSlurm::remember(const SlurmJob &job, const std::vector<SlurmJob *> &vi
 		return !preemptor || preemptor->ref() != v.preemptor || !preemptor->pending();
 	});
 	for (const SlurmJob *v : victims)
-		if (!v->batch())
-			victims_.push_back({job.ref(), v->ref(), v->node, v->cores, 0});
+		if ((!v->batch() || (gates && !forgets_native_victims)) && std::ranges::none_of(victims_, [&](const Victim &known) {
+			    return known.preemptor == job.ref() && known.job == v->ref();
+		    }))
+			victims_.push_back({job.ref(), v->ref(), v->batch(), v->node, v->cores, 0});
 }
 
 } // namespace sk8::sim

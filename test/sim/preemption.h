@@ -26,9 +26,12 @@ inline int tier_of(const std::string &partition)
 	return partition == "top" ? 2 : partition == "high" ? 1 : 0;
 }
 
-// A pod's job that leaves for a preemptor: a row of lib/slurm/preemptors.c.
+enum class VictimState { gone, runs, leaves };
+
+// A job that leaves for a preemptor: a row of lib/slurm/preemptors.c.
 struct Victim {
 	JobId preemptor, job;
+	bool native = false;
 	std::string node;
 	std::vector<std::uint16_t> cores;
 	std::int64_t until = 0; // 0: its job has not ended

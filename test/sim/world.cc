@@ -55,6 +55,7 @@ World::World(const Case &c, bool story, bool print)
 	judge_.device_plugin = kubelet_.device_plugin = c.device_plugin;
 	slurm_.trusts_callers = *mutant_named(c.mutant) == Mutant::node_taken_by_force;
 	slurm_.takes_more_victims = *mutant_named(c.mutant) == Mutant::second_victim;
+	slurm_.forgets_native_victims = *mutant_named(c.mutant) == Mutant::second_native_victim;
 	slurm_.pings = c.node_state;
 	slurm_.graces.partition = c.grace;
 	faults_ = c.faults;

@@ -99,6 +99,7 @@ void sk8_masks_put(const struct sk8_masks *m)
 		free((struct sk8_mask *) p->mask[k].exclusive);	/* has nothing of its own */
 		free((char *) p->mask[k].node);
 		free((uint16_t *) p->mask[k].cores);
+		free((uint32_t *) p->mask[k].jobs);
 		free_gres(p->mask[k].gres, p->mask[k].gres_count);
 	}
 	free(p);
@@ -298,6 +299,14 @@ static struct sk8_mask *copy_exclusive(const struct sk8_mask *m, const char *nod
 	return copy;
 }
 
+static uint32_t *copy_job(uint32_t id)
+{
+	uint32_t *copy = malloc(sizeof(*copy));
+
+	*copy = id;
+	return copy;
+}
+
 /* Of jobs that ask for k8s.exclusive: exclusive_milli=N (0: nothing is hidden from them), exclusive_whole=1 */
 static struct sk8_mask *parse_exclusive(const struct words *a, const char *node)
 {
@@ -310,7 +319,7 @@ static struct sk8_mask *parse_exclusive(const struct words *a, const char *node)
 }
 
 /* mask NODE [cores=0-3] [more=N] [milli=N] [mem=MB] [whole=1] [node_milli=N] [node_mem=MB]
- * [full_pods=1] [full_jobs=1] [full_but=CPUS] [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...] [exclusive_milli=N] [exclusive_whole=1]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
+ * [full_pods=1] [full_jobs=1] [full_but=CPUS] [can_milli=N] [can_mem=MB] [gres=gpu:TYPE:2@0-1+...] [exclusive_milli=N] [exclusive_whole=1] [job=ID] [some_jobs=1]: replaces what it had. node_: of pods that belong to the node; can_: allocatable.
  * "mask n from=1 to=1000" masks n1 to n1000. */
 static void cmd_mask(FILE *io, const struct words *a, bool remove)
 {
@@ -336,6 +345,7 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 		p->mask[n].exclusive = copy_exclusive(m->exclusive, p->mask[n].node);
 		p->mask[n].gres = copy_gres(m->gres, m->gres_count);
 		p->mask[n].cores = memcpy(malloc(MAX_CORES * 2), m->cores, m->core_count * 2);
+		p->mask[n].jobs = copy_job(m->job_count ? m->jobs[0] : 0);
 		n++;
 	}
 	for (long i = from; (i <= to) && (a->n > 1) && !remove && (n < MAX_MASKS); i++) {
@@ -359,6 +369,9 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 			.full_for_jobs = number(a, "full_jobs", 0),
 			.full_but_cpus = number(a, "full_but", 0),
 			.version = ++version,
+			.job_count = value(a, "job", NULL) != NULL,
+			.jobs = copy_job(number(a, "job", 0)),
+			.some_jobs = number(a, "some_jobs", 0),
 		};
 		p->mask[n].exclusive = parse_exclusive(a, p->mask[n].node);
 		p->mask[n].gres = parse_gres(value(a, "gres", NULL), &p->mask[n].gres_count);

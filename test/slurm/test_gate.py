@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from conftest import Cluster
+from conftest import CONF as PREEMPTING, Cluster
 from stands.waiting import wait_for
 
 CONF = "PartitionName=all Nodes=n1 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n"
@@ -122,3 +122,50 @@ def test_answer_for_a_job_that_slurm_does_not_know_harms_nobody(gate):
 	for word in ("open", "refuse"):
 		assert gate.tell("answer", 999999, word) == "done"
 	assert gate.run("scontrol", "ping")
+
+
+# -- preemption
+
+@pytest.fixture(scope="module", name="preempting")
+def preempting_fixture(tmp_path_factory):
+	epilog = tmp_path_factory.mktemp("epilog") / "epilog"  # a victim is COMPLETING until the test has masked its pod
+	epilog.write_text("#!/bin/sh\nsleep 3\n", encoding="ascii")
+	epilog.chmod(0o755)
+	cluster = Cluster(nodes=["n1"], conf=PREEMPTING + f"PrEpPlugins=prep/script,prep/k8s\nKillWait=1\nEpilog={epilog}\n")
+	yield cluster
+	cluster.down()
+
+
+@pytest.mark.parametrize("told", ["job", "some_jobs"])
+def test_preemptor_takes_no_other_job_while_the_reservation_pod_of_the_first_one_leaves(preempting, told):
+	cluster = preempting
+	low = [cluster.batch("-p", "lowone", "-n", "1") for _ in range(8)]
+	for job in low:
+		cluster.becomes(job, "RUNNING")
+
+	def taken():
+		return [job for job in low if cluster.show(job)["JobState"] != "RUNNING"]
+	high = cluster.batch("-p", "one", "-n", "1")
+	victim, = wait_for("a victim", taken, 20)
+	cluster.tell("mask", "n1", "more=1", f"job={victim}" if told == "job" else "some_jobs=1")
+	ends = time.monotonic() + 25  # Slurm would choose again each KillWait + MessageTimeout = 11 s
+	while time.monotonic() < ends:
+		cluster.scheduled()
+		assert taken() == [victim] and cluster.show(high)["JobState"] == "PENDING"
+	cluster.tell("unmask")
+	cluster.becomes(high, "RUNNING")
+	assert taken() == [victim]
+	cluster.clean()
+
+
+def test_preemptor_takes_another_job_while_somebody_elses_pod_is_in_the_way(preempting):
+	cluster = preempting
+	low = [cluster.batch("-p", "lowone", "-n", "1") for _ in range(8)]
+	for job in low:
+		cluster.becomes(job, "RUNNING")
+	high = cluster.batch("-p", "one", "-n", "1")
+	wait_for("a victim", lambda: [job for job in low if cluster.show(job)["JobState"] != "RUNNING"], 20)
+	cluster.tell("mask", "n1", "more=1", f"job={high + 1}")
+	cluster.becomes(high, "RUNNING", 40)
+	assert len([job for job in low if cluster.show(job)["JobState"] != "RUNNING"]) == 2
+	cluster.clean()

@@ -208,6 +208,14 @@ def mixed(gated):
 
 
 @pytest.fixture
+def mixed_preempting(request, session_stands, api):
+	"""The same, and partitions of a higher tier preempt those of a lower one."""
+	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s", "PreemptType=preempt/partition_prio",
+			"PreemptMode=CANCEL", "KillWait=1")):
+		yield from mixing(found)
+
+
+@pytest.fixture
 def sharing(mixed):
 	"""Small jobs share a reservation pod of their node."""
 	yield from sharing_pods(mixed)

@@ -340,6 +340,23 @@ def test_job_whose_room_a_kubelet_gives_to_a_critical_pod_yields(mixed):
 
 
 @pytest.mark.apis("real")
+def test_preemptor_takes_one_job_though_a_silent_kubelet_keeps_the_pod_of_that(mixed_preempting):
+	stand = mixed_preempting
+	low = [stand.batch(1, options=("-p", "low")) for _ in range(8)]
+	for job in low:
+		job.wait_started()
+	with stand.paused("kubelet-n1"):
+		high = stand.batch(1)
+		victim, = wait_for("a victim", lambda: [job for job in low if job.state != "RUNNING"], 20)
+		ends = time.monotonic() + 35  # Slurm would choose again each KillWait + MessageTimeout = 11 s
+		while time.monotonic() < ends:
+			stand.scheduled()
+			assert [job for job in low if job.state != "RUNNING"] == [victim] and high.state == "PENDING"
+	high.wait_started(60)
+	assert [job for job in low if job.state != "RUNNING"] == [victim]
+
+
+@pytest.mark.apis("real")
 def test_kubelet_that_starts_again_ends_no_job(mixed):
 	on_eviction(mixed, "cancel")
 	job = mixed.batch(2)

@@ -55,7 +55,8 @@ struct Site {
 	{
 		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{.slurm = slurm, .timer = timer, .holds = holds, .journal = journal,
-								     .covered = [this](const std::string &) { return cover; }, .lost = &lost, .dra = &dra},
+								     .covered = [this](const std::string &) { return cover; },
+								     .own_namespace = "jobs", .lost = &lost, .dra = &dra},
 							*nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
@@ -227,6 +228,31 @@ TEST_CASE("of a foreign pod that running jobs have a part of already the rest is
 	s.cover.beyond.clear();
 	s.foreign->cover_changed("a");
 	CHECK_FALSE(s.mask());
+}
+
+TEST_CASE("a mask says of which jobs of Slurm's own pods are left, by the names of those in the namespace for them")
+{
+	Site s;
+	auto named = [&s](const std::string &uid, const std::string &ns, const std::string &name) {
+		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 1000, 100));
+		p->meta.ns = ns;
+		p->meta.name = name;
+		return p;
+	};
+	s.foreign->replaced({named("a", "jobs", "slurm-13-692dcb50-n1"), named("b", "jobs", "slurm-12-692dcb50-n1"),
+			     named("c", "jobs", "slurm-14-692dcb50-n2"), named("d", "else", "slurm-15-692dcb50-n1")});
+	REQUIRE(s.mask());
+	CHECK(s.mask()->jobs == std::vector<std::uint32_t>{12, 13});
+	CHECK_FALSE(s.mask()->some_jobs);
+	s.cover = {.whole = true}; // the job runs
+	s.foreign->cover_changed("a");
+	s.holds.let_masks_go();
+	CHECK(s.mask()->jobs == std::vector<std::uint32_t>{12});
+	s.foreign->changed(named("e", "jobs", "slurm-shared-n1"));
+	CHECK_FALSE(s.mask()->some_jobs);
+	s.cover = {.milli_cpu = 500}; // one of those that share it has ended
+	s.foreign->cover_changed("e");
+	CHECK(s.mask()->some_jobs);
 }
 
 TEST_CASE("foreign pods of a node are masked together, until each of them has ended")
