@@ -14,6 +14,7 @@
 #include "lib/core/job_request.h"
 #include "lib/core/mask_index.h"
 #include "lib/core/placement.h"
+#include "lib/core/pod_devices.h"
 #include "lib/core/rights.h"
 #include "lib/core/shared_nodes.h"
 #include "lib/kube/client.h"
@@ -371,6 +372,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	std::vector<std::string> strangers;
 	std::vector<NodeRoom> rooms;
 	std::vector<NodeDevices> devices;
+	core::PodDevices plugins(settings.resources);
 	std::size_t shared = 0, chosen = 0;
 	for (const auto &node : *nodes) {
 		left.see(*node, side);
@@ -387,6 +389,8 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		devices.push_back({one_line(node->meta.name, 64),
 				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres});
 		core::add_driver_gres(devices.back().kubernetes, node->meta.name, inventory, settings.resources);
+		(void) plugins.read(*node);
+		core::add_odd_indices(devices.back().kubernetes, plugins.problems(node->meta.name));
 	}
 	const std::string selected = settings.nodes.selector.empty() ? "" : " with " + settings.nodes.selector;
 	if (chosen == 0)

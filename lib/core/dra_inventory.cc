@@ -216,16 +216,53 @@ static void complain(DraDevices &out, std::string what)
 		out.problems.push_back(std::move(what));
 }
 
-static void leave_out_twins(DraDevices &out)
+// One device may be of several classes.
+static bool is_same(const DraDevice &a, const DraDevice &b)
 {
-	std::map<std::uint16_t, int> times;
-	for (const DraDevice &d : out.devices)
-		times[d.index]++;
-	for (const auto &[index, n] : times)
-		if (n > 1)
-			complain(out, std::to_string(n) + " devices have index " + std::to_string(index) +
-					      " and are left out; name the attribute that is Slurm's index under resources in slurm-k8s.yaml");
-	std::erase_if(out.devices, [&](const DraDevice &d) { return times.at(d.index) > 1; });
+	return a.driver == b.driver && a.pool == b.pool && a.device.name == b.device.name;
+}
+
+namespace {
+
+struct Claimant {
+	const DraDevice *device;
+	const std::string *device_class;
+};
+
+} // namespace
+
+static std::string text_of(const Claimant &c)
+{
+	return "device " + one_line(c.device->device.name, 128) + " of " + c.device->driver + " (deviceClass " + one_line(*c.device_class, 128) + ")";
+}
+
+static std::string twins_text(const std::string &gres, std::uint16_t index, const std::vector<Claimant> &all)
+{
+	return "index " + std::to_string(index) + " of " + gres + " is " + text_of(all[0]) + " and " + text_of(all[1]) +
+	       (all.size() > 2 ? ", and " + std::to_string(all.size() - 2) + " more" : "") +
+	       "; nobody gets them: name the attribute that is Slurm's index under resources in slurm-k8s.yaml";
+}
+
+// Which of these is Slurm's nobody knows. All of one GRES on a node, by class.
+static void leave_out_twins(const std::string &gres, std::map<std::string, DraDevices> &by_class)
+{
+	std::map<std::uint16_t, std::vector<Claimant>> of; // by index
+	for (const auto &[name, found] : by_class)
+		for (const DraDevice &d : found.devices)
+			if (auto &all = of[d.index]; std::ranges::none_of(all, [&](const Claimant &c) { return is_same(*c.device, d); }))
+				all.push_back({&d, &name});
+	std::set<std::uint16_t> twins;
+	for (const auto &[index, all] : of)
+		if (all.size() > 1) {
+			twins.insert(index);
+			by_class.at(*all[0].device_class).twins[index] = twins_text(gres, index, all);
+		}
+	for (auto &[name, found] : by_class)
+		for (const DraDevice &d : std::exchange(found.devices, {}))
+			if (twins.contains(d.index))
+				found.twins.try_emplace(d.index);
+			else
+				found.devices.push_back(d);
 }
 
 DraDevices DraInventory::compute(const std::string &node, const std::string &device_class) const
@@ -257,17 +294,24 @@ DraDevices DraInventory::compute(const std::string &node, const std::string &dev
 					out.devices.push_back({slice->driver, slice->pool, d, *index});
 			}
 		}
-	leave_out_twins(out);
 	std::ranges::sort(out.devices, {}, &DraDevice::index);
 	return out;
 }
 
 const DraDevices &DraInventory::find(const std::string &node, const std::string &device_class) const
 {
-	const auto [it, fresh] = known_[node].try_emplace(device_class);
-	if (fresh)
-		it->second = compute(node, device_class);
-	return it->second;
+	auto &known = known_[node];
+	if (const auto it = known.find(device_class); it != known.end())
+		return it->second;
+	const std::string gres = gres_of(device_class);
+	std::map<std::string, DraDevices> by_class;
+	by_class[device_class] = compute(node, device_class);
+	for (const ResourceSettings &r : settings_)
+		if (!r.device_class.empty() && r.gres == gres && !by_class.contains(r.device_class))
+			by_class[r.device_class] = compute(node, r.device_class);
+	leave_out_twins(gres, by_class);
+	known.merge(by_class);
+	return known.at(device_class);
 }
 
 DraInventory::Place DraInventory::place_of(const std::string &node, const std::string &driver, const std::string &pool,

@@ -4,7 +4,7 @@
 // deviceClass. One thread, no I/O.
 //
 // A device has the index in Slurm that its driver says in an attribute (resources[].index, else index or minor; NVIDIA's: minor),
-// or that its name ends with (gpu-3). Two of a node with one index, those without any, and those that Slurm cannot count (parts of devices,
+// or that its name ends with (gpu-3). Two of a GRES on a node with one index, whatever their classes, those without any, and those that Slurm cannot count (parts of devices,
 // shared ones) are left out, and said.
 #ifndef SK8_CORE_DRA_INVENTORY_H
 #define SK8_CORE_DRA_INVENTORY_H
@@ -31,6 +31,8 @@ struct DraDevice {
 
 struct DraDevices {
 	std::vector<DraDevice> devices;    // by index
+	// Indices of others, which more than one device has, of this class or of another one; and a sentence, if no other class's has it.
+	std::map<std::uint16_t, std::string> twins;
 	std::vector<std::string> problems; // one sentence each, fit for a terminal
 };
 

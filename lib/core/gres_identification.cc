@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -209,6 +210,15 @@ static std::string class_words(const ResourceSettings &r)
 	return "deviceClass " + one_line(r.device_class, 128);
 }
 
+void add_odd_indices(NodeGres &out, const std::vector<std::string> &sentences)
+{
+	for (const auto &text : sentences)
+		if (out.odd_indices.size() < max_problems) {
+			out.odd_indices.push_back(text);
+			out.problems.push_back(text);
+		}
+}
+
 void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings)
 {
 	for (const ResourceSettings &r : settings) {
@@ -217,6 +227,11 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 		const DraDevices &found = inventory.find(node, r.device_class);
 		for (const auto &p : found.problems)
 			complain(out, "deviceClass " + r.device_class + ":", p);
+		for (const auto &[index, text] : found.twins) {
+			out.twins[r.gres].insert(index);
+			if (!text.empty())
+				add_odd_indices(out, {text});
+		}
 		std::map<std::string, IdentifiedGres> by_type;
 		for (const DraDevice &d : found.devices) {
 			const std::string type = type_of_device(d, r);
@@ -224,6 +239,8 @@ void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory 
 			g.devices.push_back(identify_device(d));
 			g.count += g.devices.back().well;
 		}
+		if (by_type.empty() && !found.twins.empty()) // it is there
+			by_type.try_emplace(r.type, IdentifiedGres{class_words(r), r.gres, r.type, 0, r.missing, true});
 		const bool others = std::ranges::any_of(out.gres, [&](const auto &g) { return g.name == r.gres; });
 		if (by_type.empty() && !others && r.missing == Missing::all && inventory.synced())
 			by_type.try_emplace(r.type, IdentifiedGres{class_words(r), r.gres, r.type, 0, r.missing, true});
@@ -334,6 +351,16 @@ static std::vector<std::uint16_t> absent_devices(const NodeGres &node, const Gre
 	return out;
 }
 
+static std::vector<std::uint16_t> among_slurms(const GresList &slurm, const std::string &name, const std::set<std::uint16_t> &indices)
+{
+	std::uint64_t has = 0;
+	for (const Gres &g : slurm)
+		has += g.name == name ? g.count : 0;
+	std::vector<std::uint16_t> out;
+	std::ranges::copy_if(indices, std::back_inserter(out), [has](std::uint16_t i) { return i < has; });
+	return out;
+}
+
 GresList missing_gres(const NodeGres &node, const GresList &slurm)
 {
 	GresList out;
@@ -342,6 +369,9 @@ GresList missing_gres(const NodeGres &node, const GresList &slurm)
 		if (g.by_driver && g.missing != Missing::ignore && by_index.insert(g.name).second)
 			if (auto absent = absent_devices(node, slurm, g.name); !absent.empty())
 				out.push_back({g.name, "", absent.size(), std::move(absent)});
+	for (const auto &[name, indices] : node.twins)
+		if (auto absent = among_slurms(slurm, name, indices); !absent.empty() && !by_index.contains(name))
+			out.push_back({name, "", absent.size(), std::move(absent)});
 	for (const auto &d : gres_differences(node, slurm))
 		if (d.has > d.wanted && d.missing != Missing::ignore && !by_index.contains(d.name))
 			out.push_back({d.name, d.type, d.has - d.wanted, {}});

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct IdentifiedGres {
 
 struct NodeGres {
 	std::vector<IdentifiedGres> gres;  // by name and type, each once
+	std::map<std::string, std::set<std::uint16_t>> twins; // by name: indices that several devices have, which nobody gets
+	std::vector<std::string> odd_indices; // of these, and of devices of plugins; they are problems, too
 	std::vector<std::string> problems; // what is left out or odd, one sentence each, fit for a terminal
 };
 
@@ -64,6 +67,9 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 
 // Adds what DRA drivers tell of this node, as the settings' entries with a deviceClass say.
 void add_driver_gres(NodeGres &out, const std::string &node, const DraInventory &inventory, const std::vector<ResourceSettings> &settings);
+
+// What several devices are at once: NodeGres::odd_indices.
+void add_odd_indices(NodeGres &out, const std::vector<std::string> &sentences);
 
 // Which cores these devices are near, if the node's agent and Slurm (sockets, cores_per_socket; 0: not known) count as many.
 void add_cores(NodeGres &out, const NumaCores &numa, std::uint32_t sockets, std::uint32_t cores_per_socket);

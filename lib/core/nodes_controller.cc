@@ -307,7 +307,17 @@ NodeGres NodesController::identified(const Entry &e) const
 	NodeGres out = identify_gres(node_devices(*e.kube), e.kube->meta.labels, settings_.resources);
 	if (ports_.dra)
 		add_driver_gres(out, e.kube->meta.name, *ports_.dra, settings_.resources);
+	add_odd_indices(out, devices_.problems(e.kube->meta.name));
 	return out;
+}
+
+// Settings make one of Slurm's devices of two.
+void NodesController::tell_odd_indices(const std::string &name, Entry &e, std::vector<std::string> found)
+{
+	if (found != e.odd_indices)
+		for (const auto &text : found)
+			log_node(warning, name, "%s", text.c_str());
+	e.odd_indices = std::move(found);
 }
 
 // A node that one side does not know (any more) proves nothing: its devices stay as they were.
@@ -316,7 +326,9 @@ void NodesController::devices(const std::string &name, Entry &e)
 	if (!ports_.missing || !e.kube || !e.slurm)
 		return;
 	(void) devices_.read(*e.kube);
-	GresList missing = shared_.has(*e.kube) ? devices_.name_ill(name, missing_gres(identified(e), e.slurm->gres)) : GresList{};
+	const NodeGres found = identified(e);
+	GresList missing = shared_.has(*e.kube) ? devices_.name_ill(name, missing_gres(found, e.slurm->gres)) : GresList{};
+	tell_odd_indices(name, e, shared_.has(*e.kube) ? found.odd_indices : std::vector<std::string>());
 	ports_.missing(name, missing); // always: an engine before this one may have told other things
 	if (missing == e.missing)
 		return;

@@ -88,6 +88,7 @@ private:
 		std::set<std::string> resumed;  // see NodeFacts
 		bool slurm_busy = false, kube_busy = false; // an answer is awaited
 		GresList missing;               // devices, as masked
+		std::vector<std::string> odd_indices; // NodeGres::odd_indices
 		Overcommit over;
 		bool had_features = false;      // labels of it were features in Slurm
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
@@ -98,6 +99,7 @@ private:
 		Millis retry_at{0};
 	};
 
+	void tell_odd_indices(const std::string &name, Entry &e, std::vector<std::string> found);
 	void set_kube(Entry &e, const kube::NodePtr &node);
 	void watch_ready(const std::string &name, Entry &e, const NodeFacts &f);
 	void sync(const std::string &name);

@@ -6,6 +6,7 @@
 
 #include "lib/base/json.h"
 #include "lib/base/log.h"
+#include "lib/base/text.h"
 #include "lib/core/indices.h"
 #include "lib/core/names.h"
 #include "lib/core/node_state.h"
@@ -14,7 +15,7 @@
 namespace sk8::core {
 
 // All annotations of an object together have 256 KiB (apimachinery, TotalAnnotationSizeLimitB).
-static constexpr std::size_t max_text = 262'144, max_uid = 64, max_resource = 317;
+static constexpr std::size_t max_text = 262'144, max_uid = 64, max_resource = 317, max_problems = 16;
 
 static Json positions_to_json(const DevicesByResource &devices)
 {
@@ -125,6 +126,33 @@ std::vector<std::optional<std::uint16_t>> PodDevices::indices_of(const kube::Nod
 	return out;
 }
 
+// Two plugins that count from 0 on, and settings that do not say where one begins: nobody knows which of the two Slurm's device is.
+// Of what only Kubernetes knows Slurm has no devices, but a number of each type.
+std::vector<std::string> PodDevices::leave_out_twins(SlurmIndices &indices, const NodeDevices &devices) const
+{
+	using Device = std::pair<std::string, std::size_t>; // resource, position
+	std::map<std::pair<std::string, std::uint16_t>, std::vector<Device>> of; // by GRES and index
+	for (const auto &[resource, all] : indices)
+		if (const ResourceSettings *r = find_resource(resources_, resource); r && r->gres != k8s_gres)
+			for (std::size_t i = 0; i < all.size(); i++)
+				if (all[i])
+					of[{r->gres, *all[i]}].emplace_back(resource, i);
+	const auto text = [&](const Device &d) {
+		return "device " + one_line(devices.ids.at(d.first)[d.second], max_device_id) + " of " + one_line(d.first, max_resource);
+	};
+	std::vector<std::string> out;
+	for (const auto &[index, twins] : of) {
+		if (twins.size() < 2)
+			continue;
+		for (const auto &[resource, position] : twins)
+			indices.at(resource)[position].reset();
+		if (out.size() < max_problems)
+			out.push_back("index " + std::to_string(index.second) + " of " + index.first + " is " + text(twins[0]) + " and " + text(twins[1]) +
+				      "; which of Slurm's devices they are is not known: say it by devices under resources in slurm-k8s.yaml");
+	}
+	return out;
+}
+
 bool PodDevices::read(const kube::Node &node)
 {
 	const std::string text = annotation(node, names::devices);
@@ -140,14 +168,22 @@ bool PodDevices::read(const kube::Node &node)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::devices).c_str(), devices.error().message.c_str());
 	OfNode &of = nodes_[node.meta.name];
-	of = {text, node.meta.labels, {}, {}, {}};
+	of = {text, node.meta.labels, {}, {}, {}, {}};
 	if (!devices)
 		return true;
 	for (const auto &[resource, ids] : devices->ids)
 		of.indices[resource] = indices_of(node, resource, ids);
+	of.problems = leave_out_twins(of.indices, *devices);
 	of.pods = std::move(devices->pods);
 	of.ill = std::move(devices->ill);
 	return true;
+}
+
+const std::vector<std::string> &PodDevices::problems(const std::string &node) const
+{
+	static const std::vector<std::string> none;
+	const auto of = nodes_.find(node);
+	return of == nodes_.end() ? none : of->second.problems;
 }
 
 bool PodDevices::tells(const std::string &node, const std::string &resource) const

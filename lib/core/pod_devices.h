@@ -54,6 +54,8 @@ public:
 	// What this node says is another thing now, or means another. Of a text that is none of ours nothing counts, and it is
 	// told once.
 	bool read(const kube::Node &node);
+	// What two devices of this node seem to be in Slurm, one sentence each, fit for a terminal: which one is which is known of none of them.
+	const std::vector<std::string> &problems(const std::string &node) const;
 	// Does this node say which pods have devices of this resource?
 	bool tells(const std::string &node, const std::string &resource) const;
 	// Slurm's indices of those that this pod has, as far as they are known; sorted.
@@ -68,13 +70,16 @@ public:
 	GresList name_ill(const std::string &node, GresList missing) const;
 
 private:
+	using SlurmIndices = std::map<std::string, std::vector<std::optional<std::uint16_t>>>; // by resource and position
 	struct OfNode {
 		std::string text;
 		std::map<std::string, std::string> labels;
-		std::map<std::string, std::vector<std::optional<std::uint16_t>>> indices; // by resource: Slurm's, by position
+		SlurmIndices indices;
 		std::map<std::string, DevicesByResource> pods;
 		DevicesByResource ill;
+		std::vector<std::string> problems;
 	};
+	std::vector<std::string> leave_out_twins(SlurmIndices &indices, const NodeDevices &devices) const;
 	std::vector<std::uint16_t> in_slurm(const OfNode &of, const DevicesByResource &devices, const std::string &resource) const;
 	std::vector<std::optional<std::uint16_t>> indices_of(const kube::Node &node, const std::string &resource,
 							     const std::vector<std::string> &ids) const;

@@ -564,6 +564,24 @@ def test_typed_devices_of_foreign_pods_are_nobody_elses(typed):
 	assert of_job(late) == {0} and late.wait_started() > second.runs()[0].stop
 
 
+def test_two_plugins_that_count_from_0_are_said_and_nobody_is_believed_to_have_the_others_device(typed):
+	before = set_resources(typed, [{"kubernetes": A100, "gres": "gpu", "type": "a100"}, {"kubernetes": H100, "gres": "gpu", "type": "h100"}])
+	theirs = foreign_with(typed, "theirs", H100, 1)
+	wait_for("one to be used", lambda: len(devices(used(typed))) == 1, 30, lambda: used(typed))
+	told = typed.log_size()
+	said = {"ids": {A100: ["a", "b"], H100: ["x", "y"]}, "pods": {theirs.uid: {H100: [0]}}}
+	typed.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {DEVICES: json.dumps(said)}}})
+	text = f"index 0 of gpu is device a of {A100} and device x of {H100}; which of Slurm's devices they are is not known"
+	wait_for("a line in the log", lambda: text in typed.log(told), 30)
+	warnings = findings(typed)["warning"]
+	assert [found for found in warnings if f"n1: {text}" in found], warnings
+	both = on(typed, "gpu:a100:2")  # its device is none of the other type
+	assert of_job(both) == {0, 1}
+	waits(typed, "gpu:h100:2").cancel()
+	restore(typed, before)
+	wait_for("the third to be used", lambda: devices(used(typed)) == {0, 1, 2}, 30, lambda: used(typed))
+
+
 def test_types_of_foreign_pods_of_which_only_the_number_is_known_are_counted(typed):
 	theirs = foreign_with(typed, "theirs", H100, 2)
 	wait_for("two to be used", lambda: devices(used(typed)) == {2, 3}, 30, lambda: used(typed))

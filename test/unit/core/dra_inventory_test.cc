@@ -107,13 +107,46 @@ TEST_CASE("devices without an index, two with one, and those that Slurm cannot c
 	const auto i = inventory({device("a", 0), device("b", 0), device("c", 1), device("no-number"), device("d", -1), device("e", 4096), odd});
 	CHECK(indices(i) == Indices{1});
 	const auto problems = join(i.find("n1", "gpu.example.com").problems, "\n");
-	CHECK(problems.find("2 devices have index 0") != problems.npos);
+	CHECK(i.find("n1", "gpu.example.com").twins == std::map<std::uint16_t, std::string>{
+		{0, "index 0 of gpu is device a of gpu.example.com (deviceClass gpu.example.com) and device b of gpu.example.com (deviceClass "
+		    "gpu.example.com); nobody gets them: name the attribute that is Slurm's index under resources in slurm-k8s.yaml"}});
 	CHECK(problems.find("device no-number of gpu.example.com is left out: it has no index") != problems.npos);
 	CHECK(problems.find("it is a part of a device") != problems.npos);
 	std::vector<kube::Device> many;
 	for (int n = 0; n < 100; n++)
 		many.push_back(device("x" + std::string(1, static_cast<char>('a' + n % 26)), {}));
 	CHECK(inventory(many).find("n1", "gpu.example.com").problems.size() == 16);
+}
+
+TEST_CASE("of devices of one GRES that have one index, be they of several classes and drivers, nobody knows which is Slurm's")
+{
+	ResourceSettings nic = resource("nic");
+	nic.gres = "nic";
+	DraInventory i({resource("a100", "a100"), resource("h100", "h100"), resource("all"), nic});
+	i.classes_replaced({device_class("a100", {"device.driver == 'gpu.example.com'"}), device_class("h100", {"device.driver == 'other.example.com'"}),
+			    device_class("all", {"device.driver == 'gpu.example.com'"}), device_class("nic", {"device.driver == 'nic.example.com'"})});
+	auto of = [](const std::string &driver, std::vector<kube::Device> devices) {
+		auto s = std::make_shared<kube::ResourceSlice>(*slice(driver, std::move(devices)));
+		s->driver = driver;
+		return s;
+	};
+	i.slices_replaced({of("gpu.example.com", {device("gpu-0"), device("gpu-1")}), of("other.example.com", {device("gpu-1"), device("gpu-2")}),
+			   of("nic.example.com", {device("nic-1")})});
+	CHECK(indices(i, "n1", "h100") == Indices{2});
+	CHECK(indices(i, "n1", "a100") == Indices{0});
+	CHECK(indices(i, "n1", "all") == Indices{0}); // the same devices as those of a100
+	CHECK(indices(i, "n1", "nic") == Indices{1});
+	std::string said;
+	for (const char *name : {"a100", "h100", "all"}) {
+		const auto &twins = i.find("n1", name).twins;
+		REQUIRE(twins.size() == 1);
+		said += twins.at(1);
+	}
+	CHECK(said.starts_with("index 1 of gpu is device gpu-1 of gpu.example.com (deviceClass a100) and device gpu-1 of other.example.com "
+			       "(deviceClass h100); nobody gets them"));
+	CHECK(said.rfind("index 1") == 0); // once
+	CHECK(i.place("other.example.com", "n1", "gpu-1")->gres.empty());
+	CHECK(i.place("other.example.com", "n1", "gpu-2")->gres == "gpu");
 }
 
 TEST_CASE("classes tell devices apart, one that is not understood has none, and one whose selector fails has not that one")

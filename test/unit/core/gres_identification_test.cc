@@ -329,3 +329,16 @@ TEST_CASE("of devices with a driver just those are kept from jobs that are absen
 	CHECK(missing_gres(of_drivers({}, ResourceSettings::Missing::all), {{"gpu", "a100", 2, {}}}) == GresList{{"gpu", "", 2, {0, 1}}});
 	CHECK(missing_gres(of_drivers({zero}, ResourceSettings::Missing::all), {{"gpu", "a100", 2, {}}}) == GresList{{"gpu", "", 1, {1}}});
 }
+
+TEST_CASE("an index that two devices have is kept from jobs, whatever may be missing, and said")
+{
+	const kube::Device zero{"gpu-0", {}, {}, false, ""}, twin{"x-0", {}, {}, false, ""}, one{"gpu-1", {}, {}, false, ""};
+	const GresList slurm{{"gpu", "a100", 4, {}}};
+	const NodeGres node = of_drivers({zero, twin, one}, ResourceSettings::Missing::ignore);
+	CHECK(missing_gres(node, slurm) == GresList{{"gpu", "", 1, {0}}});
+	CHECK(missing_gres(of_drivers({zero, twin, one}), slurm) == GresList{{"gpu", "", 3, {0, 2, 3}}});
+	CHECK(missing_gres(of_drivers({zero, twin}), slurm) == GresList{{"gpu", "", 4, {0, 1, 2, 3}}});
+	REQUIRE(node.odd_indices.size() == 1);
+	CHECK(node.odd_indices[0].starts_with("index 0 of gpu is device gpu-0 of gpu.example.com (deviceClass gpu.example.com) and device x-0"));
+	CHECK(node.problems == node.odd_indices);
+}

@@ -78,6 +78,26 @@ TEST_CASE("another pod that has a device is found by Slurm's name and index of i
 	CHECK(devices.find_holder("n2", "gpu", 3, "").empty());
 }
 
+TEST_CASE("of devices of two plugins that have one index nobody knows which is Slurm's, and that is said")
+{
+	const std::string both = R"({"ids":{"x/a100":["a","b"],"x/h100":["c","d","e"]},"pods":{"p":{"x/a100":[1]},"q":{"x/h100":[0,2]}}})";
+	PodDevices devices({{"x/a100", "gpu", "a100", {}}, {"x/h100", "gpu", "h100", {}}});
+	CHECK(devices.read(node(both)));
+	CHECK(devices.gres_of("n1", "p", {{"x/a100", 1}}) == GresList{{"gpu", "a100", 1, {}}});
+	CHECK(devices.gres_of("n1", "q", {{"x/h100", 2}}) == GresList{{"gpu", "h100", 2, {2}}});
+	CHECK(devices.find_holder("n1", "gpu", 1, "").empty());
+	REQUIRE(devices.problems("n1").size() == 2);
+	CHECK(devices.problems("n1")[1] == "index 1 of gpu is device b of x/a100 and device d of x/h100; which of Slurm's devices they are is not "
+					   "known: say it by devices under resources in slurm-k8s.yaml");
+	CHECK(devices.read(node("")));
+	CHECK(devices.problems("n1").empty());
+	PodDevices said({{"x/a100", "gpu", "a100", {}}, {"x/h100", "gpu", "h100", {{"", 2, {}}}}}), numbers({{"x/a100", "k8s", "a", {}}, {"x/h100", "k8s", "b", {}}});
+	CHECK(said.read(node(both)));
+	CHECK(said.problems("n1").empty());
+	CHECK(numbers.read(node(both)));
+	CHECK(numbers.problems("n1").empty());
+}
+
 TEST_CASE("a share says nothing of what Slurm counts, nor does what is no GRES")
 {
 	PodDevices devices({{"nvidia.com/shard", "shard", "", {}}});
