@@ -113,6 +113,20 @@ static void sort_by_name(NodeGres &out)
 	std::ranges::sort(out.gres, [](const auto &a, const auto &b) { return std::tie(a.name, a.type) < std::tie(b.name, b.type); });
 }
 
+// A job's pod requests one of two resources that settings call the same, if the node has both (extended_of()).
+static void compare(NodeGres &out, const std::map<std::string, std::int64_t> &allocatable, const std::vector<ResourceSettings> &settings)
+{
+	const auto is_there = [&](const ResourceSettings &r) {
+		const auto has = allocatable.find(r.kubernetes);
+		return has != allocatable.end() && has->second > 0;
+	};
+	for (auto b = settings.begin(); b != settings.end(); ++b)
+		for (auto a = settings.begin(); a != b && is_there(*b); ++a)
+			if (a->gres == b->gres && a->type == b->type && is_there(*a))
+				complain(out, b->kubernetes, "is " + words(b->gres, b->type) + " by resources in slurm-k8s.yaml as " + a->kubernetes +
+					 ", and pods of Slurm's own jobs request that one alone; give it a GRES or a type of its own");
+}
+
 static void add(NodeGres &out, const std::string &resource, const Known &known, std::uint64_t count, bool said)
 {
 	const auto same = std::ranges::find_if(out.gres, [&](const auto &g) { return g.name == known.name && g.type == known.type; });
@@ -151,6 +165,7 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 	for (const ResourceSettings &r : settings)
 		if (r.missing == Missing::all && !r.kubernetes.empty() && !allocatable.contains(r.kubernetes))
 			add(out, r.kubernetes, known_by(r, labels), 0, true);
+	compare(out, allocatable, settings);
 	sort_by_name(out);
 	return out;
 }

@@ -2,6 +2,7 @@
 #include "lib/core/settings.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "lib/base/http_listener.h"
@@ -392,6 +393,28 @@ static void classes_are_not_mixed(const ClusterSettings &c, const Place &place)
 		place.error("resources", "has a deviceClass, which cannot be had together with sharing: mixed yet; use dedicated");
 }
 
+// A job's pod requests one resource for what the job has of a GRES and type, and of k8s nothing else says which one that is.
+static void types_differ(const ClusterSettings &c, const Place &place)
+{
+	std::map<std::string, const ResourceSettings *> seen; // by type
+	for (std::size_t i = 0; i < c.resources.size(); i++) {
+		const ResourceSettings &r = c.resources[i];
+		if (r.gres != k8s_gres)
+			continue;
+		const auto [first, fresh] = seen.try_emplace(r.type, &r);
+		const auto list = std::ranges::find(place.node().members, "resources", &YamlMember::key);
+		if (!fresh && list != place.node().members.end() && list->value.items.size() == c.resources.size())
+			place.member(*list).item(i).error("type", "k8s:" + one_line(r.type, 80) + " is " + one_line(first->second->kubernetes, 128) + " already; give " +
+				one_line(r.kubernetes, 128) + " another type");
+	}
+}
+
+static void is_whole(const ClusterSettings &c, const Place &place)
+{
+	classes_are_not_mixed(c, place);
+	types_differ(c, place);
+}
+
 static const Schema<ClusterSettings> &cluster_schema()
 {
 	using C = ClusterSettings;
@@ -411,7 +434,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),
 		object("api", &C::api, api_schema(), "How much the API server is asked for."),
-	})->check(classes_are_not_mixed);
+	})->check(is_whole);
 	return *schema;
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("identification: what makes no GRES is left out with a sentence, and a
 	CHECK(node.problems[0].find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("identification: resources that are one GRES are counted together, which is said unless it was wanted")
+TEST_CASE("identification: resources that are one GRES are counted together, which is said")
 {
 	NodeGres node = identify_gres({{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}}, {}, {});
 	CHECK(node.gres == List{{"amd.com/gpu, nvidia.com/gpu", "gpu", "", 5}});
@@ -79,7 +79,14 @@ TEST_CASE("identification: resources that are one GRES are counted together, whi
 				  "resources in slurm-k8s.yaml");
 	node = identify_gres({{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}}, {}, {{"amd.com/gpu", "gpu", ""}, {"nvidia.com/gpu", "gpu", ""}});
 	CHECK(node.gres[0].count == 5);
-	CHECK(node.problems.empty());
+	REQUIRE(node.problems.size() == 1);
+	CHECK(node.problems[0] == "nvidia.com/gpu is gpu by resources in slurm-k8s.yaml as amd.com/gpu, and pods of Slurm's own jobs request that "
+				  "one alone; give it a GRES or a type of its own");
+	const std::vector<ResourceSettings> typed{{"amd.com/gpu", "gpu", ""}, {"nvidia.com/gpu", "gpu", "a100"}};
+	CHECK(identify_gres({{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}}, {}, typed).problems.empty());
+	const std::vector<ResourceSettings> either{{"amd.com/gpu", "gpu", ""}, {"nvidia.com/gpu", "gpu", ""}};
+	CHECK(identify_gres({{"amd.com/gpu", 0}, {"nvidia.com/gpu", 3}}, {}, either).problems.empty()); // nodes with the one or the other
+	CHECK(identify_gres({{"nvidia.com/gpu", 3}}, {}, either).problems.empty());
 }
 
 TEST_CASE("identification: thousands of resources make no more than a node may have")

@@ -67,6 +67,19 @@ TEST_CASE("a device that only Kubernetes knows has its resource's name as type, 
 	CHECK(resources("{kubernetes: " + longest + "x, gres: k8s, type: card}"));
 }
 
+TEST_CASE("two devices that only Kubernetes knows are two types, whoever names them")
+{
+	const auto why = [](const std::string &more) {
+		const auto s = parse_settings("clusters:\n- name: a\n  resources:\n  - {kubernetes: x.io/a, gres: k8s, type: x}\n" + more, "f");
+		return s ? "" : s.error().message;
+	};
+	CHECK(why("  - {kubernetes: x.io/b, gres: k8s, type: x}\n") ==
+	      "f:5: clusters[0].resources[1].type: k8s:x is x.io/a already; give x.io/b another type");
+	CHECK(why("  - {kubernetes: x.io/b, gres: k8s}\n  - {kubernetes: y.io/c, gres: k8s, type: x.io_b}\n").find("f:6: clusters[0].resources[2].type: k8s:x.io_b is x.io/b already") == 0);
+	CHECK(why("  - {kubernetes: x.io/b, gres: k8s, type: y}\n").empty());
+	CHECK(why("  - {kubernetes: x.io/b, gres: fpga, type: x}\n").empty());
+}
+
 TEST_CASE("a GRES is an extended resource or a class of devices, and no class where nodes are mixed")
 {
 	const auto why = [](const std::string &list, const std::string &nodes = "{}") {
