@@ -189,24 +189,49 @@ extern bool sk8_asks_for(const struct sk8_ask *ask, const char *gres)
 
 /* ---- do they agree? ---------------------------------------------------------------- */
 
-static bool agrees(const struct sk8_ask *ask, const char *gres, struct sk8_tokens wanted, const char *unit,
-		   char *text, size_t size)
+/* What a list names of it may be nothing, else it is no fewer than these. */
+static bool suffices(const char *list, const char *gres, struct sk8_tokens least, const char *unit, char *text, size_t size)
 {
-	const char *list = (wanted.per == SK8_PER_TASK) ? ask->per_task : ask->per_node;
 	uint64_t has;
 
-	if ((wanted.per == SK8_PER_NONE) || !sk8_names_gres(list, gres, &has) || !has || (has >= wanted.count))
+	if ((least.per == SK8_PER_NONE) || !sk8_names_gres(list, gres, &has) || !has || (has >= least.count))
 		return true;
 	snprintf(text, size, "slurm-k8s: %s:%llu is less than the %llu %s that the job asks for %s; name %s:%llu, or leave it out",
-		 gres, (unsigned long long) has, (unsigned long long) wanted.count, unit,
-		 (wanted.per == SK8_PER_TASK) ? "in each task" : "on each node", gres, (unsigned long long) wanted.count);
+		 gres, (unsigned long long) has, (unsigned long long) least.count, unit,
+		 (least.per == SK8_PER_TASK) ? "in each task" : "on each node", gres, (unsigned long long) least.count);
+	return false;
+}
+
+/* The same of one task, of which no node of the job has fewer. */
+static struct sk8_tokens of_one_task(const struct sk8_ask *ask, uint64_t each_cpu)
+{
+	struct sk8_tokens tokens = { SK8_PER_TASK, at_least_one(ask->cpus_per_task) };
+
+	if (ask->overcommit || ask->cpus_by_gres || __builtin_mul_overflow(tokens.count, each_cpu, &tokens.count))
+		tokens.per = SK8_PER_NONE;
+	return tokens;
+}
+
+/* Slurm gives it all of each GRES, and of one that it names it must be able to: it would wait while any pod has some of it. */
+static bool leaves_out(const struct sk8_ask *ask, const char *gres, char *text, size_t size)
+{
+	if (!has_some(ask->per_node, gres) && !has_some(ask->per_task, gres) && !has_some(ask->per_job, gres) && !has_some(ask->per_socket, gres))
+		return true;
+	snprintf(text, size, "slurm-k8s: a job that wants its nodes for itself (--exclusive) has all %s there, however many it names; leave %s out",
+		 gres, gres);
 	return false;
 }
 
 extern bool sk8_tokens_agree(const struct sk8_ask *ask, char *text, size_t size)
 {
-	const struct sk8_tokens cpu = sk8_cpu_tokens(ask);
+	struct sk8_tokens memory_of_task = { SK8_PER_NONE, 0 };
 
-	return agrees(ask, SK8_TOKEN_CPU, cpu, "CPUs", text, size) &&
-		agrees(ask, SK8_TOKEN_MEMORY, sk8_memory_tokens(ask), "MB", text, size);
+	if (ask->exclusive)
+		return leaves_out(ask, SK8_TOKEN_CPU, text, size) && leaves_out(ask, SK8_TOKEN_MEMORY, text, size);
+	if ((ask->memory == SK8_MEMORY_PER_CPU) && !ask->memory_by_gres)
+		memory_of_task = of_one_task(ask, ask->memory_mb);
+	return suffices(ask->per_node, SK8_TOKEN_CPU, sk8_cpu_tokens(ask), "CPUs", text, size) &&
+		suffices(ask->per_node, SK8_TOKEN_MEMORY, sk8_memory_tokens(ask), "MB", text, size) &&
+		suffices(ask->per_task, SK8_TOKEN_CPU, of_one_task(ask, 1), "CPUs", text, size) &&
+		suffices(ask->per_task, SK8_TOKEN_MEMORY, memory_of_task, "MB", text, size);
 }

@@ -57,7 +57,7 @@ extern bool sk8_names_untyped(const char *tres, const char *gres);
 /* Does the request name it anywhere, with a number that is not 0, or say --gres=none? */
 extern bool sk8_asks_for(const struct sk8_ask *ask, const char *gres);
 
-/* False: the tokens that it names are fewer than what it asks for. Then text says so. */
+/* False: the tokens that it names are fewer than what it asks for, or it gets all of them anyhow. Then text says so. */
 extern bool sk8_tokens_agree(const struct sk8_ask *ask, char *text, size_t size);
 
 #ifdef __cplusplus

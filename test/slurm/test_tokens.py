@@ -172,11 +172,28 @@ def test_tokens_that_a_user_names_stay_and_the_other_is_filled_in(tokens):
 	assert start(tokens, "-p", "one", "-c2", "--mem=50", "--gres=k8scpu:0") == {"n1": (2, 50, 2, 50)}  # Slurm ignores none, too
 
 
+CONTRADICTIONS = {
+	"-n4 -c3 --mem=50 --gres=k8scpu:2": "k8scpu:2 is less than the 3 CPUs that the job asks for in each task",
+	"-n4 --mem-per-cpu=1000 --gres=k8smemory:10": "k8smemory:10 is less than the 1000 MB that the job asks for in each task",
+	"-N1 -n4 -c2 --mem=50 --gres=k8scpu:7": "k8scpu:7 is less than the 8 CPUs that the job asks for on each node",
+	"-N2 --ntasks-per-node=3 --mem=50 --gres=k8scpu:2": "k8scpu:2 is less than the 3 CPUs that the job asks for on each node",
+	"-c3 --exclusive --mem=50 --gres=k8scpu:2": "a job that wants its nodes for itself (--exclusive) has all k8scpu there",
+	"--exclusive --mem=50 --gres=k8smemory:16000": "has all k8smemory there, however many it names; leave k8smemory out",
+}
+
+
 def test_fewer_tokens_than_cpus_or_memory_are_refused_with_a_sentence(tokens):
 	assert "k8scpu:2 is less than the 3 CPUs that the job asks for on each node; name k8scpu:3, or leave it out" in \
 		refused(tokens, "-c3", "--mem=50", "--gres=k8scpu:2")
 	assert "k8smemory:49 is less than the 50 MB" in refused(tokens, "-c3", "--mem=50", "--gres=k8scpu:3,k8smemory:49")
 	tokens.batch("-p", "plain", "-c3", "--mem=50", "--gres=k8scpu:2")
+	for options, why in CONTRADICTIONS.items():
+		assert why in refused(tokens, *options.split()), options
+	for options in ("-n4 -c2 --mem=50 --gres=k8scpu:2", "-n4 --mem-per-cpu=10 --gres=k8smemory:10", "--exclusive --mem=50 --gres=gpu:1"):
+		tokens.batch("-H", *options.split())
+	for command in (["srun", "-n1"], ["salloc"]):
+		with pytest.raises(StandError, match="k8scpu:2 is less than the 3 CPUs that the job asks for on each node"):
+			tokens.run(*command, "-N1", "-c3", "--mem=50", "--gres=k8scpu:2", "true")
 
 
 def test_each_part_of_a_heterogeneous_job_and_each_task_of_an_array_has_its_own(tokens):

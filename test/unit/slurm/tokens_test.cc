@@ -147,8 +147,26 @@ TEST_CASE("fewer tokens than what the job asks for contradict it, more do not")
 	CHECK(objection({.cpus_per_task = 3, .per_node = "gres:k8scpu:3,gres:k8smemory:1"}).empty());
 	CHECK(objection({.cpus_per_task = 3, .per_node = "gres:k8scpu:4"}).empty()); // a whole core
 	CHECK(objection({.cpus_per_task = 3, .per_node = "gres:gpu:2"}).empty());
-	CHECK(objection({.tasks = 4, .cpus_per_task = 3, .per_node = "gres:k8scpu:2"}).empty()); // how many are there is not known
-	CHECK(objection({.cpus_per_task = 3, .exclusive = true, .per_node = "gres:k8scpu:2"}).empty());
+	// how many tasks a node has is not known, but that it has one
+	CHECK(objection({.tasks = 4, .cpus_per_task = 3, .per_node = "gres:k8scpu:2"}) ==
+	      "slurm-k8s: k8scpu:2 is less than the 3 CPUs that the job asks for in each task; name k8scpu:3, or leave it out");
+	CHECK(objection({.tasks = 4, .cpus_per_task = 3, .per_node = "gres:k8scpu:3"}).empty());
+	CHECK(objection({.tasks = 4, .min_cpus = 4, .memory = SK8_MEMORY_PER_CPU, .memory_mb = 1000, .per_node = "gres:k8smemory:10"}) ==
+	      "slurm-k8s: k8smemory:10 is less than the 1000 MB that the job asks for in each task; name k8smemory:1000, or leave it out");
+	CHECK(objection({.tasks = 4, .min_cpus = 4, .memory = SK8_MEMORY_PER_CPU, .memory_mb = 1000, .per_node = "gres:k8smemory:1000"}).empty());
+	CHECK(objection({.tasks = 4, .min_nodes = 1, .max_nodes = 1, .min_cpus = 4, .memory = SK8_MEMORY_PER_CPU, .memory_mb = 1000,
+			 .per_node = "gres:k8smemory:3999"}).find("less than the 4000 MB that the job asks for on each node") != std::string::npos);
+	// those of a task, where it is known how many tasks a node has
+	CHECK(objection({.tasks = 4, .cpus_per_task = 3, .min_nodes = 1, .max_nodes = 1, .per_task = "gres:k8scpu:2"}).find("3 CPUs that the job asks for in each task") != std::string::npos);
+	CHECK(objection({.tasks = 4, .cpus_per_task = 3, .min_nodes = 1, .max_nodes = 1, .per_task = "gres:k8scpu:3"}).empty());
+	CHECK(objection({.cpus_per_task = 2, .memory = SK8_MEMORY_PER_CPU, .memory_mb = 100, .per_task = "gres:k8smemory:199"}).find("200 MB that the job asks for in each task") != std::string::npos);
+	CHECK(objection({.memory = SK8_MEMORY_PER_NODE, .memory_mb = 100, .per_task = "gres:k8smemory:1"}).empty()); // for how many is not known
+	CHECK(objection({.tasks = 8, .cpus_per_task = 2, .overcommit = true, .per_task = "gres:k8scpu:1"}).empty());
+	// it would wait for all of a node's
+	CHECK(objection({.cpus_per_task = 3, .exclusive = true, .per_node = "gres:k8scpu:2"}) ==
+	      "slurm-k8s: a job that wants its nodes for itself (--exclusive) has all k8scpu there, however many it names; leave k8scpu out");
+	CHECK(objection({.exclusive = true, .per_job = "gres:k8smemory:9"}).find("has all k8smemory there") != std::string::npos);
+	CHECK(objection({.exclusive = true, .per_node = "gres:gpu:2,gres:k8scpu:0"}).empty());
 }
 
 TEST_CASE("who names a token, or says that he wants no GRES, gets no other of it")
