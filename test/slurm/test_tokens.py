@@ -150,10 +150,13 @@ def test_what_is_not_known_before_the_start_is_left_out(tokens):
 
 
 def test_job_for_whole_nodes_gets_all_tokens_and_is_kept_off_by_cores_alone(tokens):
-	assert start(tokens, "-p", "one", "--exclusive", "--mem=100")["n1"][0] == 8
+	assert start(tokens, "-p", "one", "--exclusive", "--mem=100") == {"n1": (8, 100, 8, 16000)}
+	assert used(tokens) == {"k8scpu": 8, "k8smemory": 16000}
 	tokens.cancel_all()
 	tokens.tell("mask", "n1", "mem=100", "gres=k8smemory::100")
-	assert start(tokens, "-p", "one", "--exclusive", "--mem=100")["n1"][0] == 8
+	assert used(tokens) == {"k8scpu": 0, "k8smemory": 100}
+	assert start(tokens, "-p", "one", "--exclusive", "--mem=100") == {"n1": (8, 100, 8, 16000)}
+	assert used(tokens) == {"k8scpu": 8, "k8smemory": 16000}
 
 
 def test_jobs_of_other_partitions_get_none(tokens):
