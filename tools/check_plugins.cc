@@ -210,6 +210,21 @@ static void check_cores_are_counted(const SlurmConf &conf, Findings &out)
 							"(and cores of pods would be given to several jobs); set CR_Core_Memory");
 }
 
+// Slurm calls them in this order, and each sees what those before it have changed.
+static void check_job_submit(const std::string &configured, Findings &out)
+{
+	const auto list = split(configured, ',');
+	const auto ours = std::ranges::find_if(list, [](auto name) { return trim(name) == "k8s" || trim(name) == "job_submit/k8s"; });
+	if (ours == list.end())
+		out.problem("JobSubmitPlugins", "k8s is missing, so that users can submit jobs that pose as a pod's; add "
+						"JobSubmitPlugins=k8s to slurm.conf, at the end of the list");
+	else if (ours + 1 != list.end())
+		out.warning("JobSubmitPlugins", one_line(trim(*(ours + 1)), 64) + " comes after k8s: what it changes of a job is not checked, and tokens "
+						"(k8scpu, k8smemory) do not follow it; put k8s at the end of the list");
+	else
+		out.ok("JobSubmitPlugins", configured);
+}
+
 void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 {
 	check_memory_is_counted(conf, out);
@@ -228,15 +243,7 @@ void check_plugins(const SlurmConf &conf, const Runner &run, Findings &out)
 			check_version(run, "slurmctld", *found, out);
 	}
 
-	const auto list = split(conf.get("JobSubmitPlugins", ""), ',');
-	const bool there = std::any_of(list.begin(), list.end(), [](auto name) {
-		return trim(name) == "k8s" || trim(name) == "job_submit/k8s";
-	});
-	if (!there)
-		out.problem("JobSubmitPlugins", "k8s is missing, so that users can submit jobs that pose as a pod's; add "
-						"JobSubmitPlugins=k8s to slurm.conf, at the end of the list");
-	else
-		out.ok("JobSubmitPlugins", conf.get("JobSubmitPlugins", ""));
+	check_job_submit(conf.get("JobSubmitPlugins", ""), out);
 }
 
 namespace {

@@ -78,13 +78,20 @@ extern int fini(void)
 	return SLURM_SUCCESS;
 }
 
+/* What another plugin has said stays. */
+static void say(char **err_msg, uint32_t uid, const char *what)
+{
+	if (err_msg)
+		xstrfmtcat(*err_msg, "%s%s", *err_msg ? "\n" : "", what);
+	else
+		info("%s (request of uid %u)", what, uid);
+}
+
 static int refuse(int rc, char **err_msg, uint32_t uid, const char *why)
 {
-	info("%s (request of uid %u)", why, uid);
-	if (err_msg) {
-		xfree(*err_msg);
-		*err_msg = xstrdup(why);
-	}
+	if (err_msg)
+		info("%s (request of uid %u)", why, uid);
+	say(err_msg, uid, why);
 	return rc;
 }
 

@@ -303,9 +303,11 @@ def test_job_that_comes_to_a_partition_with_tokens_gets_some_and_those_of_its_us
 
 LUA = """function slurm_job_submit(job, part_list, uid)
 	if job.name == "wide" then job.cpus_per_task = 4 job.min_cpus = 4 end
+	if job.name == "talk" then slurm.log_user("lua says so") end
 	return slurm.SUCCESS
 end
 function slurm_job_modify(job, record, part_list, uid)
+	if job.comment == "wide" then job.cpus_per_task = 5 job.min_cpus = 5 end
 	return slurm.SUCCESS
 end
 """
@@ -320,5 +322,13 @@ def test_what_another_job_submit_plugin_changes_is_completed_too():
 		cluster.tell("tokens", COMPLETED)
 		assert start(cluster, "-p", "one", "-J", "wide", "--mem=50") == {"n1": (4, 50, 4, 50)}
 		assert start(cluster, "-p", "one", "-J", "narrow", "--mem=50") == {"n1": (1, 50, 1, 50)}
+		cluster.cancel_all()
+		changed = cluster.batch("-H", "-p", "one", "-c2", "--mem=50")
+		update(cluster, changed, "Comment=wide")
+		cluster.run("scontrol", "release", str(changed))
+		cluster.becomes(changed, "RUNNING")
+		assert has(cluster, changed) == {"n1": (5, 50, 5, 50)}
+		with pytest.raises(StandError, match="(?s)lua says so.*k8scpu:2 is less than the 3 CPUs"):  # and ours beside it
+			cluster.batch("-p", "one", "-J", "talk", "-c3", "--mem=50", "--gres=k8scpu:2")
 	finally:
 		cluster.down()

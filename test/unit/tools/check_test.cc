@@ -231,6 +231,20 @@ TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but whe
 	CHECK(h.shared(core::Sharing::dedicated, {}, true).empty());
 }
 
+TEST_CASE("check: what changes jobs after our plugin is not seen by it")
+{
+	Host h;
+	for (const char *good : {"k8s", "lua,k8s", "lua,job_submit/k8s"}) {
+		h.conf["JobSubmitPlugins"] = good;
+		CHECK(h.check().empty());
+	}
+	h.conf["JobSubmitPlugins"] = "k8s,lua,partition";
+	CHECK(contains(h.check(), "JobSubmitPlugins: lua comes after k8s: what it changes of a job is not checked, and tokens (k8scpu, k8smemory) do "
+				  "not follow it; put k8s at the end of the list"));
+	h.conf["JobSubmitPlugins"] = "lua";
+	CHECK(contains(h.check(), "k8s is missing"));
+}
+
 TEST_CASE("check: partitions whose jobs get tokens need them in slurm.conf")
 {
 	Host h;
