@@ -262,6 +262,7 @@ def update(cluster, job, *what):
 @pytest.mark.parametrize("what,then", [
 	(["CPUsPerTask=5", "NumCPUs=5"], (5, 50, 5, 50)),
 	(["MinMemoryNode=70"], (3, 70, 3, 70)),
+	(["MinMemoryCPU=30"], (3, 90, 3, 90)),
 	(["CPUsPerTask=4", "NumCPUs=4", "MinMemoryNode=60"], (4, 60, 4, 60)),
 	(["Gres=gpu:2"], (3, 50, 3, 50)),
 	(["Gres=k8scpu:4"], (3, 50, 4, 50)),
@@ -275,6 +276,27 @@ def test_tokens_that_were_filled_in_follow_a_change_of_the_job(tokens, what, the
 	tokens.run("scontrol", "release", str(job))
 	tokens.becomes(job, "RUNNING")
 	assert has(tokens, job) == {"n1": then}
+
+
+def test_tokens_follow_a_change_of_the_nodes_of_a_task_of_an_array_and_of_a_part_of_a_heterogeneous_job(tokens):
+	wide = tokens.batch("-H", "-p", "all", "-N1", "-c3", "--mem=50")
+	update(tokens, wide, "NumNodes=2-2")
+	tokens.run("scontrol", "release", str(wide))
+	tokens.becomes(wide, "RUNNING")
+	assert has(tokens, wide) == {"n1": (3, 50, 3, 50), "n2": (3, 50, 3, 50)}
+	tokens.cancel_all()
+	array = tokens.batch("-H", "-p", "one", "-a", "1-2", "-c2", "--mem=50")
+	update(tokens, f"{array}_2", "CPUsPerTask=4", "NumCPUs=4", "MinMemoryNode=60")
+	for task in (1, 2):
+		tokens.run("scontrol", "release", f"{array}_{task}")
+		tokens.becomes(f"{array}_{task}", "RUNNING")
+	assert has(tokens, f"{array}_1") == {"n1": (2, 50, 2, 50)} and has(tokens, f"{array}_2") == {"n1": (4, 60, 4, 60)}
+	tokens.cancel_all()
+	parts = tokens.batch("-H", "-p", "one", "-c2", "--mem=50", ":", "-p", "all", "-w", "n2", "-c2", "--mem=40")
+	update(tokens, f"{parts}+1", "MinMemoryNode=70")
+	tokens.run("scontrol", "release", str(parts))
+	tokens.becomes(parts, "RUNNING", 40)
+	assert has(tokens, parts) == {"n1": (2, 50, 2, 50), "n2": (2, 70, 2, 70)}
 
 
 def test_job_that_comes_to_a_partition_with_tokens_gets_some_and_those_of_its_user_stay(tokens):
