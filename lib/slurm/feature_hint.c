@@ -6,6 +6,7 @@
 
 #define PREFIX "k8s."		/* lib/core/node_features.h */
 #define OPERATORS "&|,[]()*"	/* of --constraint */
+#define SHOW "sinfo -o \"%%N %%f\" shows what nodes have"
 
 static const unsigned max_named = 3;
 
@@ -36,25 +37,109 @@ static bool is_missing(sk8_list_t list, const char *name, bool choice)
 	return !found || (!choice && found->node_bitmap && (bit_ffs(found->node_bitmap) < 0));
 }
 
+static bool is_ours(const char *name)
+{
+	return !xstrncmp(name, PREFIX, strlen(PREFIX));
+}
+
+/* A label's feature has a single dot between key and value; those of a key are double. Others are k8s.exclusive and k8s.shared. */
+static bool is_of_label(const char *name)
+{
+	for (const char *c = name + strlen(PREFIX); *c; c++)
+		if ((*c == '.') && (*++c != '.'))
+			return true;
+	return false;
+}
+
+/* Calls f for each name of the constraint, until it is false. */
+static void each_name(const char *constraint, bool (*f)(void *arg, const char *name), void *arg)
+{
+	char *rest = NULL, *text = xstrdup(constraint);
+
+	for (char *name = strtok_r(text, OPERATORS, &rest); name && f(arg, name); name = strtok_r(NULL, OPERATORS, &rest))
+		;
+	xfree(text);
+}
+
+/* ---- those that no node has ---- */
+
+struct missing {
+	sk8_list_t list;
+	bool choice;
+	char *labels, *others;
+	unsigned named;
+};
+
+static bool add_missing(void *arg, const char *name)
+{
+	struct missing *m = arg;
+	char **names = is_of_label(name) ? &m->labels : &m->others;
+
+	if (!is_ours(name) || !is_missing(m->list, name, m->choice))
+		return true;
+	xstrfmtcat(*names, "%s%.400s", *names ? ", " : "", name);
+	return ++m->named < max_named;
+}
+
+static char *hint_about_missing(sk8_list_t list, const char *constraint)
+{
+	struct missing m = { .list = list, .choice = strchr(constraint, '|') };
+	char *hint = NULL;
+
+	each_name(constraint, add_missing, &m);
+	if (m.labels)
+		xstrfmtcat(hint, "slurm-k8s: no node has the label for %s (k8s.KEY.VALUE, each dot of the key twice); " SHOW, m.labels);
+	if (m.others)
+		xstrfmtcat(hint, "%sslurm-k8s: no node has %s, and no label makes such a feature (k8s.KEY.VALUE does); k8s.exclusive and k8s.shared are those "
+			   "of nodes that jobs may have without others' pods; " SHOW, hint ? "\n" : "", m.others);
+	xfree(m.labels);
+	xfree(m.others);
+	return hint;
+}
+
+/* ---- those that no node has together ---- */
+
+struct together {
+	sk8_list_t list;
+	node_feature_t *seen[16];	/* more are not looked at */
+	unsigned count;
+	char *hint;
+};
+
+static bool compare(void *arg, const char *name)
+{
+	struct together *t = arg;
+	node_feature_t *found = list_find_first(t->list, is_named, (void *) name);
+
+	if (!found || !found->node_bitmap || (t->count == sizeof(t->seen) / sizeof(*t->seen)))
+		return false;
+	for (unsigned k = 0; k < t->count; k++) {
+		if ((!is_ours(t->seen[k]->name) && !is_ours(name)) || bit_overlap_any(t->seen[k]->node_bitmap, found->node_bitmap))
+			continue;
+		t->hint = xstrdup_printf("slurm-k8s: no node has both %.400s and %.400s; " SHOW, t->seen[k]->name, name);
+		return false;
+	}
+	t->seen[t->count++] = found;
+	return true;
+}
+
+/* Only of a constraint that wants all of them on each node. */
+static char *hint_about_pairs(sk8_list_t list, const char *constraint)
+{
+	struct together t = { .list = list };
+
+	if (!strpbrk(constraint, "|[]()*"))
+		each_name(constraint, compare, &t);
+	return t.hint;
+}
+
 extern char *sk8_feature_hint(const char *constraint)
 {
 	sk8_list_t list = constraint && strstr(constraint, PREFIX) ? active_features() : NULL;
-	char *rest = NULL, *names = NULL, *hint = NULL, *text;
-	const bool choice = list && strchr(constraint, '|');
-	unsigned named = 0;
+	char *hint;
 
 	if (!list)
 		return NULL;
-	text = xstrdup(constraint);
-	for (char *name = strtok_r(text, OPERATORS, &rest); name && (named < max_named); name = strtok_r(NULL, OPERATORS, &rest))
-		if (!xstrncmp(name, PREFIX, strlen(PREFIX)) && is_missing(list, name, choice)) {
-			xstrfmtcat(names, "%s%.400s", names ? ", " : "", name);
-			named++;
-		}
-	xfree(text);
-	if (names)
-		hint = xstrdup_printf("slurm-k8s: no node has the label for %s (k8s.KEY.VALUE, each dot of the key twice); sinfo -o \"%%N %%f\" shows what nodes have",
-				      names);
-	xfree(names);
-	return hint;
+	hint = hint_about_missing(list, constraint);
+	return hint ? hint : hint_about_pairs(list, constraint);
 }

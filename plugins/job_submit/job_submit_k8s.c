@@ -121,13 +121,12 @@ static int refuse_untyped(char **err_msg, uint32_t uid)
 		      ":rdma_hca:1; sinfo -o '%n %G' shows which there are");
 }
 
-/* What another plugin has said stays. */
-static void explain(const job_desc_msg_t *job_desc, char **err_msg)
+static void explain(const job_desc_msg_t *job_desc, char **err_msg, uint32_t uid)
 {
-	char *hint = err_msg ? sk8_feature_hint(job_desc->features) : NULL;
+	char *hint = sk8_feature_hint(job_desc->features);
 
 	if (hint)
-		xstrfmtcat(*err_msg, "%s%s", *err_msg ? "\n" : "", hint);
+		say(err_msg, uid, hint);
 	xfree(hint);
 }
 
@@ -146,7 +145,7 @@ extern int job_submit(job_desc_msg_t *job_desc, uint32_t submit_uid, char **err_
 	if (!sk8_complete(job_desc, &why))
 		return refuse_tokens(err_msg, submit_uid, why);
 	if (!sk8_submitting())
-		explain(job_desc, err_msg);
+		explain(job_desc, err_msg, submit_uid);
 	return SLURM_SUCCESS;
 }
 
@@ -184,5 +183,6 @@ extern int job_modify(SK8_JOB_MODIFY_PARAMS)
 		return refuse_untyped(SK8_JOB_MODIFY_ERR_MSG, submit_uid);
 	if (!sk8_complete_change(job_desc, job_ptr, &why))
 		return refuse_tokens(SK8_JOB_MODIFY_ERR_MSG, submit_uid, why);
+	explain(job_desc, SK8_JOB_MODIFY_ERR_MSG, submit_uid);
 	return SLURM_SUCCESS;
 }

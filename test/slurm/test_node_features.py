@@ -108,6 +108,36 @@ def test_of_labels_that_no_node_has_any_more_the_user_reads_which_unless_there_i
 		assert "no node has" not in said(nodes, fine)
 
 
+def test_labels_that_no_node_has_together_are_named(nodes):
+	give(nodes, "n1", f"big,{A}")
+	give(nodes, "n2", B)
+	for constraint, pair in ((f"{A}&{B}", (A, B)), (f"{A},big,{B}", (A, B)), (f"big&{B}", ("big", B))):
+		with pytest.raises(StandError, match=f"no node has both {pair[0]} and {pair[1]}; sinfo"):
+			said(nodes, constraint)
+	for fine in (f"{A}&big", f"{A}|{B}"):
+		assert "no node has" not in said(nodes, fine)
+
+
+def test_a_pool_that_is_mistyped_is_called_no_label(nodes):
+	give(nodes, "n1", f"{A},k8s.exclusive,k8s.shared")
+	with pytest.raises(StandError) as error:
+		said(nodes, f"{A}&k8s.exclusiv")
+	assert "no node has k8s.exclusiv, and no label makes such a feature" in str(error.value) and "the label for" not in str(error.value)
+	with pytest.raises(StandError) as error:
+		said(nodes, "k8s.exclusiv&k8s.zone.x")
+	assert "no node has the label for k8s.zone.x " in str(error.value) and "no node has k8s.exclusiv, and" in str(error.value)
+
+
+def test_who_changes_a_constraint_is_told_which_label_it_is(nodes):
+	give(nodes, "n1", A)
+	give(nodes, "n2", B)
+	job = constrained(nodes, A, "--hold")
+	for constraint, hint in (("k8s.nobody.knows", "no node has the label for k8s.nobody.knows "), (f"{A}&{B}", f"no node has both {A} and {B};")):
+		before = len(nodes.log())
+		told = nodes.run("sh", "-c", f"scontrol update JobId={job} Features='{constraint}' 2>&1 || true")
+		assert hint in told or (nodes.release.startswith("22.05") and hint in nodes.log()[before:]), told
+
+
 @pytest.fixture
 def helped():
 	"""n1's slurmd has features of its own: fast is active, slow would need a reboot. And jobs have a gate."""
