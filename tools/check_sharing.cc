@@ -4,6 +4,7 @@
 #include "tools/check.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "lib/base/text.h"
 
@@ -64,6 +65,25 @@ static void check_exclusive(const std::string &about, const std::string &selecto
 		out.ok(about, "jobs with --constraint=k8s.exclusive have " + nodes + " without others' pods");
 }
 
+static bool suspends(const ConfValue &mode)
+{
+	return strcasestr(mode.value.c_str(), "suspend") || strcasestr(mode.value.c_str(), "gang");
+}
+
+// Slurm would start another job on what a suspended one has, and its pod holds on to it: the kubelet refuses the other one's.
+static void check_suspension(const std::string &about, const SlurmConf &conf, Findings &out)
+{
+	static const std::string why = " suspends jobs, and on mixed nodes the pod of a suspended job holds on to its room, so that no other "
+				       "job is let in there; use PreemptMode=CANCEL or REQUEUE";
+	const ConfValue *mode = conf.find("PreemptMode");
+	if (mode && suspends(*mode))
+		return out.warning(about, mode->place() + ": PreemptMode=" + one_line(mode->value, 64) + why);
+	for (const ConfLine &line : conf.partitions())
+		if (const auto at = line.find("preemptmode"); at != line.end() && suspends(at->second))
+			out.warning(about, at->second.place() + ": PreemptMode=" + one_line(at->second.value, 64) + " of partition " +
+						   one_line(line.at("partitionname").value, 64) + why);
+}
+
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
 	for (const auto &cluster : settings.clusters) {
@@ -73,6 +93,8 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 			check_way(about, "nodes.groups[" + std::to_string(i) + "].sharing", " on nodes with " + one_line(groups[i].selector, 128),
 				  groups[i].sharing, conf, out);
 		check_way(about, "nodes.sharing", groups.empty() ? "" : " on the others", cluster.nodes.sharing, conf, out);
+		if (cluster.nodes.any(core::Sharing::mixed))
+			check_suspension(about, conf, out);
 		check_devices(about, cluster, conf, out);
 		if (cluster.nodes.exclusive.on())
 			check_exclusive(about, cluster.nodes.exclusive.selector, conf, out);

@@ -220,6 +220,23 @@ TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep
 	CHECK(h.shared(core::Sharing::mixed).empty());
 }
 
+TEST_CASE("check: where nodes are mixed no job is to be suspended")
+{
+	Host h;
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	for (const char *fine : {"CANCEL", "REQUEUE", "OFF"}) {
+		h.conf["PreemptMode"] = fine;
+		CHECK(h.shared(core::Sharing::mixed).empty());
+	}
+	h.conf["PreemptMode"] = "suspend,gang";
+	CHECK(contains(h.shared(core::Sharing::mixed), "PreemptMode=suspend,gang suspends jobs, and on mixed nodes the pod of a suspended job"));
+	CHECK(contains(h.shared(core::Sharing::dedicated, {{"pool=gpu", core::Sharing::mixed}}), "PreemptMode=suspend,gang suspends jobs"));
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+	h.conf["PreemptMode"] = "CANCEL";
+	h.more += "PartitionName=low Nodes=ALL PreemptMode=SUSPEND\n";
+	CHECK(contains(h.shared(core::Sharing::mixed), "PreemptMode=SUSPEND of partition low suspends jobs"));
+}
+
 TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but where all nodes are mixed")
 {
 	Host h;
