@@ -57,6 +57,12 @@ struct SlurmSide {
 	bool nodes_known = false;
 };
 
+// Nodes of Slurm that Kubernetes shares.
+struct SharedNames {
+	std::set<std::string> nodes;
+	std::size_t unknown = 0; // clusters that have not told theirs
+};
+
 // What former settings have left in Kubernetes.
 struct Leftovers {
 	std::vector<std::string> cordoned; // for Slurm, which has no such node
@@ -95,12 +101,14 @@ std::vector<std::string> kept_out(const core::NamespaceSettings &ns, const std::
 void check_accounts(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // GresTypes, nodes and partitions that tokens.partitions needs.
 void check_tokens(const core::Settings &settings, const SlurmConf &conf, Findings &out);
+// ... and of the nodes of these partitions: shared has those that Kubernetes shares. Pure.
+void check_token_nodes(const core::Settings &settings, const SlurmConf &conf, const std::set<std::string> &shared, Findings &out);
 // Does gres.conf, beside slurm.conf, count devices that pods claim as their driver does? Reads the disk.
 void check_gres_conf(const core::Settings &settings, const SlurmConf &conf, Findings &out);
 // Does slurm.conf name prep/k8s? slurmd loads it, too.
 bool has_prep_plugin(const SlurmConf &conf);
 // Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.
-void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out);
+void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, SharedNames &shared, Findings &out);
 // Part of it, pure: does slurm.conf set aside what nodes need for themselves?
 void check_room(const std::vector<NodeRoom> &nodes, const std::string &about, Findings &out);
 // Part of it, pure: does Slurm have the devices that Kubernetes has?

@@ -13,6 +13,7 @@
 #include "lib/core/foreign_pod.h"
 #include "lib/core/job_request.h"
 #include "lib/core/mask_index.h"
+#include "lib/core/node_features.h"
 #include "lib/core/placement.h"
 #include "lib/core/pod_devices.h"
 #include "lib/core/rights.h"
@@ -340,6 +341,8 @@ static NodeRoom room_of(const kube::Node &node, const CheckedNode &slurm, const 
 	return out;
 }
 
+static constexpr std::size_t most_labels = 20;
+
 // A group that has no node is most likely a label that was mistyped.
 static void check_groups(const std::vector<kube::NodePtr> &nodes, const core::NodeSettings &settings, const std::string &about, Findings &out)
 {
@@ -355,8 +358,21 @@ static void check_groups(const std::vector<kube::NodePtr> &nodes, const core::No
 	}
 }
 
+// Which labels make no feature, and why: nodes by the first one.
+static void check_labels(const std::vector<std::pair<std::string, core::LabelFeatures>> &nodes, const std::string &about, Findings &out)
+{
+	std::map<std::string, std::vector<std::string>> where;
+	for (const auto &[node, labels] : nodes)
+		if (labels.left_out)
+			where[labels.first_left_out].push_back(node);
+	std::size_t told = 0;
+	for (const auto &[first, names] : where)
+		if (told++ < most_labels)
+			out.warning(about, "not all labels of " + some(names) + " that nodes.features names are features: " + first);
+}
+
 static void check_nodes(Asker &kube, const core::ClusterSettings &settings, const SlurmSide &side, const core::DraInventory &inventory,
-			Findings &out)
+			SharedNames &shared_names, Findings &out)
 {
 	const std::string about = "nodes of " + settings.name;
 	auto nodes = kube.nodes();
@@ -370,6 +386,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	if (!own)
 		return out.problem(about, own.error().message);
 	std::vector<std::string> strangers;
+	std::vector<std::pair<std::string, core::LabelFeatures>> labels;
 	std::vector<NodeRoom> rooms;
 	std::vector<NodeDevices> devices;
 	core::PodDevices plugins(settings.resources);
@@ -385,6 +402,8 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 			continue;
 		}
 		shared++;
+		shared_names.nodes.insert(node->meta.name);
+		labels.emplace_back(one_line(node->meta.name, 64), core::features_of(node->meta.labels, settings.nodes.features));
 		rooms.push_back(room_of(*node, it->second, *own));
 		devices.push_back({one_line(node->meta.name, 64),
 				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres});
@@ -401,7 +420,9 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 					   ": NodeName in slurm.conf must be the Kubernetes name");
 	else
 		out.ok(about, std::to_string(shared) + " are on both sides");
+	shared_names.unknown--;
 	check_room(rooms, about, out);
+	check_labels(labels, about, out);
 	check_gres(devices, settings, "devices of " + settings.name, out);
 	check_groups(*nodes, settings.nodes, about, out);
 	check_leftovers(left, settings, out);
@@ -415,9 +436,10 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		out.problem(about, "nodes.names in slurm-k8s.yaml: Slurm has no node " + some(unknown));
 }
 
-void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, Findings &out)
+void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side, SharedNames &shared, Findings &out)
 {
 	const std::string about = "cluster " + settings.name;
+	shared.unknown++;
 	auto access = settings.kubeconfig.empty()
 			      ? kube::in_cluster_access()
 			      : kube::load_kubeconfig(settings.kubeconfig, settings.context, side.slurm_uid);
@@ -434,7 +456,7 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 	core::DraInventory inventory(settings.resources);
 	check_devices(kube, settings, inventory, out);
 	check_resubmits(kube, settings, out);
-	check_nodes(kube, settings, side, inventory, out);
+	check_nodes(kube, settings, side, inventory, shared, out);
 }
 
 } // namespace sk8::tools

@@ -57,6 +57,30 @@ static bool check_nodes(const SlurmConf &conf, const ConfLine &partition, Findin
 	return true;
 }
 
+// Which of a partition's nodes does Kubernetes not share?
+static std::vector<std::string> others(const SlurmConf &conf, const std::string &nodes, const std::set<std::string> &shared)
+{
+	std::set<std::string> out;
+	for (const ConfLine &line : conf.nodes())
+		for (const auto &name : expand_nodes(value_of(line, "nodename"), most_nodes).value_or(std::set<std::string>()))
+			if (!shared.contains(name) && is_in({name}, nodes))
+				out.insert(name);
+	return {out.begin(), out.end()};
+}
+
+void check_token_nodes(const core::Settings &settings, const SlurmConf &conf, const std::set<std::string> &shared, Findings &out)
+{
+	for (const ConfLine &partition : conf.partitions()) {
+		const std::string name = value_of(partition, "partitionname");
+		if (name.empty() || std::ranges::none_of(settings.tokens.partitions, [&](const std::string &glob) { return glob_match(glob, name); }))
+			continue;
+		if (const auto found = others(conf, value_of(partition, "nodes"), shared); !found.empty())
+			out.warning(about, some(found) + " of partition " + one_line(name, 64) + (found.size() == 1 ? " is" : " are") +
+					   " not shared with Kubernetes, so that tokens keep its jobs from nothing there; name only partitions all of whose "
+					   "nodes are shared");
+	}
+}
+
 static bool check_token(const SlurmConf &conf, const std::string &token, Findings &out)
 {
 	const std::string configured = conf.get("GresTypes", "");

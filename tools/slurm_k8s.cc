@@ -219,8 +219,11 @@ static void check_all(const Arguments &args, Findings &out)
 	check_tokens(*settings, *conf, out);
 	check_gres_conf(*settings, *conf, out);
 	const AsUser slurm_user(side.slurm_uid); // credentials
+	SharedNames shared;
 	for (const auto &cluster : settings->clusters)
-		check_cluster(cluster, side, out);
+		check_cluster(cluster, side, shared, out);
+	if (!shared.unknown)
+		check_token_nodes(*settings, *conf, shared.nodes, out);
 }
 
 static int run_check(const Arguments &args)

@@ -41,9 +41,14 @@ static bool is_key(std::string_view key)
 	return slash == key.npos ? is_word(key) : is_key_prefix(key.substr(0, slash)) && is_word(key.substr(slash + 1));
 }
 
+static bool is_label(std::string_view key, std::string_view value)
+{
+	return is_key(key) && (value.empty() || is_word(value));
+}
+
 std::optional<std::string> feature_of(std::string_view key, std::string_view value)
 {
-	if (!is_key(key) || !(value.empty() || is_word(value)))
+	if (!is_label(key, value))
 		return std::nullopt;
 	std::string out(feature_prefix);
 	for (char c : key)
@@ -87,11 +92,15 @@ LabelFeatures features_of(const std::map<std::string, std::string> &labels, cons
 			continue;
 		if (auto feature = feature_of(key, value))
 			out.features.push_back(std::move(*feature));
-		else
-			out.left_out++;
+		else if (!out.left_out++)
+			out.first_left_out = one_line(key, 128) + (is_label(key, value) ? " makes a feature of more than " + std::to_string(max_feature_length) + " characters"
+										       : " is no label of Kubernetes");
 	}
 	std::ranges::sort(out.features);
 	if (out.features.size() > max_features) {
+		if (!out.left_out)
+			out.first_left_out = label_of(out.features[max_features]).value_or(std::pair<std::string, std::string>()).first + " comes after " +
+					     std::to_string(max_features) + " others, and a node has no more";
 		out.left_out += out.features.size() - max_features;
 		out.features.resize(max_features);
 	}

@@ -31,6 +31,7 @@ std::optional<std::pair<std::string, std::string>> label_of(std::string_view fea
 struct LabelFeatures {
 	std::vector<std::string> features; // sorted
 	std::size_t left_out = 0;          // too many, too long, or no labels
+	std::string first_left_out;        // "KEY: why", fit for a terminal
 };
 // keys: patterns with * and ?, as settings have them.
 LabelFeatures features_of(const std::map<std::string, std::string> &labels, const std::vector<std::string> &keys);

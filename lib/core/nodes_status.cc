@@ -55,7 +55,7 @@ static std::string features_text(const LabelFeatures &labels)
 		out += (out.empty() ? "" : ", ") + feature;
 	if (labels.left_out)
 		out += (out.empty() ? "" : "; ") + std::to_string(labels.left_out) +
-		       (labels.left_out == 1 ? " label is" : " labels are") + " left out: too many, too long, or no label of Kubernetes";
+		       (labels.left_out == 1 ? " label is left out: " : " labels are left out, the first: ") + labels.first_left_out;
 	return out;
 }
 

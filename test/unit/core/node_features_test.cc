@@ -96,6 +96,11 @@ TEST_CASE("features: of the labels that are wanted, sorted, at most so many, and
 	const auto some = features_of({{"zone", "b"}, {"rack", "1"}, {"other", "x"}, {"zone2", "a,b"}}, {"zone*", "rack"});
 	CHECK(some.features == std::vector<std::string>{"k8s.rack.1", "k8s.zone.b"});
 	CHECK(some.left_out == 1);
+	CHECK(some.first_left_out == "zone2 is no label of Kubernetes");
+	std::string dots = "a";
+	while (dots.size() < 251)
+		dots += ".a";
+	CHECK(features_of({{dots + "/k", std::string(63, 'v')}}, {"*"}).first_left_out.ends_with(" makes a feature of more than 400 characters"));
 	std::map<std::string, std::string> many;
 	for (int i = 100; i < 200; i++)
 		many["l" + std::to_string(i)] = "v";
@@ -103,6 +108,7 @@ TEST_CASE("features: of the labels that are wanted, sorted, at most so many, and
 	CHECK(cut.features.size() == max_features);
 	CHECK(cut.features.back() == "k8s.l163.v");
 	CHECK(cut.left_out == 100 - max_features);
+	CHECK(cut.first_left_out == "l164 comes after 64 others, and a node has no more");
 	CHECK(features_of(many, {}).features.empty());
 }
 
@@ -243,7 +249,7 @@ TEST_CASE("nodes: status says which features labels give a node, and how many la
 	NodeWorld w(zones);
 	w.set_labels({{"zone", "a"}, {"rack", "1,2"}});
 	w.run();
-	CHECK(w.controller->status("n1").dump().find("k8s.zone.a; 1 label is left out") != std::string::npos);
+	CHECK(w.controller->status("n1").dump().find("k8s.zone.a; 1 label is left out: rack is no label of Kubernetes") != std::string::npos);
 	w.set_labels({});
 	w.run();
 	CHECK(w.controller->status("n1").dump().find("features") == std::string::npos);

@@ -279,6 +279,25 @@ TEST_CASE("check: partitions whose jobs get tokens need them in slurm.conf")
 	CHECK(h.tokens({"tokens-a"}).empty());
 }
 
+TEST_CASE("check: partitions whose jobs get tokens have shared nodes only")
+{
+	Host h;
+	core::Settings settings;
+	settings.tokens.partitions = {"tokens-*"};
+	h.more += "NodeName=n[8-10] CPUs=8\nPartitionName=tokens-a Nodes=n[8-9]\nPartitionName=tokens-b Nodes=n[8-10]\nPartitionName=other Nodes=ALL\n";
+	auto said = [&](const std::set<std::string> &shared) {
+		h.found = {};
+		check_token_nodes(settings, h.read(), shared, h.found);
+		return h.bad();
+	};
+	CHECK(said({"n8", "n9", "n10"}).empty());
+	CHECK(said({"n8", "n9"}) == "tokens.partitions: n10 of partition tokens-b is not shared with Kubernetes, so that tokens keep its jobs from nothing "
+				    "there; name only partitions all of whose nodes are shared\n");
+	CHECK(contains(said({}), "n8, n9 of partition tokens-a are not shared"));
+	settings.tokens.partitions = {};
+	CHECK(said({}).empty());
+}
+
 TEST_CASE("check: a controller as it should be has no finding but ok")
 {
 	Host h;
