@@ -455,6 +455,28 @@ def test_pod_made_anew_is_exchanged_until_it_has_the_devices_that_its_job_goes_o
 	in_gate(mixed_plugged, three)
 
 
+# -- what needs no settings
+
+DEFAULTS = {"nvidia.com/gpu": ("2", "gpu:nvidia-a100-sxm4-80gb:2"), "nvidia.com/mig-1g.5gb": ("3", "gpu:1g.5gb:3"),
+	"amd.com/gpu": ("1", "gpu:amd_instinct_mi300x:1"), "gpu.intel.com/i915": ("1", "gpu:i915:1"), "rdma/hca": ("4", "rdma:hca:4"),
+	"hugepages-2Mi": ("64Mi", "hugepages:2Mi:32")}
+PRODUCTS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "amd.com/gpu.product-name": "AMD_Instinct_MI300X"}
+
+
+@pytest.mark.apis("sim")  # a real kubelet counts huge pages itself
+def test_devices_that_everybody_knows_are_gres_without_any_settings_and_check_says_what_slurm_lacks(request, session_stands, api):
+	has = {resource: count for resource, (count, _) in DEFAULTS.items()}
+	for stand in lent_with(has, [], request, session_stands, api, "gpu:4"):
+		stand.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": PRODUCTS}})
+		shown = wait_for("the products", lambda: "mi300x" in tool(stand, "gres", "--node", "n1") and tool(stand, "gres", "--node", "n1"), 30)
+		assert set(re.split(r"[\s,]+", shown)) >= {gres for _, gres in DEFAULTS.values()}, shown
+		said = " ".join(findings(stand)["warning"])
+		assert re.search(r"Kubernetes has 7 of gpu \([^)]*\) on n1 and Slurm 4: give Slurm the others", said), said
+		for resource in ("nvidia.com/mig-1g.5gb", "gpu.intel.com/i915"):
+			assert f"what pods have of {resource} on n1, n2 is not kept from Slurm's jobs" in said, said
+		stand.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": dict.fromkeys(PRODUCTS)}})
+
+
 # -- types, and shares of a device
 
 A100, H100, SHARD = "example.com/a100", "example.com/h100", "example.com/shard"
