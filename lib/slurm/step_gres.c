@@ -3,18 +3,8 @@
  * step_gres.c - see there. Functions of Slurm only, and no data: spank_k8s.so is loaded by programs that have less of it than slurmstepd,
  * and calls none of these there.
  */
-#include "lib/slurm/release.h"
-#include "src/slurmd/slurmstepd/slurmstepd_job.h"
+#include "lib/slurm/spank_step.h"
 #include "lib/slurm/step_gres.h"
-
-/* Its beginning, which is the same in all releases (src/common/spank.c, 22.05: plugstack.c). */
-struct spank_handle {
-	int magic;
-	void *plugin;
-	int phase;
-	stepd_step_rec_t *step;
-};
-enum { HANDLE_MAGIC = 0x00a5a500 };
 
 struct teller {
 	void (*f)(void *arg, const char *name, const char *type, uint64_t count);
@@ -48,9 +38,8 @@ extern void sk8_each_gres_of_job(const struct spank_handle *spank, const char *v
 				 void (*f)(void *arg, const char *name, const char *type, uint64_t count), void *arg)
 {
 	struct teller to = { .f = f, .arg = arg };
+	const stepd_step_rec_t *step = sk8_step_of_spank(spank, version, job_id);
 
-	if (xstrcmp(version, SK8_SLURM_VERSION) || (spank->magic != HANDLE_MAGIC) || !is_sized(spank->step, sizeof(*spank->step)) ||
-	    (spank->step->step_id.job_id != job_id) || !spank->step->job_gres_list)
-		return;
-	(void) list_for_each(spank->step->job_gres_list, tell, &to);
+	if (step && step->job_gres_list)
+		(void) list_for_each(step->job_gres_list, tell, &to);
 }

@@ -24,6 +24,7 @@
 #include "plugins/spank/namespaces.h"
 #include "plugins/spank/options.h"
 #include "plugins/spank/service_account.h"
+#include "plugins/spank/task_prolog.h"
 #include "plugins/spank/x11.h"
 
 enum { LONGEST_WAIT_MS = 15000, LOOKS_AGAIN_MS = 1000 };
@@ -240,7 +241,7 @@ static bool go_inside(spank_t spank)
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
 	}
-	inside = sk8_enter_namespaces(&namespaces);
+	inside = sk8_take_task_prologs(spank) && sk8_enter_namespaces(&namespaces);
 	sk8_close_namespaces(&namespaces);
 	if (!inside)
 		return false;
@@ -261,9 +262,12 @@ extern void sk8_enter_container(spank_t spank)
 		_exit(1);
 }
 
-extern void sk8_go_to_workdir(spank_t spank)
+extern void sk8_begin_task(spank_t spank)
 {
-	if (!sk8_wish.workdir[0] || !is_for_container(spank))
+	if (!is_for_container(spank))
+		return;
+	sk8_run_task_prologs(spank, begins_in);
+	if (!sk8_wish.workdir[0])
 		return;
 	if (chdir(sk8_wish.workdir)) {
 		slurm_error("slurm-k8s: --k8s-workdir: %s: %s", sk8_wish.workdir, strerror(errno));

@@ -28,7 +28,10 @@ extern void sk8_await_container(spank_t spank);
  * are "optional" (plugstack.c, _do_call_stack()).
  */
 extern void sk8_enter_container(spank_t spank);
-/* In the task's process, as its user, when Slurm has chosen its folder: --k8s-workdir, or an error and its end. */
-extern void sk8_go_to_workdir(spank_t spank);
+/*
+ * In the task's process, as its user, when Slurm has chosen its folder and knows its variables; nothing without the option. First what is
+ * to be run on the node before the task (task_prolog.h), then --k8s-workdir; or an error and its end.
+ */
+extern void sk8_begin_task(spank_t spank);
 
 #endif

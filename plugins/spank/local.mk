@@ -18,8 +18,14 @@ spank_k8s_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/sk8_container.h \
 	lib/slurm/release.h \
+	lib/slurm/sizes.c \
+	lib/slurm/sizes.h \
+	lib/slurm/spank_step.c \
+	lib/slurm/spank_step.h \
 	lib/slurm/step_gres.c \
 	lib/slurm/step_gres.h \
+	lib/slurm/step_prologs.c \
+	lib/slurm/step_prologs.h \
 	lib/slurm/tokens.h \
 	lib/slurmd/agent.h \
 	plugins/spank/as_user.c \
@@ -41,6 +47,10 @@ spank_k8s_la_SOURCES = \
 	plugins/spank/service_account.c \
 	plugins/spank/service_account.h \
 	plugins/spank/spank_k8s.c \
+	plugins/spank/task_prolog.c \
+	plugins/spank/task_prolog.h \
+	plugins/spank/way_back.c \
+	plugins/spank/way_back.h \
 	plugins/spank/x11.c \
 	plugins/spank/x11.h
 spank_k8s_la_CPPFLAGS = $(AM_CPPFLAGS) $(SLURM_CPPFLAGS)

@@ -93,15 +93,19 @@ extern bool sk8_are_the_runtimes(const struct sk8_namespaces *which)
 	return true;
 }
 
+extern bool sk8_join_namespaces(const struct sk8_namespaces *which)
+{
+	for (int i = 0; i < SK8_NAMESPACES; i++)
+		if ((which->fd[i] >= 0) && setns(which->fd[i], namespaces[i].type))
+			return false;
+	return true;
+}
+
 extern bool sk8_enter_namespaces(const struct sk8_namespaces *which)
 {
 	/* The image is its user's choice: no setuid program in it may make him root of the node. Between here and the
 	 * exec as the user nothing may load a library or look up a name, which would be the image's. */
-	bool done = !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-
-	for (int i = 0; done && (i < SK8_NAMESPACES); i++)
-		done = (which->fd[i] < 0) || !setns(which->fd[i], namespaces[i].type);
-	if (done && !chdir("/"))
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && sk8_join_namespaces(which) && !chdir("/"))
 		return true;
 	slurm_error("slurm-k8s: cannot enter the job's container: %s", strerror(errno));
 	return false;

@@ -23,6 +23,8 @@ extern bool sk8_open_namespaces(long pid, bool network, bool ipc, struct sk8_nam
 extern bool sk8_are_the_runtimes(const struct sk8_namespaces *which);
 /* The calling thread. false: an error has told why; it may be in some of them */
 extern bool sk8_enter_namespaces(const struct sk8_namespaces *which);
+/* The same of namespaces from which the caller came: no image is in them. false: errno says why */
+extern bool sk8_join_namespaces(const struct sk8_namespaces *which);
 extern void sk8_close_namespaces(struct sk8_namespaces *which);
 
 #endif

@@ -106,7 +106,7 @@ extern int slurm_spank_task_init(spank_t spank, int ac, char *argv[])
 {
 	(void) ac;
 	(void) argv;
-	sk8_go_to_workdir(spank);
+	sk8_begin_task(spank);
 	return ESPANK_SUCCESS;
 }
 
