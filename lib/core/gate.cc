@@ -45,7 +45,7 @@ std::string taken_text(const NativeShare &share, const TakenBy &taken_by)
 
 GateAnswer not_started(const std::string &why, Millis delay)
 {
-	return {.open = false, .delay = delay, .why = "slurm-k8s: the job was not started: " + why + "; submit it again later"};
+	return {.open = false, .delay = delay, .why = why};
 }
 
 std::set<std::string> Gate::Clusters::asked(const NativeJob &job) const

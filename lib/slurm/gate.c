@@ -201,6 +201,8 @@ static bool prolog(job_record_t *job_ptr, void (*done)(int rc, uint32_t job_id, 
 	waits = sk8_on_gate(&view.job);
 	if (waits)
 		tell_reason(job_ptr, reason_of(&view.job));
+	else
+		sk8_comment_started(job_ptr);
 	free_view(&view);
 	errno = saved_errno;
 	return waits;
@@ -300,6 +302,16 @@ static void queue_as_before(const struct sk8_ages *ages, uint32_t delay)
 	queue_job_scheduler();
 }
 
+/* A batch job goes back into the queue, and who waits for it reads its comment. */
+static void tell_refusal(job_record_t *job_ptr, const char *why)
+{
+	char *text = sk8_comment_not_started(job_ptr, why);
+
+	if (!job_ptr->batch_flag)
+		srun_user_message(job_ptr, text);
+	xfree(text);
+}
+
 /*
  * Slurm queues again what it is told to be refused, also a job that its user has cancelled
  * meanwhile (prep_slurmctld.c, job_requeue()). That one is let out, to its end. Between this
@@ -315,22 +327,24 @@ static bool can_be_refused(const struct sk8_gate_answer *answer, struct sk8_ages
 	if (job_ptr)
 		forget_reason(job_ptr);
 	runs = job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr));
-	if (runs && !job_ptr->batch_flag && answer->why[0])
-		srun_user_message(job_ptr, (char *) answer->why);
+	if (runs && answer->why[0])
+		tell_refusal(job_ptr, answer->why);
 	if (runs)
 		sk8_ages_note(ages, sk8_whole_of(job_ptr));
 	unlock_slurmctld(write_locks);
 	return runs;
 }
 
-/* It has been let out: that is not held up by this. */
-static void left_gate(uint32_t job_id)
+/* It has been let out: that is not held up by this. launched: and not to its end */
+static void left_gate(uint32_t job_id, bool launched)
 {
 	job_record_t *job_ptr;
 
 	lock_slurmctld(write_locks);
 	if ((job_ptr = find_job_record(job_id)))
 		forget_reason(job_ptr);
+	if (job_ptr && launched && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr)))
+		sk8_comment_started(job_ptr);
 	unlock_slurmctld(write_locks);
 }
 
@@ -347,7 +361,7 @@ extern void sk8_answer_gate(const struct sk8_gate_answer *answer)
 	if (refuse)
 		queue_as_before(&ages, answer->delay);
 	else
-		left_gate(answer->job_id);
+		left_gate(answer->job_id, answer->open);
 	xfree(ages.of);
 }
 

@@ -125,7 +125,7 @@ extern bool sk8_find_node(const char *name, struct sk8_node *node);
 /* comment.c: why a job ends, where its user and accounting find it. begin() before the end, which may
  * be refused: then undo() */
 struct sk8_comment {
-	char *system_comment;	/* as it was */
+	char *system_comment, *comment;	/* as they were */
 	bool silent;		/* its user had none */
 };
 /* what we said of an earlier run gives way to text */
@@ -133,6 +133,10 @@ extern void sk8_comment_begin(job_record_t *job_ptr, const char *text, struct sk
 extern void sk8_comment_undo(job_record_t *job_ptr, struct sk8_comment *before);
 /* again: the job runs once more */
 extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, bool again);
+/* It was not launched; until it is, or ends for another reason, this stands there, and is the sentence for srun's user: to be freed. */
+extern char *sk8_comment_not_started(job_record_t *job_ptr, const char *why);
+/* It is launched. What would be wrong from now on goes. */
+extern void sk8_comment_started(job_record_t *job_ptr);
 
 /* native_end.c: a job without our mark ends */
 extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *out);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The gate of prep/k8s: jobs of Slurm's own are CONFIGURING until somebody answers, whose word may come late."""
+import subprocess
 import time
 
 import pytest
@@ -58,6 +59,33 @@ def test_batch_job_that_is_refused_is_queued_again_and_starts_without_two_minute
 	assert reason(gate, job) == "None"
 
 
+def comments(cluster, job):
+	shown = dict(line.strip().partition("=")[::2] for line in cluster.run("scontrol", "show", "job", str(job)).splitlines())
+	return shown.get("SystemComment"), shown.get("Comment")
+
+
+@pytest.mark.parametrize("words, own", [((), None), (("--comment=mine",), "mine")])
+def test_user_of_a_batch_job_reads_why_it_was_not_started_until_it_is(gate, words, own):
+	job, says = kept(gate, *words), "slurm-k8s: the job was not started: "
+	assert comments(gate, job) == (None, own)
+	for why in ("no room", "no quota"):
+		in_gate_again(gate, job, 0, why=why)
+		assert comments(gate, job) == (says + why, own or says + why)
+	gate.tell("answer", job, "open")
+	wait_for("its run", lambda: state(gate, job) == "RUNNING", 30)
+	wait_for("no word of it", lambda: comments(gate, job) == (None, own), 10, lambda: str(comments(gate, job)))
+
+
+def test_job_that_ends_where_it_was_not_started_says_so(gate):
+	with subprocess.Popen(["srun", "-n1", "--mem=10", "true"], env=gate.slurm.env, text=True, stderr=subprocess.PIPE) as run:
+		job = wait_for("a job in the gate", lambda: gate.run("squeue", "-h", "-t", "CONFIGURING", "-o", "%i").split(), 30)[0]
+		gate.tell("answer", job, "refuse", "why=no room")
+		_, err = run.communicate(timeout=60)
+	text = "slurm-k8s: the job was not started: no room"
+	assert run.returncode and err.count(text + "; submit it again later") == 1, err
+	assert comments(gate, job) == (text, text)
+
+
 def ages(cluster, job, components):
 	"""Since when they gain it; of a heterogeneous job scontrol shows all when it is asked for the first."""
 	lines = cluster.run("squeue", "-h", "-t", "all", "-O", "JobID:12,AccrueTime:30").splitlines()
@@ -65,12 +93,12 @@ def ages(cluster, job, components):
 	return [shown[str(job + k)] for k in range(components)]
 
 
-def in_gate_again(cluster, job, delay, components=1):
+def in_gate_again(cluster, job, delay, components=1, why="no room"):
 	"""Refused at another second than the one since which it gains age, and back in the gate."""
 	since = ages(cluster, job, components)
 	wait_for("a later second", lambda: time.strftime("%Y-%m-%dT%H:%M:%S") > max(since), 30)
 	before = cluster.events().count("gate")
-	cluster.tell("answer", job, "refuse", "why=no room", f"delay={delay}")
+	cluster.tell("answer", job, "refuse", f"why={why}", f"delay={delay}")
 	for k in range(1, components):
 		cluster.tell("answer", job + k, "open")
 	wait_for("the job in the gate again", lambda: cluster.events().count("gate") == before + components, 60,

@@ -184,8 +184,7 @@ TEST_CASE("reservations: srun's job tries until there is room, or gateTimeout is
 		w.run(Millis(11'000));
 		REQUIRE(w.fate(7) != "waits");
 		CHECK_FALSE(w.answers.at(7).open);
-		CHECK(w.answers.at(7).why == "slurm-k8s: the job was not started: the kubelet of node n1 refuses the job's "
-					     "reservation pod (OutOfcpu); submit it again later");
+		CHECK(w.answers.at(7).why == "the kubelet of node n1 refuses the job's reservation pod (OutOfcpu)");
 		w.run(Millis(5'000));
 		CHECK(w.only_pod() == "first");
 		CHECK(w.created < 10);
