@@ -148,6 +148,16 @@ Json list(const YamlNode &node, const Shape &shape, const std::string &path)
 	return out;
 }
 
+// Of what people look for in a pod, and have by another way.
+std::string instead_of(const std::string &field)
+{
+	if (field == "spec.serviceAccountName" || field == "spec.serviceAccount")
+		return " is not taken from a template: give --k8s-service-account=NAME to the command that makes the job";
+	if (field == "spec.resourceClaims")
+		return " is not taken from a template: ask Slurm for devices, for example by --gres=gpu:1";
+	return " is none of the fields that a template may have, see spank_k8s.so(8)";
+}
+
 Json object(const YamlNode &node, const Shape &shape, const std::string &path)
 {
 	Json out = Json::object();
@@ -159,7 +169,7 @@ Json object(const YamlNode &node, const Shape &shape, const std::string &path)
 		const std::string at = (path.empty() ? "" : path + ".") + one_line(m.key, 64);
 		const auto known = std::ranges::find_if(shape.members, [&](const Member &k) { return m.key == k.key; });
 		if (known == shape.members.end())
-			refuse(m.line, at + " is none of the fields that a template may have, see spank_k8s.so(8)");
+			refuse(m.line, at + instead_of(at));
 		out.set(m.key, converted(m.value, *known->shape, at));
 	}
 	return out;
