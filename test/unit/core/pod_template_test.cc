@@ -175,6 +175,12 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{volumes + "hostPath: {path: /scratch}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /etc}]}\n",
 		 "container job mounts a claim or host path on /etc, where the kubelet puts files of its own"},
 		{side + "    volumeMounts: [{name: slurm-k8s, mountPath: /a}]\n", "which is none of the template"},
+		// a folder in what is others', which root would open past those that are closed
+		{volumes + "hostPath: {path: /scratch}\n  containers:\n  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /s, subPath: bob}]}\n",
+		 "container job mounts a subPath of volume v: mount the whole claim or host path"},
+		{volumes + "persistentVolumeClaim: {claimName: data-alice}\n  containers:\n  - {name: job, image: i, "
+			   "volumeMounts: [{name: v, mountPath: /s, subPath: ../bob}]}\n",
+		 "container job mounts a subPath of volume v: mount the whole claim or host path"},
 		// what is not there, twice, or of another kind
 		{"", "it is no Pod"}, {"text", "the template is no object"},
 		{"kind: Pod\n", "it is no Pod"},
@@ -205,7 +211,10 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{"kind: !!python/object:os.system x\n", "line 1: "},
 		{std::string(200, '['), "line 1: "},
 		{"\xff\xfe", "line "},
+		{"a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: [*c, *c, *c]\n", "line 2: "},
+		{head + "  containers: &c [{name: s, args: &a [a, &b [b]], env: *c}]\n", "line 4: "},
 		{std::string(20'000, ' '), "is longer than 16384 bytes"},
+		{head + std::string(1 << 20, '#'), "is longer than 16384 bytes"},
 	};
 	for (const auto &row : rows) {
 		CAPTURE(row.text, row.says);
