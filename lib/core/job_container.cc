@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/core/kube_port.h"
 #include "lib/core/pod_template.h"
 #include "lib/core/service_account.h"
 
@@ -126,6 +127,20 @@ JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus
 	if (job->state == State::terminated || (job->state == State::waiting && is_final(job->reason)))
 		return {.trouble = "its container does not start: " + text_of(*job)};
 	return {.runs = !wait};
+}
+
+bool is_lasting_mount_trouble(std::string_view message)
+{
+	return message.find("not found") != message.npos || message.find(bound_when_placed) != message.npos;
+}
+
+// desired_state_of_world_populator.go: "error processing PVC NAMESPACE/NAME: PVC is not bound"
+std::string unbound_claim(std::string_view ns, std::string_view message)
+{
+	const std::string begins = "PVC " + std::string(ns) + "/";
+	const auto end = message.find(": PVC is not bound");
+	const auto begin = end == message.npos ? end : message.rfind(begins, end);
+	return begin == message.npos ? "" : std::string(message.substr(begin + begins.size(), end - begin - begins.size()));
 }
 
 } // namespace sk8::core

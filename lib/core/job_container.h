@@ -53,6 +53,11 @@ struct JobContainerState {
 };
 JobContainerState state_of_job_container(const std::vector<kube::ContainerStatus> &containers);
 
+// What is known of a volume that its kubelet cannot mount: will it, by itself, never?
+bool is_lasting_mount_trouble(std::string_view message);
+// The claim that the kubelet says is not bound; empty: it says something else.
+std::string unbound_claim(std::string_view ns, std::string_view message);
+
 } // namespace sk8::core
 
 #endif

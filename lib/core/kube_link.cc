@@ -250,9 +250,9 @@ void KubeLink::read_class(std::shared_ptr<VolumeWalk> walk, const std::string &c
 	client_.get(resource_path(classes_resource, {}, name), [walk, claim, unbound](Reply r) {
 		if (!r.ok() && r.status != 404)
 			return walk->fail(true, r.error); // the right may be missing: it is named
-		if (r.ok() && r.body["volumeBindingMode"].str() == "WaitForFirstConsumer")
+		if (r.ok() && r.body["volumeBindingMode"].str() == bound_when_placed)
 			return walk->fail(false, unbound + " and its storage class binds it only when the pod is "
-							   "placed (WaitForFirstConsumer), which is not supported yet");
+							   "placed (" + std::string(bound_when_placed) + "), which is not supported yet");
 		walk->fail(true, unbound);
 	});
 }

@@ -20,6 +20,9 @@
 
 namespace sk8::core {
 
+// The volumeBindingMode of claims that wait for kube-scheduler, and of none of ours.
+inline constexpr std::string_view bound_when_placed = "WaitForFirstConsumer";
+
 inline PodKey key_of(const std::string &cluster, const kube::Meta &pod)
 {
 	return {cluster, pod.ns, pod.name, pod.uid};

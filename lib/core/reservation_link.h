@@ -57,7 +57,9 @@ public:
 				if (time >= last->time && event)
 					*last = {time, std::string((*event)["message"].str())};
 			},
-			[last, done = std::move(done)](const kube::Reply &) { done(last->message); });
+			[this, ns = key.ns, last, done = std::move(done)](const kube::Reply &) mutable {
+				explain(ns, last->message, std::move(done));
+			});
 	}
 	void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) override
 	{
@@ -65,6 +67,17 @@ public:
 	}
 
 private:
+	// Of a claim that is not bound its kubelet does not know whether it ever will be.
+	void explain(const std::string &ns, const std::string &message, std::function<void(const std::string &)> done)
+	{
+		const std::string claim = unbound_claim(ns, message);
+		if (claim.empty())
+			return done(message);
+		pods_.get_volumes({{}, ns, {}, {}}, {claim}, [message, done = std::move(done)](const KubePort::Volumes &v) {
+			done(v.error.empty() || v.retry ? message : v.error);
+		});
+	}
+
 	// An API server that knows no such subresource (before 1.33) does not name the object that it has not
 	// found; one that knows refuses it as invalid for a kubelet that does not.
 	static Resizes resizes(const kube::Reply &r)

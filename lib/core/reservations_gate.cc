@@ -115,7 +115,7 @@ std::string Reservations::container_trouble(const Entry &e)
 	for (const auto &[node, p] : e.pods) {
 		if (p.wanted && !p.container.trouble.empty())
 			return "image " + image_of(*e.job, more(e)) + " on node " + node + ": " + p.container.trouble;
-		if (p.wanted && !p.container.runs && p.mount_trouble.find("not found") != std::string::npos)
+		if (p.wanted && !p.container.runs && is_lasting_mount_trouble(p.mount_trouble))
 			return mount_text(node, p);
 		if (p.wanted && !e.job->service_account.empty() && is_unknown_account(p.trouble))
 			return "--k8s-service-account: " + p.trouble;

@@ -57,6 +57,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_gpus.py \
 	test/stories/containers/test_service_account.py \
 	test/stories/containers/test_task_prolog.py \
+	test/stories/containers/test_volumes.py \
 	test/stories/containers/test_x11.py \
 	test/stories/containers/x11_client.c \
 	test/stories/sharing/test_backfill.py \

@@ -221,6 +221,23 @@ TEST_CASE("job container: a volume that is not there ends the job, one that take
 			    "configmap \"x\" not found");
 }
 
+TEST_CASE("job container: a claim that only kube-scheduler could have bound ends the job, one that may be bound yet does not")
+{
+	static const std::string of_kubelet = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to "
+					      "process volumes=[data]: error processing PVC jobs/data-a: PVC is not bound";
+	CHECK(unbound_claim("jobs", of_kubelet) == "data-a");
+	CHECK(unbound_claim("other", of_kubelet).empty());
+	CHECK(unbound_claim("jobs", "error processing PVC jobs/data-a: failed to fetch PVC").empty());
+	TemplateWorld w(good);
+	w.mount_troubles["slurm-7-3ef-n1"] = of_kubelet;
+	w.run(Millis(25'000));
+	CHECK(w.ended.empty());
+	w.mount_troubles["slurm-7-3ef-n1"] = "persistentvolumeclaim data-a is not bound and its class is (WaitForFirstConsumer)";
+	w.run(Millis(5'000));
+	REQUIRE(w.ended.size() == 1);
+	CHECK(w.ended[0].starts_with("7 cancel: --k8s-template: on node n1 a volume cannot be mounted: persistentvolumeclaim data-a is not bound"));
+}
+
 // ---- while NSS does not answer ----
 
 TEST_CASE("job container: while its user's name is not known a job waits in the queue, and is not told that it may not")
