@@ -135,6 +135,26 @@ def test_init_container_is_over_before_tasks_begin_and_a_step_may_choose_another
 	assert errors.count("no container none of the job's pod runs on this node") == 1
 
 
+def test_job_whose_containers_are_made_says_so_until_it_is_launched(templates, tmp_path):
+	first = {**side("until test -e /shared/go; do sleep 0.1; done", volumeMounts=mounts("shared")), "name": "first"}
+	go = {**side("sleep 4; touch /shared/go; sleep 600", volumeMounts=mounts("shared")), "name": "go", "restartPolicy": "Always"}
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}], initContainers=[go, first], containers=[job_container()])
+
+	def shown():
+		return templates.run("squeue", "-h", "-o", "%T %r").replace("_", " ")
+
+	def is_made():
+		return [c for pod in reservations(templates).values() for c in pod["status"].get("initContainerStatuses", [])
+			if c["name"] == "first" and "running" in c["state"]]
+	with templates.start("runuser", "-u", USER, "--", "srun", *OPTIONS, "-n1", template, "sh", "-c", "echo ready; sleep 600") as run:
+		wait_for("its init container", is_made, 60, shown)
+		assert shown() == "CONFIGURING Kubernetes makes its containers"
+		assert run.stdout.readline() == "ready\n"
+		wait_for("no reason any more", lambda: shown() == "RUNNING None", 10, shown)
+		templates.run("scancel", "-u", USER)
+		run.communicate(timeout=60)
+
+
 @pytest.mark.parametrize("spec, says", [
 	({"hostNetwork": True, "containers": [job_container()]}, "--k8s-template: line 1: spec.hostNetwork is none of the fields that a template may have"),
 	({"volumes": [{"name": "v", "secret": {"secretName": "root-token"}}]}, f"Secret root-token is not allowed for user {USER}"),
