@@ -15,6 +15,9 @@ pytestmark = pytest.mark.apis("real")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+AS_USER = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--")  # signals are for srun itself
+
+
 def ready(run):
 	"""The id of the job whose task has said its first line."""
 	line = run.stdout.readline()
@@ -24,20 +27,20 @@ def ready(run):
 
 def test_signal_of_scancel_reaches_the_tasks_and_their_exit_code_is_the_steps(containers):
 	task = "trap 'echo got it; exit 5' USR1; echo ready $SLURM_JOB_ID; while :; do sleep 0.1; done"
-	with containers.start("srun", *OPTIONS, "sh", "-c", task) as run:
+	with containers.start(*AS_USER, "srun", *OPTIONS, "sh", "-c", task) as run:
 		job = ready(run)
-		containers.run("scancel", "--signal=USR1", f"{job}.0")
+		containers.run("scancel", "--signal=USR1", f"{job}.0", user=USER)
 		out, err = run.communicate(timeout=60)
 	assert (out, run.returncode) == ("got it\n", 5), err
 
 
 def test_task_that_a_signal_kills_has_that_signal_in_slurm(containers):
-	done = srun(containers, "sh", "-c", "kill -9 $$")
+	done = srun(containers, "sh", "-c", "kill -9 $$", user=USER)
 	assert done.returncode == 137 and "Killed" in done.stderr, done  # as srun tells of any task
 
 
 def test_ctrl_c_ends_the_tasks_and_the_job(containers):
-	with containers.start("srun", *OPTIONS, "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
+	with containers.start(*AS_USER, "srun", *OPTIONS, "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
 		job = ready(run)
 		run.send_signal(signal.SIGINT)
 		while "one more within 1 sec" not in run.stderr.readline():
@@ -49,7 +52,7 @@ def test_ctrl_c_ends_the_tasks_and_the_job(containers):
 
 
 def test_time_limit_ends_the_tasks(containers):
-	with containers.start("srun", *OPTIONS, "-t", "10", "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
+	with containers.start(*AS_USER, "srun", *OPTIONS, "-t", "10", "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
 		job = ready(run)
 		containers.scontrol("update", f"JobId={job}", "EndTime=now+3")  # "now" may be over when slurmctld reads it
 		run.communicate(timeout=90)  # slurmctld looks each half minute
@@ -60,8 +63,12 @@ def test_time_limit_ends_the_tasks(containers):
 
 def test_twenty_jobs_of_an_array_have_a_container_each(containers, tmp_path):
 	script = tmp_path / "job.sh"
+	for folder in (tmp_path.parent.parent, tmp_path.parent):
+		folder.chmod(0o755)
+	tmp_path.chmod(0o777)
 	script.write_text("#!/bin/sh\nsrun sh -c 'test ! -e /tmp/mine && echo $SLURM_ARRAY_TASK_ID > /tmp/mine && cat /tmp/mine'\n")
-	containers.run("sbatch", "--wait", "--array=0-19", "-o", str(tmp_path / "out.%a"), *OPTIONS, str(script), seconds=200)
+	script.chmod(0o755)
+	containers.run("sbatch", "--wait", "--array=0-19", "-o", str(tmp_path / "out.%a"), *OPTIONS, str(script), seconds=200, user=USER)
 	assert [(tmp_path / f"out.{i}").read_text() for i in range(20)] == [f"{i}\n" for i in range(20)]
 	wait_for("no reservation", lambda: not reservations(containers), 30)
 

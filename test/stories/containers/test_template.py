@@ -170,6 +170,14 @@ def test_template_that_cannot_be_had_ends_the_job_with_one_sentence(templates, t
 	wait_no_reservation(templates, int(job["JobId"]))
 
 
+def test_image_of_the_option_takes_the_place_of_the_templates_and_the_rest_of_that_stays(templates, tmp_path):
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}],
+		containers=[job_container(image="localhost/nobody-has-this:1", volumeMounts=mounts("shared")), side(ANSWERS, volumeMounts=mounts("shared"))])
+	done = srun(templates, "-n1", template, f"--k8s-image={BUSYBOX}", "sh", "-c", "test ! -e /usr/lib && cd /shared && echo hello > new && mv new ask.1 && "
+		"until test -e answer.1; do sleep 0.1; done; cat answer.1")
+	assert done.stdout == "hello\n" and done.returncode == 0, done
+
+
 def test_volume_that_is_not_there_and_a_quota_are_told(templates, tmp_path):
 	template = write(tmp_path, volumes=[{"name": "v", "configMap": {"name": "public-nobody-made-this"}}],
 		containers=[job_container(volumeMounts=mounts("v"))])
