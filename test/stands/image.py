@@ -33,7 +33,10 @@ def _layer():
 		for folder in ("bin", "etc", "proc", "sys", "dev", "root"):
 			add(folder, tarfile.DIRTYPE)
 		add("tmp", tarfile.DIRTYPE, 0o1777)
-		add("etc/passwd", tarfile.REGTYPE, 0o644, b"root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n")
+		add("etc/passwd", tarfile.REGTYPE, 0o644, b"root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/tmp:/bin/sh\n")
+		add("etc/group", tarfile.REGTYPE, 0o644, b"root:x:0:\nimages:x:4712:daemon\n")
+		add("to-etc", tarfile.SYMTYPE, target="/etc")  # as an image may have them to lead who mounts something astray
+		add("to-node", tarfile.SYMTYPE, target="/proc/1/root")
 		with open(path, "rb") as file:
 			add("bin/busybox", tarfile.REGTYPE, data=file.read())
 		for command in sorted(set(commands) - {"busybox"}):

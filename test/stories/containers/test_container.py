@@ -187,6 +187,26 @@ def test_nothing_that_is_mounted_for_a_task_is_mounted_on_the_node(containers, h
 		assert not [line for line in file if home in line]
 
 
+def test_links_of_an_image_lead_nobody_to_what_he_may_not_reach(containers, home, tmp_path):
+	"""/to-etc and /to-node are the image's; to where a process of the node is only who may trace it gets."""
+	done = srun(containers, "--k8s-workdir=/to-etc", "sh", "-c", "pwd -P; wc -l < passwd", user=USER)
+	assert done.stdout.split() == ["/etc", "2"], done
+	done = srun(containers, "--k8s-workdir=/to-node", "echo", "ran", user=USER)
+	assert done.returncode and not done.stdout and done.stderr.count("slurm-k8s: --k8s-workdir: /to-node: Permission denied") == 1, done
+
+	closed, name = tmp_path / "closed", os.path.basename(home)
+	closed.mkdir(mode=0o700)
+	new = os.path.join(home, "new")
+	os.mkdir(new, 0o777)
+	# in the container there is a link of the user's at the place of the node's folder
+	script = f"srun -D /tmp ln -s /proc/1/root{closed} /tmp/{name}; srun -D {new} echo first; HOME={new} srun -D {new} --k8s-mount-home echo second; true"
+	done = containers.run("salloc", *OPTIONS, "sh", "-c", script, user=USER, check=False, seconds=90)
+	assert os.listdir(closed) == [] and "first" in done.stdout and "second" not in done.stdout, done
+	assert done.stderr.count(f"slurm-k8s: --k8s-mount-home: {new} cannot be mounted in the container") == 1, done
+	with open(f"/proc/{Daemon(containers.folder, 'slurmd-n1').pid}/mountinfo", encoding="utf-8") as file:
+		assert not [line for line in file if home in line or str(closed) in line]
+
+
 def processes_of_pause(uid):
 	found = []
 	for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -202,8 +202,9 @@ def test_volume_that_is_not_there_and_a_quota_are_told(templates, tmp_path):
 	(None, "No such file or directory"),
 	("", NO_TEXT),
 	("x" * 16385, NO_TEXT),
+	("#" * 2 ** 20, NO_TEXT),
 	("a\0b", NO_TEXT),
-], ids=("missing", "empty", "long", "binary"))
+], ids=("missing", "empty", "long", "a megabyte", "binary"))
 def test_file_that_is_no_template_makes_no_job(templates, tmp_path, text, says):
 	before = len(templates.jobs())
 	path = tmp_path / "pod.yaml"
