@@ -34,7 +34,7 @@ void ClusterEngine::reserve()
 	};
 	reservations_ = std::make_unique<Reservations>(settings_,
 						       ReservationPorts{*this, *reservation_kube_, *this, known_user_name, cover_changed,
-									holds_.taken_by(), exclusive_.get(), tell_devices},
+									holds_.taken_by(), exclusive_.get(), tell_devices, groups_of},
 						       pods_->nodes());
 	gate_changed();
 }

@@ -2,6 +2,7 @@
 #include "lib/core/identity.h"
 
 #include <algorithm>
+#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 #include <vector>
@@ -111,6 +112,17 @@ std::optional<std::string> known_user_name(std::uint32_t uid)
 	std::vector<char> buffer(16 * 1024);
 	const bool known = !getpwuid_r(uid, &pw, buffer.data(), buffer.size(), &found) && found;
 	return known ? std::optional<std::string>(pw.pw_name) : std::nullopt;
+}
+
+std::vector<std::uint32_t> groups_of(const std::string &user, std::uint32_t gid)
+{
+	std::vector<gid_t> all(most_groups + 1);
+	int count = static_cast<int>(all.size());
+	(void) getgrouplist(user.c_str(), gid, all.data(), &count); // of too many it has filled what there is
+	all.resize(std::min(all.size(), static_cast<std::size_t>(std::max(count, 0))));
+	std::erase(all, gid);
+	all.resize(std::min(all.size(), most_groups));
+	return {all.begin(), all.end()};
 }
 
 std::string user_name(std::uint32_t uid)

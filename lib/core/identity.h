@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/core/annotations.h"
@@ -42,6 +43,9 @@ const NamespaceSettings *find_namespace(const ClusterSettings &settings, const s
 std::optional<Account> lookup_user(const std::string &user);
 // Nothing: NSS knows none, or does not answer now. Asks NSS.
 std::optional<std::string> known_user_name(std::uint32_t uid);
+// Of a user, as the kernel has them of his processes, without gid, and most_groups at most. Asks NSS.
+inline constexpr std::size_t most_groups = 1024;
+std::vector<std::uint32_t> groups_of(const std::string &user, std::uint32_t gid);
 // "alice", or "1001" if nobody knows a name. Asks NSS.
 std::string user_name(std::uint32_t uid);
 // "alice (uid 1001)", or "uid 1001" if nobody knows a name. Asks NSS.

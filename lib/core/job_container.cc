@@ -82,6 +82,14 @@ void add_job_container(Json &spec, const JobContainerWish &wish, const Json &res
 	}
 	Json context = Json::object();
 	context.set("runAsUser", Json::integer(wish.uid)).set("runAsGroup", Json::integer(wish.gid));
+	if (!wish.groups.ids.empty()) {
+		Json ids = Json::array();
+		for (const std::uint32_t id : wish.groups.ids)
+			ids.append(Json::integer(id));
+		context.set("supplementalGroups", ids);
+	}
+	if (wish.groups.strict) // a kubelet that cannot do it refuses the pod
+		context.set("supplementalGroupsPolicy", "Strict");
 	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
 	if (!wish.service_account.empty()) {
 		volumes.append(token_volume());

@@ -29,12 +29,19 @@ std::string bad_image(std::string_view image);
 // Of the volume that is ours in such a pod.
 inline constexpr std::string_view pause_volume = "slurm-k8s";
 
+// The groups of a job's user besides the one of his job, for the processes that are no tasks: those have theirs from Slurm.
+struct JobGroups {
+	std::vector<std::uint32_t> ids;
+	bool strict = false; // the node's runtime can leave out those that an image says its user has
+};
+
 struct JobContainerWish {
 	std::string image;
 	std::string pause;           // on the node: the program that keeps it alive
 	std::uint32_t uid = 0, gid = 0; // its job's
 	const PodTemplate *more = nullptr; // what its user wants besides
 	std::string service_account;       // its user's wish, and allowed; empty: none
+	JobGroups groups;
 	bool counts_memory = true;         // Slurm does: other containers request what they may use
 };
 // The securityContext of every container that we make, and of those that users may add: no capability, and no way to any.

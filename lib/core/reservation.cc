@@ -149,13 +149,13 @@ static Json object_of(const NativeJob &job, const std::string &node, const std::
 }
 
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
-			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more)
+			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more, const JobGroups &groups)
 {
 	const Json resources = resources_of(share, devices, more);
 	Json spec = reservation_spec(share.node, resources, settings);
 	if (!image_of(job, more).empty())
 		add_job_container(spec, {.image = image_of(job, more), .pause = settings.pause_path, .uid = job.user_id, .gid = job.group_id,
-					 .more = more, .service_account = job.service_account, .counts_memory = share.memory_mb != 0}, resources);
+					 .more = more, .service_account = job.service_account, .groups = groups, .counts_memory = share.memory_mb != 0}, resources);
 	return object_of(job, share.node, user, settings, spec);
 }
 

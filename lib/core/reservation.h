@@ -10,6 +10,7 @@
 
 #include "lib/base/json.h"
 #include "lib/core/foreign_pod.h"
+#include "lib/core/job_container.h"
 #include "lib/core/native_job.h"
 #include "lib/core/pod_template.h"
 #include "lib/core/settings.h"
@@ -27,7 +28,7 @@ bool is_reservation_name(std::string_view name);
 // more: what read_pod_template() has made of the job's; its containers must fit (does_not_fit()).
 Json reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
 			const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices = {},
-			const PodTemplate *more = nullptr);
+			const PodTemplate *more = nullptr, const JobGroups &groups = {});
 // One that holds the devices of its job alone, where cores and memory are nobody's to reserve.
 Json device_reservation_object(const NativeJob &job, const NativeShare &share, const std::string &user,
 			       const ReservationSettings &settings, const std::map<std::string, std::int64_t> &devices);

@@ -305,9 +305,13 @@ void Reservations::create(Entry &e, Pod &p)
 	p.busy = true;
 	const kube::Node *at = nodes_.find(p.share.node);
 	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
-	const std::string user = ports_.user(e.job->user_id).value_or(std::to_string(e.job->user_id));
+	const auto name = ports_.user(e.job->user_id);
+	const std::string user = name.value_or(std::to_string(e.job->user_id));
+	JobGroups groups{.ids = {}, .strict = at && at->strict_groups};
+	if (name && ports_.groups && has_container(e, p))
+		groups.ids = ports_.groups(*name, e.job->group_id);
 	Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
-				     : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e));
+				     : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e), groups);
 	add_step_devices(object, step_devices(devices, settings_.resources));
 	ports_.kube.create_pod(settings_.reservations.ns, object,
 			       [this, id, node = p.share.node, small = p.devices_only](const KubeReply &r, const std::string &uid) {

@@ -56,6 +56,8 @@ struct ReservationPorts {
 	ExclusiveNodes *exclusive = nullptr;
 	// Whoever looks at this pod is told that it has other devices than its job. Null: nobody.
 	std::function<void(const PodKey &pod, const std::string &what)> tell_devices = {};
+	// Those of a user besides this one. Null: nobody is in any. May ask NSS.
+	std::function<std::vector<std::uint32_t>(const std::string &user, std::uint32_t gid)> groups = {};
 };
 
 class Reservations {

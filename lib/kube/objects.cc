@@ -377,6 +377,7 @@ Result<NodePtr> decode_node(const Json &object)
 			node->ready = node->conditions.back().status == "True";
 			node->heartbeat = seconds(c["lastHeartbeatTime"]);
 		});
+	node->strict_groups = status["features"]["supplementalGroupsPolicy"].boolean_or(false);
 	node->allocatable = decode_resources(status["allocatable"], problem);
 	if (auto pods = node->allocatable.extended.find("pods");
 	    pods != node->allocatable.extended.end()) {

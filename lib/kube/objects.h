@@ -166,6 +166,7 @@ struct Node {
 	std::vector<NodeCondition> conditions;
 	Resources allocatable;
 	std::int64_t allocatable_pods = 0;
+	bool strict_groups = false; // supplementalGroupsPolicy: Strict of its pods has an effect
 	std::map<std::string, std::int64_t> capacity; // of extended resources with a domain, as nvidia.com/gpu
 };
 using NodePtr = std::shared_ptr<const Node>;

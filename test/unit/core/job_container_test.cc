@@ -49,6 +49,37 @@ TEST_CASE("job container: the pod requests what the job has there, and runs as i
 	CHECK(spec["nodeName"].str() == "n1");
 }
 
+TEST_CASE("job container: its pod has the groups of the job's user, and none of the image's where the node can do that")
+{
+	NativeJob job;
+	job.ref = {7, 1000};
+	job.group_id = 100;
+	job.image = "app";
+	const auto context = [&](const JobGroups &groups) {
+		return reservation_object(job, {"n1", 3, 200, {}}, "alice", {}, {}, nullptr, groups)["spec"]["securityContext"];
+	};
+	CHECK(context({})["supplementalGroups"].is_null());
+	CHECK(context({})["supplementalGroupsPolicy"].is_null());
+	CHECK(context({.ids = {20, 4'000'000'000}, .strict = false})["supplementalGroups"].dump() == "[20,4000000000]");
+	CHECK(context({.ids = {}, .strict = true})["supplementalGroupsPolicy"].str() == "Strict");
+}
+
+TEST_CASE("job container: the groups of a user are asked for where he has a container, and the node says what it can")
+{
+	for (const bool strict : {false, true}) {
+		ReservationWorld w([](ClusterSettings &) {});
+		w.groups = {20, 30};
+		w.set_strict_groups("n1", strict);
+		auto j = std::make_shared<NativeJob>(*w.job(7, 2));
+		j->image = "app";
+		w.controller->arrived(j);
+		w.run();
+		const Json context = w.objects.at("slurm-7-3ef-n1")["spec"]["securityContext"];
+		CHECK(context["supplementalGroups"].dump() == "[20,30]");
+		CHECK(context["supplementalGroupsPolicy"].is_null() == !strict);
+	}
+}
+
 using State = kube::ContainerStatus::State;
 
 static kube::ContainerStatus container(State state, const std::string &reason = "", const std::string &message = "")

@@ -75,6 +75,13 @@ public:
 			asleep.erase(name);
 		tell_slurm_nodes();
 	}
+	void set_strict_groups(const std::string &name, bool strict)
+	{
+		auto n = std::make_shared<kube::Node>(*nodes->find(name));
+		n->strict_groups = strict;
+		nodes->change(n);
+		controller->nodes_changed();
+	}
 	void label(const std::string &name, const std::string &key, const std::string &value)
 	{
 		auto n = std::make_shared<kube::Node>(*nodes->find(name));
@@ -139,7 +146,8 @@ public:
 		controller = std::make_unique<Reservations>(
 			settings,
 			ReservationPorts{*this, *this, timer, [this](std::uint32_t) { return user; }, [](const std::string &) {},
-					 [this](const NativeShare &s) { return taken_by(s); }},
+					 [this](const NativeShare &s) { return taken_by(s); }, nullptr, {},
+					 [this](const std::string &, std::uint32_t) { return groups; }},
 			*nodes);
 		if (synced)
 			list();
@@ -222,6 +230,7 @@ public:
 	std::set<std::string> asleep; // for Slurm
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	std::optional<std::string> user = "alice"; // of every uid; nothing: NSS does not answer
+	std::vector<std::uint32_t> groups; // of every user
 	int fail_delete = 0;   // the next one: HTTP status; 0: none
 	Millis delete_takes{0}; // until a DELETE arrives
 	int fail_resize = 0;   // the next one: HTTP status; 0: none. 1: done, but the answer is lost

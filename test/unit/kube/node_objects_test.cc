@@ -40,6 +40,14 @@ TEST_CASE("a node is decoded with its taints, readiness and allocatable amounts"
 	CHECK(got.allocatable.extended.at("nvidia.com/gpu") == 4);
 	CHECK_FALSE(got.allocatable.extended.contains("pods"));
 	CHECK(got.allocatable_pods == 110);
+	CHECK_FALSE(got.strict_groups);
+}
+
+TEST_CASE("a node whose runtime can leave an image's groups out says so")
+{
+	for (const auto &[features, says] : {std::pair(R"({"supplementalGroupsPolicy":true})", true),
+					     std::pair(R"({"supplementalGroupsPolicy":false})", false), std::pair("7", false)})
+		CHECK((*node(R"({"metadata":{"name":"n1","uid":"u"},"status":{"features":)" + std::string(features) + "}}"))->strict_groups == says);
 }
 
 TEST_CASE("who has cordoned a node is the field manager of that field")
