@@ -54,7 +54,9 @@ EXTRA_DIST += \
 	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_container_steps.py \
+	test/stories/containers/test_container_ends.py \
 	test/stories/containers/test_gpus.py \
+	test/stories/containers/test_groups.py \
 	test/stories/containers/test_service_account.py \
 	test/stories/containers/test_task_prolog.py \
 	test/stories/containers/test_volumes.py \
