@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include "plugins/spank/options.h"
 
@@ -206,10 +207,21 @@ static void tell_slurmctld(spank_t spank)
 
 /* ---- slurmstepd ---------------------------------------------------------------------- */
 
+/* As people write it: any other word is on, however long. */
+static bool is_on(spank_t spank, const char *name)
+{
+	static const char *const off[] = { "", "0", "no", "off", "false" };
+	char text[8];
+	const int rc = spank_getenv(spank, name, text, sizeof(text));
+
+	for (size_t i = 0; (rc == ESPANK_SUCCESS) && (i < sizeof(off) / sizeof(off[0])); i++)
+		if (!strcasecmp(text, off[i]))
+			return false;
+	return (rc == ESPANK_SUCCESS) || (rc == ESPANK_NOSPACE);
+}
+
 static void read_environment(spank_t spank)
 {
-	char flag[8];
-
 	for (int i = 0; i < TEXTS; i++) {
 		const int rc = texts[i].value[0] ? ESPANK_SUCCESS :
 			spank_getenv(spank, texts[i].env, texts[i].value, (int) texts[i].size);
@@ -223,7 +235,7 @@ static void read_environment(spank_t spank)
 			sk8_wish.unclear = true;
 	}
 	for (int i = 0; i < FLAGS; i++)
-		*flags[i].value |= spank_getenv(spank, flags[i].env, flag, sizeof(flag)) == ESPANK_SUCCESS;
+		*flags[i].value |= is_on(spank, flags[i].env);
 }
 
 extern void sk8_options_known(spank_t spank)

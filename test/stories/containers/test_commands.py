@@ -9,6 +9,10 @@ from conftest import with_conf
 from stands.build import slurm_headers
 from stands.waiting import wait_for
 from test_container import INSIDE, OPTIONS, containers, containing, srun  # pylint: disable=unused-import # a fixture
+from test_service_account import CORE, give_accounts
+from test_service_account import make as make_in_namespace
+from test_template import mounts, side, write
+from world import IMAGE as BUSYBOX
 
 pytestmark = pytest.mark.apis("real")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,6 +38,54 @@ def test_steps_of_salloc_run_in_the_container_and_its_command_on_the_node(contai
 	script = f"test -e /usr/lib && echo node; srun sh -c '{INSIDE}'"
 	done = containers.run("salloc", *OPTIONS, "sh", "-c", script, check=False, seconds=90)
 	assert done.stdout.splitlines() == ["node", "2"], done
+
+
+@pytest.fixture(name="all_wishes")
+def all_wishes_fixture(request, session_stands):
+	for stand in containing(request, session_stands, serviceAccounts=["public-*"], templates={"allow": True}):
+		give_accounts(stand)
+		make_in_namespace(stand, f"{CORE}/serviceaccounts", "public-a")
+		yield stand
+
+
+# For each wish what says whether it has come true.
+SHOWN = """echo $(test -e /usr/lib || echo image) $(test -e /shared && echo template) $(test -e $HOME/mine && echo home) $(pwd) \
+	$(test $PATH = /bin && echo env) $(test $(readlink /proc/self/ns/net) = {net} || echo network) \
+	$(test $(readlink /proc/self/ns/ipc) = {ipc} || echo ipc) $(test "$KUBECONFIG" = /.slurm-k8s/kubeconfig && test -s $KUBECONFIG && echo account)"""
+
+
+def run_by(stand, command, folder, words, env):
+	"""What these words said in a step of a job that this command made, with these variables of its user's."""
+	script, out = folder / "job.sh", folder / "out"
+	script.write_text(f"#!/bin/sh\n{'srun' if command != 'srun' else ''} sh {words}\n")
+	script.chmod(0o755)
+	options = (*PLAIN[1:], "--mem=200")
+	run = {"srun": ("srun", *options, "sh", words), "salloc": ("salloc", *options, script),
+		"sbatch": ("sbatch", "--wait", "-o", out, "-e", folder / "err", *options, script)}[command]
+	done = subprocess.run([str(word) for word in run], env={**os.environ, **stand.env, **env}, text=True, capture_output=True, check=False, timeout=120)
+	return out.read_text() if command == "sbatch" else done.stdout, done
+
+
+@pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
+def test_each_option_may_come_from_the_environment_of_each_command(all_wishes, tmp_path, command):
+	shown = tmp_path / "shown.sh"
+	shown.write_text(SHOWN.format(**{name: os.readlink(f"/proc/self/ns/{name}") for name in ("net", "ipc")}))
+	home = tmp_path / "home"
+	home.mkdir()
+	(home / "mine").touch()
+	(home / "shown.sh").write_text(shown.read_text())
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}],
+		containers=[{"name": "job", "volumeMounts": mounts("shared")}, side(volumeMounts=mounts("shared"))]).partition("=")[2]
+	texts = {"IMAGE": BUSYBOX, "TEMPLATE": template, "SERVICE_ACCOUNT": "public-a", "WORKDIR": "/bin", "CONTAINER": "job"}
+	flags = ("MOUNT_HOME", "ENV", "NETWORK", "IPC")
+	for value, says in (("yes, please", "image template home /bin env network ipc account"), ("1", "image template home /bin env network ipc account")):
+		env = {"HOME": str(home), **{f"SLURM_K8S_{name}": text for name, text in {**texts, **dict.fromkeys(flags, value)}.items()}}
+		said, done = run_by(all_wishes, command, tmp_path, str(home / "shown.sh"), env)
+		assert said == says + "\n", done
+	for value in ("", "0", "No"):
+		env.update({f"SLURM_K8S_{name}": value for name in flags if name != "MOUNT_HOME"}, SLURM_K8S_CONTAINER="side", SLURM_K8S_WORKDIR="/etc")
+		said, done = run_by(all_wishes, command, tmp_path, str(home / "shown.sh"), env)
+		assert said == "image template home /etc\n", done
 
 
 @pytest.fixture(name="private_tmp")

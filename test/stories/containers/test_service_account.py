@@ -32,12 +32,16 @@ def make(stand, path, name, **content):
 			raise
 
 
+def give_accounts(stand):
+	"""What a namespace has where accounts are, as kube-controller-manager would."""
+	with open(os.path.join(stand.folder, "kubernetes", "pki", "ca.crt"), encoding="utf-8") as file:
+		make(stand, f"{CORE}/configmaps", "kube-root-ca.crt", data={"ca.crt": file.read()})
+
+
 @pytest.fixture
 def accounts(request, session_stands):
 	for stand in containing(request, session_stands, serviceAccounts=["{user}", "public-*"]):
-		# as kube-controller-manager would
-		with open(os.path.join(stand.folder, "kubernetes", "pki", "ca.crt"), encoding="utf-8") as file:
-			make(stand, f"{CORE}/configmaps", "kube-root-ca.crt", data={"ca.crt": file.read()})
+		give_accounts(stand)
 		yield stand
 
 
