@@ -129,6 +129,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/pods_adoption.cc \
 	lib/core/pods_binding.cc \
 	lib/core/pods_claims.cc \
+	lib/core/pods_claims_freed.cc \
 	lib/core/pods_devices.cc \
 	lib/core/pods_controller.cc \
 	lib/core/pods_controller.h \
