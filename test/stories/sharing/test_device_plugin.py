@@ -97,7 +97,8 @@ def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_kno
 	assert two.state == "PENDING"
 	two.cancel()
 	last, = set(range(2 * OF_EACH, 3 * OF_EACH)) - inside(theirs)
-	env = stand.run("srun", "-w", "n1", "-n1", "--mem=100", "--gres=k8s:fpga:1", "env", seconds=120).splitlines()
+	env = stand.run("srun", "-w", "n1", "-n1", "--mem=100", "--gres=k8s:fpga:1", "sh", "-c", "exec 3<>$SLURM_K8S_DEVICES && env",
+		seconds=120).splitlines()
 	assert {line.partition("=")[0] for line in env if line.startswith("TEST_DEVICE_")} == {f"TEST_DEVICE_{last}"}
 	assert "SLURM_K8S_DEVICES=/dev/null" in env  # the plugin's node of the host
 
