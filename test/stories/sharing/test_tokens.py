@@ -75,3 +75,18 @@ def test_job_for_ack_gets_what_pods_have_left_whether_it_names_tokens_or_not(tok
 	assert third.state == "PENDING"
 	first.cancel()
 	third.wait("RUNNING")
+
+
+@pytest.mark.parametrize("first, second", [(ASK, NAMED), (NAMED, ASK)])
+def test_second_job_waits_with_reason_resources_for_the_one_cpu_that_a_pod_has(tokens, first, second):
+	tokens.batch(2).wait("RUNNING")
+	tokens.batch(options=first).wait("RUNNING")
+	wait_used(tokens, 5, 4100)
+	pod = tokens.pod("mine", POLITE, cpu="1", memory="1000Mi", node="n1")
+	pod.wait_running()
+	wait_used(tokens, 6, 5100)
+	waits = tokens.batch(options=second)
+	tokens.scheduled()
+	assert (waits.state, waits.show()["Reason"]) == ("PENDING", "Resources")
+	pod.delete()
+	assert waits.wait_started() > pod.runs()[0].stop
