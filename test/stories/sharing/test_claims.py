@@ -137,6 +137,7 @@ def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_en
 		assert {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", seen)} == has
 	first.delete()
 	first.wait_gone()
+	stand.reconfigure()
 	others = batch(stand, DEVICES - 1, "-w", "n1")
 	others.wait("RUNNING")
 	assert in_slurm(stand, others.id) == set(range(DEVICES)) - has
