@@ -326,9 +326,9 @@ void NodesController::devices(const std::string &name, Entry &e)
 	if (!ports_.missing || !e.kube || !e.slurm)
 		return;
 	(void) devices_.read(*e.kube);
-	const NodeGres found = identified(e);
+	const NodeGres found = shared_.has(*e.kube) ? identified(e) : NodeGres{};
 	GresList missing = shared_.has(*e.kube) ? devices_.name_ill(name, missing_gres(found, e.slurm->gres)) : GresList{};
-	tell_odd_indices(name, e, shared_.has(*e.kube) ? found.odd_indices : std::vector<std::string>());
+	tell_odd_indices(name, e, found.odd_indices);
 	ports_.missing(name, missing); // always: an engine before this one may have told other things
 	if (missing == e.missing)
 		return;
