@@ -6,12 +6,11 @@ import os
 import shutil
 import subprocess
 import time
-import uuid
 
 import pytest
 from command import status
 from conftest import lent, with_conf
-from foreign import foreign, masked, wait_masked
+from foreign import foreign, masked, of_daemon_set, wait_masked
 from outage import restart_without
 from stands import cgroup
 from stands.gres import indices
@@ -317,23 +316,17 @@ def conf_of_agent(stand, line):
 		stand.cluster("restart", "slurmd-n1")
 
 
-def of_daemon_set(stand, name):
-	"""Its requests are within what Slurm's specialised core leaves to pods."""
-	owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": str(uuid.uuid4()), "controller": True}
-	return stand.pod(name, "sleep 600", cpu="100m", schedulerName="default-scheduler", nodeName="n1", owners=[owner]).wait_running()
-
-
 def runs_on(pod, cpus):
 	wait_for(f"{pod.name} to run on {cpus}", lambda: may_run_on(pod) == cpus, 30, lambda: f"on {may_run_on(pod)}\n{log(pod.stand)}")
 
 
 def test_foreign_pod_is_off_the_cores_of_an_exclusive_job_until_that_has_ended(confining):
-	foreign = of_daemon_set(confining, "daemon")
+	foreign = of_daemon_set(confining, "daemon", "100m")
 	runs_on(foreign, ALL)
 	job = confining.batch(options=["--exclusive"])
 	job.wait_started()
 	runs_on(foreign, "1")
-	later = of_daemon_set(confining, "later")
+	later = of_daemon_set(confining, "later", "100m")
 	runs_on(later, "1")
 	confining.cluster("stop", "slurmd-n1", "--kill")
 	assert may_run_on(foreign) == "1"
@@ -344,7 +337,7 @@ def test_foreign_pod_is_off_the_cores_of_an_exclusive_job_until_that_has_ended(c
 
 
 def test_agent_that_is_told_to_confine_no_more_undoes_what_it_did(confining):
-	foreign = of_daemon_set(confining, "daemon")
+	foreign = of_daemon_set(confining, "daemon", "100m")
 	job = confining.batch(options=["--exclusive"])
 	job.wait_started()
 	runs_on(foreign, "1")

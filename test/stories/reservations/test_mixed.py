@@ -2,7 +2,6 @@
 """sharing: mixed: Slurm's own jobs hold reservation pods, and the kubelet decides who came first."""
 import contextlib
 import time
-import uuid
 
 import pytest
 from command import status, tool
@@ -10,7 +9,7 @@ from conftest import lent, with_conf
 from mixed import IMAGE, PODS, drain, evict, mixing, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.waiting import wait_for
-from foreign import allocated, foreign, masked, wait_masked
+from foreign import allocated, foreign, masked, of_daemon_set, wait_masked
 from world import seconds_of
 
 
@@ -59,8 +58,7 @@ def roomy(request, session_stands):
 
 @pytest.mark.apis("real")
 def test_job_for_the_whole_node_and_all_its_memory_runs_beside_daemon_sets_and_waits_for_other_pods(roomy):
-	owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": str(uuid.uuid4()), "controller": True}
-	roomy.pod("daemon", "sleep 600", cpu="500m", memory="1Gi", schedulerName="default-scheduler", nodeName="n1", owners=[owner]).wait_running()
+	of_daemon_set(roomy, "daemon", "500m", memory="1Gi")
 	job = roomy.batch(1, options=("--exclusive", "--mem=0"))
 	job.wait_started()
 	pod = wait_reservation(roomy, job.id)
