@@ -44,7 +44,7 @@ static bool is_allowed(const Claim &c)
 static Result<void> settle(const Claim &c, const std::string &ns)
 {
 	c.out = c.mapped;
-	if (!c.wish || *c.wish == c.mapped)
+	if (!c.wish || c.wish->empty() || *c.wish == c.mapped) // Slurm's default is none of the mapping's
 		return {};
 	if (is_allowed(c)) {
 		c.out = *c.wish;

@@ -194,6 +194,12 @@ TEST_CASE("identity comes from the mapping, and claims count only as far as it a
 		CAPTURE(row.key, row.value);
 		CHECK(request(p).ok() == row.allowed);
 	}
+
+	// Slurm's own default would be another account than the mapped one.
+	kube::Pod empty = pod();
+	empty.meta.annotations = {{"slurm-k8s.io/account", ""}, {"slurm-k8s.io/partition", ""}};
+	CHECK(request(empty)->identity.account == "ml");
+	CHECK(request(empty)->identity.partition == "gpu");
 }
 
 TEST_CASE("our annotation wins over the peers'")
