@@ -22,6 +22,16 @@ DraInventory::DraInventory(std::vector<ResourceSettings> settings) : settings_(s
 
 // ---- what the watches tell ----
 
+static std::set<std::string> doubles_of(const std::vector<kube::ResourceSlicePtr> &slices)
+{
+	std::set<std::string> names, out;
+	for (const auto &slice : slices)
+		for (const kube::Device &d : slice->devices)
+			if (!names.insert(d.name).second)
+				out.insert(d.name);
+	return out;
+}
+
 void DraInventory::complete_again(Pool &pool)
 {
 	std::int64_t newest = INT64_MIN, wanted = 0;
@@ -36,6 +46,7 @@ void DraInventory::complete_again(Pool &pool)
 	if (!std::cmp_equal(found.size(), wanted) || found == pool.complete)
 		return;
 	pool.complete.swap(found);
+	pool.doubles = doubles_of(pool.complete);
 	for (const auto *slices : {&found, &pool.complete})
 		for (const auto &slice : *slices)
 			node_changed(slice->node);
@@ -273,8 +284,9 @@ DraDevices DraInventory::compute(const std::string &node, const std::string &dev
 	const ResourceSettings *settings = find_device_class(settings_, device_class);
 	if (on == pools_on_.end() || c == classes_.end() || !settings)
 		return out;
-	for (const PoolKey &key : on->second)
-		for (const auto &slice : pools_.at(key).complete) {
+	for (const PoolKey &key : on->second) {
+		const Pool &pool = pools_.at(key);
+		for (const auto &slice : pool.complete) {
 			if (slice->node != node)
 				continue;
 			if (!slice->problem.empty()) {
@@ -288,12 +300,15 @@ DraDevices DraInventory::compute(const std::string &node, const std::string &dev
 				const std::string name = "device " + one_line(d.name, 128) + " of " + slice->driver;
 				if (!d.odd.empty())
 					complain(out, name + " is left out: " + d.odd);
+				else if (pool.doubles.contains(d.name))
+					complain(out, name + " is left out: more than one of pool " + one_line(slice->pool, 128) + " has that name");
 				else if (!index)
 					complain(out, name + " is left out: it has no index in Slurm; name the attribute under resources in slurm-k8s.yaml");
 				else
 					out.devices.push_back({slice->driver, slice->pool, d, *index});
 			}
 		}
+	}
 	std::ranges::sort(out.devices, {}, &DraDevice::index);
 	return out;
 }

@@ -91,6 +91,9 @@ private:
 		std::map<std::string, kube::ResourceSlicePtr> slices; // by uid
 		// All of its newest generation. While that is being written what it had before.
 		std::vector<kube::ResourceSlicePtr> complete;
+		// Names that more than one of these devices has. An allocation is by name: nobody knows of which. kube-scheduler gives
+		// nobody any device of such a pool (k8s.io/dynamic-resource-allocation, 1.35, structured/internal: gatherPools).
+		std::set<std::string> doubles;
 	};
 	using PoolKey = std::pair<std::string, std::string>; // driver, pool
 

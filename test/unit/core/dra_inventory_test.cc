@@ -118,6 +118,32 @@ TEST_CASE("devices without an index, two with one, and those that Slurm cannot c
 	CHECK(inventory(many).find("n1", "gpu.example.com").problems.size() == 16);
 }
 
+TEST_CASE("a name that more than one device of a pool has is nobody's: an allocation is by name")
+{
+	const auto i = inventory({device("gpu-0"), device("gpu-0"), device("b", 1), device("b", 2), device("gpu-3")});
+	CHECK(indices(i) == Indices{3});
+	const auto problems = join(i.find("n1", "gpu.example.com").problems, "\n");
+	CHECK(problems.find("device gpu-0 of gpu.example.com is left out: more than one of pool n1 has that name") != problems.npos);
+	CHECK(problems.find("device b of gpu.example.com is left out") != problems.npos);
+	CHECK(i.place("gpu.example.com", "n1", "b")->gres.empty());
+
+	SECTION("on two nodes, too, until one is gone")
+	{
+		DraInventory two({resource("gpu.example.com")});
+		two.classes_replaced({device_class("gpu.example.com", {})});
+		const auto of = [](const std::string &name, const std::string &node, std::int64_t generation, std::int64_t slices) {
+			auto s = std::make_shared<kube::ResourceSlice>(*slice(name, {device("gpu-0")}, generation, slices));
+			s->node = node;
+			return s;
+		};
+		two.slices_replaced({of("s1", "n1", 1, 2), of("s2", "n2", 1, 2)});
+		CHECK(indices(two, "n1").empty());
+		CHECK(indices(two, "n2").empty());
+		two.slice_changed(of("s2", "n2", 2, 1));
+		CHECK(indices(two, "n2") == Indices{0});
+	}
+}
+
 TEST_CASE("of devices of one GRES that have one index, be they of several classes and drivers, nobody knows which is Slurm's")
 {
 	ResourceSettings nic = resource("nic");
