@@ -275,6 +275,8 @@ void ForeignPods::update(Entry &e)
 		return;
 	}
 	e.held = true;
+	if (nodes_.shared_in_kubernetes(e.node) == NodeView::Shared::unknown)
+		deleted_nodes_.insert(e.node);
 	if (!ports_.holds.hold_foreign(hold))
 		return;
 	ports_.journal.hold(hold);

@@ -92,6 +92,8 @@ public:
 	bool synced() const { return synced_; }
 	// True once after host ports or pod slots of nodes have become others.
 	bool use_changed() { return std::exchange(use_changed_, false); }
+	// Nodes of Slurm that Kubernetes does not have, and of which pods hold something; since the last call.
+	std::set<std::string> take_deleted_nodes() { return std::exchange(deleted_nodes_, {}); }
 
 	ForeignNumbers numbers() const;
 	std::vector<ForeignReport> reports(const StatusQuery &query, std::size_t max, std::size_t &more) const;
@@ -155,6 +157,7 @@ private:
 	PodDevices devices_; // the same
 	Entries entries_;
 	std::unordered_map<std::string, std::unordered_set<std::string>> by_node_; // uids
+	std::set<std::string> deleted_nodes_;
 	std::unordered_set<std::string> gone_; // uids of entries that are gone
 	std::unordered_set<std::string> with_claims_; // uids
 	bool synced_ = false, use_changed_ = false;

@@ -2,6 +2,7 @@
 #include "lib/core/node_view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/log.h"
 #include "lib/base/text.h"
@@ -36,9 +37,14 @@ static bool same_for_placing(const kube::Node &a, const kube::Node &b)
 
 bool NodeView::replace(const std::vector<kube::NodePtr> &nodes)
 {
-	kube_.clear();
-	for (const auto &n : nodes)
+	const auto before = std::exchange(kube_, {});
+	for (const auto &n : nodes) {
 		kube_[n->meta.name] = n;
+		deleted_.erase(n->meta.name);
+	}
+	for (const auto &[name, last] : before)
+		if (!kube_.contains(name))
+			forget(name, last);
 	kube_synced_ = true;
 	cache_.clear();
 	return true;
@@ -49,6 +55,7 @@ bool NodeView::change(const kube::NodePtr &node)
 	kube::NodePtr &known = kube_[node->meta.name];
 	const bool same = known && same_for_placing(*known, *node);
 	known = node;
+	deleted_.erase(node->meta.name);
 	if (!same)
 		cache_.clear();
 	return !same;
@@ -57,7 +64,18 @@ bool NodeView::change(const kube::NodePtr &node)
 bool NodeView::remove(const std::string &name)
 {
 	cache_.clear();
-	return kube_.erase(name) > 0;
+	const auto it = kube_.find(name);
+	if (it == kube_.end())
+		return false;
+	forget(name, it->second);
+	kube_.erase(it);
+	return true;
+}
+
+void NodeView::forget(const std::string &node, kube::NodePtr last)
+{
+	if (slurm_.contains(node))
+		deleted_[node] = std::move(last);
 }
 
 bool NodeView::set_slurm(const std::vector<SlurmNode> &nodes)
@@ -72,6 +90,7 @@ bool NodeView::set_slurm(const std::vector<SlurmNode> &nodes)
 	const bool same = slurm_synced_ && by_name == slurm_;
 	slurm_ = std::move(by_name);
 	slurm_synced_ = true;
+	std::erase_if(deleted_, [this](const auto &of) { return !slurm_.contains(of.first); });
 	if (!same)
 		cache_.clear();
 	return !same;
@@ -100,8 +119,14 @@ NodeView::Shared NodeView::shared_in_kubernetes(const std::string &node) const
 
 bool NodeView::mixed(const std::string &node) const
 {
-	const kube::Node *n = find(node);
+	const kube::Node *n = last(node);
 	return n && slurm_.contains(node) && shared_.sharing(*n) == Sharing::mixed;
+}
+
+bool NodeView::is_or_was_shared(const std::string &node) const
+{
+	const kube::Node *n = last(node);
+	return n && slurm_.contains(node) && shared_.has(*n);
 }
 
 std::vector<std::string> NodeView::names() const
@@ -122,6 +147,12 @@ const kube::Node *NodeView::find(const std::string &node) const
 {
 	auto it = kube_.find(node);
 	return it == kube_.end() ? nullptr : it->second.get();
+}
+
+const kube::Node *NodeView::last(const std::string &node) const
+{
+	const auto it = deleted_.find(node);
+	return it == deleted_.end() ? find(node) : it->second.get();
 }
 
 std::int64_t NodeView::heartbeat(const std::string &node) const

@@ -51,11 +51,15 @@ public:
 	std::size_t slurm_nodes() const { return slurm_.size(); }
 	// Power saving of Slurm's: it is down, or on its way there or back. No news of it: nothing is placed by it.
 	bool asleep(const std::string &node) const { return asleep_.contains(node); }
-	bool mixed(const std::string &node) const; // shared, with Sharing::mixed
+	bool mixed(const std::string &node) const; // shared, with Sharing::mixed; or it was when Kubernetes deleted it
+	// The same of any sharing. Of a node that was deleted before this was made nobody knows.
+	bool is_or_was_shared(const std::string &node) const;
 	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods
 	std::vector<std::string> names() const; // of Kubernetes' nodes
 	// nullptr: Kubernetes has no such node. Until the next change.
 	const kube::Node *find(const std::string &node) const;
+	// ... or its last state, if Kubernetes has deleted it: its pods run on, and it may come back under its name.
+	const kube::Node *last(const std::string &node) const;
 	// When its kubelet last reported, by the kubelet's clock, seconds since 1970; 0: not known.
 	std::int64_t heartbeat(const std::string &node) const;
 	// Does Kubernetes hear of this node's kubelet?
@@ -67,8 +71,11 @@ private:
 				 const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
 	Choice compute(const kube::Pod &pod, const std::vector<std::vector<kube::NodeTerm>> &volumes) const;
 
+	void forget(const std::string &node, kube::NodePtr last);
+
 	SharedNodes shared_;
 	std::unordered_map<std::string, kube::NodePtr> kube_; // by name
+	std::unordered_map<std::string, kube::NodePtr> deleted_; // last states of Slurm's that Kubernetes has no more
 	std::map<std::string, std::uint32_t> slurm_;          // name -> threads per core
 	std::set<std::string> asleep_;                        // of these
 	std::unordered_map<std::string, Choice> cache_;

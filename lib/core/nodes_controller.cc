@@ -39,6 +39,13 @@ void NodesController::set_kube(Entry &e, const kube::NodePtr &node)
 		e.taken_over_for = std::move(reason);
 }
 
+void NodesController::deleted_before(const std::string &node)
+{
+	Entry &e = entries_[node];
+	e.was_shared |= !e.kube;
+	sync(node);
+}
+
 void NodesController::nodes_replaced(const std::vector<kube::NodePtr> &nodes)
 {
 	std::unordered_set<std::string> listed;

@@ -57,6 +57,8 @@ public:
 	void node_changed(const kube::NodePtr &node);
 	void node_removed(const kube::NodePtr &last);
 	void drivers_changed(const DraInventory::Changed &changed);
+	// Pods hold something of this node, which Kubernetes does not have: it was deleted, perhaps before this slurmctld started.
+	void deleted_before(const std::string &node);
 	// There is no news of nodes, or there is again: time without news is no node's fault.
 	void lost();
 	void back();
@@ -80,7 +82,7 @@ private:
 		kube::NodePtr kube;             // null: there is no such object
 		std::optional<SlurmNode> slurm;
 		std::optional<std::string> taken_over_for; // see node_state.h
-		bool was_shared = false;        // by an object that is gone, or not shared any more, which has our drain
+		bool was_shared = false;        // by an object that is gone (so its pods say), or not shared any more, which has our drain
 		std::optional<Millis> not_ready_since;
 		bool not_ready = false;         // for long enough
 		std::string drained_for;        // the cause's word of our drain that Slurm has, or had until

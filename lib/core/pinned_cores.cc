@@ -59,7 +59,9 @@ bool PinnedCores::read(const kube::Node &node)
 {
 	const std::string text = annotation(node, names::pinned_cores);
 	const auto known = nodes_.find(node.meta.name);
-	if (text == (known == nodes_.end() ? "" : known->second.text))
+	if (known != nodes_.end() && text == known->second.text)
+		known->second.uid = node.meta.uid;
+	if (text == (known == nodes_.end() ? "" : known->second.text) || (text.empty() && known->second.uid != node.meta.uid))
 		return false;
 	if (text.empty()) {
 		nodes_.erase(known);
@@ -69,7 +71,7 @@ bool PinnedCores::read(const kube::Node &node)
 	if (!pods)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::pinned_cores).c_str(), pods.error().message.c_str());
-	nodes_[node.meta.name] = {text, pods ? std::move(*pods) : PinnedPods{}};
+	nodes_[node.meta.name] = {node.meta.uid, text, pods ? std::move(*pods) : PinnedPods{}};
 	return true;
 }
 

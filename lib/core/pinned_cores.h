@@ -42,6 +42,7 @@ public:
 
 private:
 	struct OfNode {
+		std::string uid; // of the Node object that said so; one that takes its place says nothing until the agent has told it
 		std::string text;
 		PinnedPods pods;
 	};

@@ -157,7 +157,12 @@ bool PodDevices::read(const kube::Node &node)
 {
 	const std::string text = annotation(node, names::devices);
 	const auto known = nodes_.find(node.meta.name);
-	if (known == nodes_.end() ? text.empty() : text == known->second.text && node.meta.labels == known->second.labels)
+	if (known == nodes_.end() ? text.empty() : text == known->second.text && node.meta.labels == known->second.labels) {
+		if (known != nodes_.end())
+			known->second.uid = node.meta.uid;
+		return false;
+	}
+	if (text.empty() && known->second.uid != node.meta.uid)
 		return false;
 	if (text.empty()) {
 		nodes_.erase(known);
@@ -168,7 +173,7 @@ bool PodDevices::read(const kube::Node &node)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::devices).c_str(), devices.error().message.c_str());
 	OfNode &of = nodes_[node.meta.name];
-	of = {text, node.meta.labels, {}, {}, {}, {}};
+	of = {node.meta.uid, text, node.meta.labels, {}, {}, {}, {}};
 	if (!devices)
 		return true;
 	for (const auto &[resource, ids] : devices->ids)

@@ -72,6 +72,7 @@ public:
 private:
 	using SlurmIndices = std::map<std::string, std::vector<std::optional<std::uint16_t>>>; // by resource and position
 	struct OfNode {
+		std::string uid; // of the Node object that said so; one that takes its place says nothing until the agent has told it
 		std::string text;
 		std::map<std::string, std::string> labels;
 		SlurmIndices indices;

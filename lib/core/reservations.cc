@@ -17,7 +17,8 @@ Reservations::Reservations(const ClusterSettings &settings, ReservationPorts por
 	  devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); },
-			      [this](const std::string &node) { return nodes_.in_slurm(node); }})
+			      [this](const std::string &node) { return nodes_.in_slurm(node); },
+			      [this](const std::string &node) { return nodes_.find(node) != nullptr; }})
 {
 }
 
@@ -141,7 +142,8 @@ void Reservations::left(JobRef job, const std::set<std::string> &still_on)
 
 void Reservations::sync_all()
 {
-	nodes_are_news_ = false;
+	if (std::exchange(nodes_are_news_, false))
+		read_devices();
 	choice_is_old_ = true;
 	std::vector<Id> ids;
 	for (const auto &[id, e] : entries_)
@@ -179,14 +181,18 @@ void Reservations::choose_all()
 			choose_nodes(e);
 }
 
-// What its pod there holds. has_pod: a kubelet that does not know a resource for a moment takes none away.
+// What its pod there holds. has_pod: a kubelet that does not know a resource for a moment takes none away. Nor does a Node object that
+// is deleted: its kubelet goes on, and it may come back with room for others.
 Reservations::Holds Reservations::holds_on(const NativeShare &share, bool has_pod) const
 {
 	if (nodes_.mixed(share.node))
 		return Holds::all;
-	if (!settings_.reserves_devices() || nodes_.shared(share.node) != NodeView::Shared::yes || !is_named(share.gres, settings_.resources))
+	const kube::Node *last = nodes_.last(share.node);
+	if (!last) // deleted before this slurmctld started, or never one of Kubernetes
+		return has_pod && nodes_.in_slurm(share.node) ? Holds::all : Holds::nothing;
+	if (!settings_.reserves_devices() || !nodes_.is_or_was_shared(share.node) || !is_named(share.gres, settings_.resources))
 		return Holds::nothing;
-	const auto &known = nodes_.find(share.node)->allocatable.extended;
+	const auto &known = last->allocatable.extended;
 	return has_pod || !extended_of(share.gres, settings_.resources, known).empty() ? Holds::devices : Holds::nothing;
 }
 
@@ -204,18 +210,20 @@ void Reservations::choose_nodes(Entry &e)
 {
 	for (const NativeShare &share : e.job->shares) {
 		auto it = e.pods.find(share.node);
-		const Holds holds = holds_on(share, it != e.pods.end());
+		const std::string name = reservation_name(e.job->ref, share.node);
+		const bool shares = !e.job->wants_container() && shared_.takes(share);
+		const Holds holds = holds_on(share, it != e.pods.end() || orphans_.contains(name) || (shares && shared_.has_pod(share.node)));
 		if (it == e.pods.end() && holds != Holds::nothing) {
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
-			it->second.shared = !e.job->wants_container() && shared_.takes(share);
-			it->second.name = reservation_name(e.job->ref, share.node);
+			it->second.shared = shares;
+			it->second.name = name;
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}
 		if (it == e.pods.end())
 			continue;
-		it->second.devices_only = holds == Holds::devices;
+		it->second.devices_only = nodes_.last(share.node) ? holds == Holds::devices : it->second.small;
 		if (it->second.too_small())
 			it->second.trouble = "the job's reservation pod on node " + share.node + ", which is mixed now, holds its devices only";
 		if (!e.ending)
@@ -270,6 +278,8 @@ void Reservations::step(Entry &e, Pod &p)
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
+	if (what == ReservationStep::create && !nodes_.find(p.share.node))
+		return; // Kubernetes collects pods of nodes that it does not have
 	if (what == ReservationStep::create && word(e).is != ExclusiveWord::Is::open)
 		return; // its kubelet would refuse it
 	if (what == ReservationStep::create && e.nameless)
@@ -304,10 +314,10 @@ void Reservations::create(Entry &e, Pod &p)
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = true;
 	const kube::Node *at = nodes_.find(p.share.node);
-	const auto devices = at ? extended_of(p.share.gres, settings_.resources, at->allocatable.extended) : std::map<std::string, std::int64_t>();
+	const auto devices = extended_of(p.share.gres, settings_.resources, at->allocatable.extended);
 	const auto name = ports_.user(e.job->user_id);
 	const std::string user = name.value_or(std::to_string(e.job->user_id));
-	JobGroups groups{.ids = {}, .strict = at && at->strict_groups};
+	JobGroups groups{.ids = {}, .strict = at->strict_groups};
 	if (name && ports_.groups && has_container(e, p))
 		groups.ids = ports_.groups(*name, e.job->group_id);
 	Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)

@@ -187,6 +187,7 @@ private:
 		GresList gres;
 		bool complete = true; // false: which ones is not known yet
 	};
+	void read_devices();
 	Given given_devices(const Pod &p);
 	static Devices compare(const Pod &p, const Given &given);
 	Devices compare_devices(const Pod &p) { return compare(p, given_devices(p)); }

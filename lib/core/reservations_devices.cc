@@ -11,13 +11,25 @@ namespace sk8::core {
 
 using Indices = std::vector<std::uint16_t>;
 
+// Also of nodes where no job waits: what an agent has told counts until it tells again, if another Node object comes before that.
+void Reservations::read_devices()
+{
+	if (settings_.resources.empty() || only_former_)
+		return;
+	for (const std::string &node : nodes_.names())
+		if (nodes_.shared(node) == NodeView::Shared::yes)
+			(void) devices_.read(*nodes_.find(node));
+}
+
 // What its pod has got there, of those resources of which the node tells.
 Reservations::Given Reservations::given_devices(const Pod &p)
 {
 	Given out;
 	const kube::Node *node = nodes_.find(p.share.node);
-	if (!node)
+	if (!node) {
+		out.complete = false;
 		return out;
+	}
 	(void) devices_.read(*node);
 	for (const auto &[resource, count] : extended_of(p.share.gres, settings_.resources, node->allocatable.extended)) {
 		const ResourceSettings *r = find_resource(settings_.resources, resource);

@@ -15,6 +15,9 @@ void Reservations::look_at_orphans()
 	heed_nodes();
 	std::vector<ForeignPodPtr> found, gone;
 	for (const auto &[name, pod] : orphans_) {
+		if (const auto job = nodes_.last(pod->node_name) ? std::nullopt : job_of_reservation(name, pod->node_name))
+			if (const auto e = entries_.find({job->id, job->submit_time}); e != entries_.end() && ready())
+				choose_nodes(e->second); // nothing but its pod says that it is to have one
 		if (asked_.contains(pod->meta.uid))
 			continue;
 		if (by_name_.contains(name))

@@ -37,6 +37,7 @@ struct SharedReservationPorts {
 	std::function<void(const std::string &node, Gone)> news;
 	// Slurm has that node: the pods of others are another Slurm's, which has the same namespace.
 	std::function<bool(const std::string &node)> in_slurm;
+	std::function<bool(const std::string &node)> in_kubernetes; // which collects pods of nodes that it does not have
 };
 
 class SharedReservations {

@@ -77,7 +77,7 @@ void SharedReservations::sync(const std::string &node)
 	const SharedFacts f = facts(node, n);
 	switch (next_step(f)) {
 	case SharedStep::create:
-		return create(node, n);
+		return ports_.in_kubernetes(node) ? create(node, n) : void();
 	case SharedStep::resize:
 		return settled(n) ? resize(node, n) : again(node, n.asked_at + patience - now);
 	case SharedStep::annotate:

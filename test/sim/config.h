@@ -16,6 +16,7 @@
 namespace sk8::sim {
 
 inline constexpr const char *gpu_resource = "nvidia.com/gpu";
+inline constexpr const char *chosen_condition = "KernelDeadlock"; // for which Slurm drains a node
 
 struct Config {
 	core::ClusterSettings settings;
@@ -55,6 +56,7 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 	ns.bare_pods = core::NamespaceSettings::BarePods::resubmit;
 	out.settings.namespaces.push_back(ns);
 	out.settings.nodes.names = nodes;
+	out.settings.state.conditions = {chosen_condition};
 	out.settings.resources = {{gpu_resource, "gpu", ""}};
 	return out;
 }

@@ -88,8 +88,10 @@ public:
 	bool is_resized(const std::string &uid) const { return pods_.at(uid).resized; }
 	void phase_by_people(const std::string &uid) { pods_.at(uid).phase_set = true; }
 	void node_cordoned_by_people(const std::string &name, bool on);
+	void node_news(const std::string &name) { nodes_[name].news++; }
+	void node_deleted_by_people(const std::string &name);
 	void node_drained_by_people(const std::string &name, const std::string &reason);
-	void node_resumed_by_people(const std::string &name, bool was_ours);
+	void node_resumed_by_people(const std::string &name, bool for_cordon);
 	bool node_state = false; // is carried from side to side
 	bool device_plugin = false;
 	void look_at_claims(const ModelClaims &claims, ClaimWatch &watch); // judge_claims.h
@@ -189,7 +191,7 @@ public:
 		t.writes++;
 		t.drained_since |= t.told > t.before_cordon;
 	}
-	void node_event(const kube::NodePtr &node) override;
+	void node_event(const NodeEvent &event) override;
 	void devices_changed_by_us(const SlurmJob &job) override;
 	void reservation_by_us(const kube::Pod &pod) override;
 	void gate_opens() override { mixed_since_.clear(), devices_since_.clear(); }
@@ -289,6 +291,7 @@ private:
 		bool drained_since = false;         // by us, for that cordon
 		std::int64_t before_cordon = 0;     // version of the object that was cordoned last, by people
 		std::int64_t told = 0;              // ... that the engine knows
+		Micros told_at = -second, devices_told_at = -second; // the engine, of the object, and of what its agent says there
 		Micros drained_at = -second;        // by people, the last time that it was not drained before
 		bool resumed_despite_cordon = false;
 		bool ready = true;

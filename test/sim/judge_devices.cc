@@ -148,6 +148,7 @@ void Judge::check_launched_devices(const SlurmJob &job)
 {
 	NativeTruth &n = natives_.at(ref(job));
 	n.devices_loose |= n.loose; // no pod stands for it yet
+	n.devices_loose |= nodes_[job.node].devices_told_at < engine_began_; // it is not known that there is an agent
 	if (!device_plugin || job.devices.empty() || n.loose || n.devices_loose || !devices_promised(job.node))
 		return;
 	const std::string who = "I1: job " + std::to_string(job.id) + " is launched with GPUs " + core::index_list(job.devices) + " of " + job.node;

@@ -41,6 +41,16 @@ void Judge::node_cordoned_by_people(const std::string &name, bool on)
 		t.uncordoned_despite = n.reason;
 }
 
+// With its object goes all that was said of it there.
+void Judge::node_deleted_by_people(const std::string &name)
+{
+	NodeTruth &t = nodes_[name];
+	t.news += 2; // and it comes back
+	t.cordoned = t.drained_since = t.resumed_despite_cordon = false;
+	t.uncordoned_despite.clear();
+	nodes_troubled();
+}
+
 void Judge::node_drained_by_people(const std::string &name, const std::string &reason)
 {
 	NodeTruth &t = nodes_[name];
@@ -53,25 +63,29 @@ void Judge::node_drained_by_people(const std::string &name, const std::string &r
 		t.uncordoned_despite.clear(); // it is another one
 }
 
-void Judge::node_resumed_by_people(const std::string &name, bool was_ours)
+void Judge::node_resumed_by_people(const std::string &name, bool for_cordon)
 {
 	NodeTruth &t = nodes_[name];
 	t.news++;
 	t.drained.clear();
 	t.uncordoned_despite.clear();
-	t.resumed_despite_cordon = was_ours && t.cordoned && t.drained_since;
+	t.resumed_despite_cordon = for_cordon && t.cordoned && t.drained_since;
 }
 
-void Judge::node_event(const kube::NodePtr &node)
+void Judge::node_event(const NodeEvent &event)
 {
-	NodeTruth &t = nodes_[node->meta.name];
-	t.news += t.ready != node->ready;
-	t.ready = node->ready;
+	NodeTruth &t = nodes_[event.node->meta.name];
+	t.news += t.ready != event.node->ready;
+	t.ready = event.node->ready;
 }
 
 void Judge::node_told(const kube::Node &node)
 {
-	nodes_[node.meta.name].told = std::stoll(node.meta.resource_version);
+	NodeTruth &t = nodes_[node.meta.name];
+	t.told = std::stoll(node.meta.resource_version);
+	t.told_at = time_.now();
+	if (!core::annotation(node, core::names::devices).empty())
+		t.devices_told_at = time_.now();
 	if (device_plugin)
 		devices_told(node);
 }

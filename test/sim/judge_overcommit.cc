@@ -39,7 +39,7 @@ void Judge::check_overcommit()
 	std::size_t truth = 0;
 	if (const auto all = told ? masks() : nullptr)
 		for (const auto &mask : all->masks)
-			truth += is_overcommitted(mask->node, *mask);
+			truth += api_.has_node(mask->node) && is_overcommitted(mask->node, *mask); // of others nobody knows what there is
 	if (!told || *told == truth)
 		overcommit_untrue_since_ = -1;
 	else if (overcommit_untrue_since_ < 0)

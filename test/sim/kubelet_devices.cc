@@ -49,6 +49,12 @@ void ModelKubelet::give_devices(Container &c)
 	plan_to_tell_devices(c.node);
 }
 
+void ModelKubelet::registered(const std::string &node)
+{
+	if (device_plugin && api_.nodes().at(node)->allocatable.extended.contains(gpu_resource))
+		plan_to_tell_devices(node);
+}
+
 void ModelKubelet::plan_to_tell_devices(const std::string &node)
 {
 	if (!telling_.insert(node).second)

@@ -156,6 +156,8 @@ EXTRA_DIST += \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
 	test/sim/regressions/gone-in-the-turn-of-its-release.case \
+	test/sim/regressions/gpu-on-a-node-deleted-while-slurmctld-was-down.case \
+	test/sim/regressions/gpu-pod-of-a-node-deleted-before-a-restart.case \
 	test/sim/regressions/gpu-that-a-preempted-pod-leaves.case \
 	test/sim/regressions/hold-after-full-disk.case \
 	test/sim/regressions/job-from-before-its-pod-claimed-devices.case \
@@ -204,6 +206,7 @@ EXTRA_DIST += \
 	test/sim/regressions/second-job-ends.case \
 	test/sim/regressions/shared-pod-after-a-restart.case \
 	test/sim/regressions/shared-pod-deleted-by-former-settings.case \
+	test/sim/regressions/shared-pod-of-a-node-deleted-before-a-restart.case \
 	test/sim/regressions/shares-devices-of-a-claim-freed-over-a-start.case \
 	test/sim/regressions/shares-devices-of-pods-gone-over-a-start.case \
 	test/sim/regressions/slot-of-a-pod-that-may-be-bound.case \

@@ -284,6 +284,14 @@ private:
 			add("nodegone", some_time()).with["node"] = "n" + std::to_string(case_.nodes);
 	}
 
+	void nodedelete()
+	{
+		case_.node_state = true; // who deletes a node is told to Slurm, which gives it no more jobs
+		Action &a = add("nodedelete", some_time());
+		a.with["node"] = some_node();
+		set(a, "for", number(1, 120));
+	}
+
 	// Both administrators, in any order, in bursts.
 	void node_states()
 	{
@@ -292,9 +300,13 @@ private:
 			const std::string node = some_node();
 			Micros at = some_time();
 			for (int n = number(1, 5); n > 0; n--) {
-				const char *const verbs[] = {"cordon", "cordon", "drain", "undrain"};
-				Action &a = add(verbs[number(0, 3)], at);
+				static const char *const verbs[] = {"cordon", "cordon", "drain", "undrain"};
+				static const char *const others[] = {"condition", "fail", "maint"};
+				const bool other = chance(150);
+				Action &a = add(other ? others[number(0, 2)] : verbs[number(0, 3)], at);
 				a.with["node"] = node;
+				if (other)
+					set(a, "for", number(1, 40));
 				if (a.verb == "cordon")
 					set(a, "on", number(0, 1));
 				if (a.verb == "drain" && chance(500))
@@ -465,6 +477,7 @@ const std::vector<Maker::Kind> Maker::kinds = {
 	{80, 1, &Maker::forbid},     {250, 3, &Maker::faults},	 {300, 4, &Maker::watch},     {150, 2, &Maker::nodefail},
 	{150, 2, &Maker::netcut},    {150, 2, &Maker::kubelate}, {60, 2, &Maker::restore},
 	{250, 6, &Maker::release},   {100, 1, &Maker::nodegone}, {150, 2, &Maker::second_job},    {200, 3, &Maker::config},
+	{120, 2, &Maker::nodedelete},
 };
 
 } // namespace

@@ -60,12 +60,40 @@ void ModelApi::store_or_drop(kube::Pod pod)
 
 void ModelApi::set_node(kube::Node node)
 {
+	if (deleted_nodes_.contains(node.meta.name))
+		return; // 404
 	node.meta.resource_version = std::to_string(node_history_.size() + 1);
 	auto stored = std::make_shared<const kube::Node>(std::move(node));
 	nodes_[stored->meta.name] = stored;
-	node_history_.push_back(stored);
+	publish({stored, false});
+}
+
+void ModelApi::remove_node(const std::string &name)
+{
+	tell(story_, "api: node ", name, " is deleted");
+	deleted_nodes_.insert(name);
+	publish({nodes_.at(name), true});
+}
+
+void ModelApi::register_node(const std::string &name)
+{
+	tell(story_, "api: node ", name, " is registered again");
+	deleted_nodes_.erase(name);
+	kube::Node node = *nodes_.at(name);
+	node.meta.uid = new_uid();
+	node.meta.annotations.clear();
+	node.conditions.clear();
+	node.unschedulable = false;
+	node.ready = true;
+	node.heartbeat = wall();
+	set_node(std::move(node));
+}
+
+void ModelApi::publish(NodeEvent event)
+{
+	node_history_.push_back(event);
 	for (ApiListener *l : listeners_)
-		l->node_event(stored);
+		l->node_event(event);
 }
 
 // ---- requests ----

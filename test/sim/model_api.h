@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,12 +26,17 @@ struct ApiEvent {
 	kube::PodPtr pod; // removed: its last state
 };
 
+struct NodeEvent {
+	kube::NodePtr node; // removed: its last state
+	bool removed = false;
+};
+
 // What the API server tells those who look on (kubelets, watches, the judge).
 class ApiListener {
 public:
 	virtual ~ApiListener() = default;
 	virtual void pod_event(const ApiEvent &event) = 0;
-	virtual void node_event(const kube::NodePtr &) {}
+	virtual void node_event(const NodeEvent &) {}
 	virtual void bound(const kube::Pod &) {}
 	virtual void restored() {} // from a backup: history is another now
 };
@@ -48,7 +54,9 @@ public:
 	// ---- what it stores ----
 	kube::PodPtr pod(const std::string &name) const;
 	const std::map<std::string, kube::PodPtr> &pods() const { return pods_; }
+	// Of one that is deleted its last state: its machine is what it was.
 	const std::map<std::string, kube::NodePtr> &nodes() const { return nodes_; }
+	bool has_node(const std::string &name) const { return nodes_.contains(name) && !deleted_nodes_.contains(name); }
 	std::int64_t version() const { return version_; }
 	// Events after that version, oldest first; false: too old or of another history, 410.
 	bool since(std::int64_t version, std::vector<ApiEvent> &out) const;
@@ -69,9 +77,11 @@ public:
 			  const std::string &message);
 	// Any other change of a pod of that uid; false: there is none.
 	bool change(const std::string &name, const std::string &uid, const std::function<void(kube::Pod &)> &edit);
-	void set_node(kube::Node node);
-	// All that was ever set, oldest first: a watch of nodes goes on from where it was.
-	const std::vector<kube::NodePtr> &node_history() const { return node_history_; }
+	void set_node(kube::Node node); // nothing, if it is deleted
+	void remove_node(const std::string &name);
+	void register_node(const std::string &name); // its kubelet's, after remove_node(): another object
+	// All that was ever set or removed, oldest first: a watch of nodes goes on from where it was.
+	const std::vector<NodeEvent> &node_history() const { return node_history_; }
 
 	void compact() { history_.clear(); oldest_ = version_; } // watches from before get 410
 	void backup();
@@ -85,6 +95,7 @@ private:
 	// Stores it, or removes it if nothing keeps a deleted pod any more.
 	void store_or_drop(kube::Pod pod);
 	void publish(ApiEvent event);
+	void publish(NodeEvent event);
 	std::int64_t wall() const { return epoch + time_.now() / second; }
 
 	Schedule &time_;
@@ -92,7 +103,8 @@ private:
 	std::vector<ApiListener *> listeners_;
 	std::map<std::string, kube::PodPtr> pods_; // by name: one namespace
 	std::map<std::string, kube::NodePtr> nodes_;
-	std::vector<kube::NodePtr> node_history_;
+	std::set<std::string> deleted_nodes_;
+	std::vector<NodeEvent> node_history_;
 	std::vector<ApiEvent> history_;
 	std::int64_t version_ = 100, oldest_ = 100;
 	std::map<std::string, kube::PodPtr> saved_pods_;

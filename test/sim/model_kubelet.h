@@ -107,6 +107,7 @@ public:
 	bool evict(const std::string &node, const std::string &uid, const std::string &reason);
 	// From now on this node's kubelet reports its state, again and again.
 	void report_state(const std::string &node);
+	void registered(const std::string &node); // as another Node object: what its agent has told is gone with the former one
 	bool powered(const std::string &node) const { return !off_.contains(node); }
 	Micros lateness = 0; // of reports, at most, beside the usual
 

@@ -23,6 +23,7 @@ struct SelectNode {
 	bool usable = true;       // it has registered and is not down
 	bool down = false;
 	bool drain = false;
+	bool fail = false, maint = false; // maint: a reservation for maintenance
 	std::string reason;       // of the drain
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::string features;     // available and active

@@ -66,6 +66,8 @@ void ModelSlurm::load()
 		n.usable = false; // until it registers
 		const SelectNode &was = saved_.nodes[name];
 		n.drain = was.drain;
+		n.fail = was.fail;
+		n.maint = was.maint;
 		n.reason = was.reason;
 		n.reason_uid = was.reason_uid;
 	}

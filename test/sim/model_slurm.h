@@ -116,6 +116,7 @@ public:
 	void node_returns(const std::string &node);
 	void drain(const std::string &node, const std::string &reason, std::uint32_t by); // scontrol update, by root
 	void resume(const std::string &node);
+	void set_flag(const std::string &node, bool SelectNode::*flag, bool on); // fail, maint
 	bool pings = false; // and each answer is news of all nodes
 	bool trusts_callers = false; // mutant: changes nodes that are not as expected
 	bool takes_more_victims = false; // mutant: lib/slurm/preemptors.c is not there

@@ -19,7 +19,7 @@ void KubeRequests::send_node(const std::string &what, const kube::Meta &meta, st
 	     [this, meta, edit = std::move(edit), now] {
 		     core::KubeReply r;
 		     auto it = api_.nodes().find(meta.name);
-		     r.status = it == api_.nodes().end()						      ? 404
+		     r.status = !api_.has_node(meta.name)						      ? 404
 				: it->second->meta.uid != meta.uid					      ? 422
 				: it->second->meta.resource_version != meta.resource_version ? 409
 											      : 200;

@@ -75,7 +75,8 @@ void PodWatch::list_nodes()
 {
 	std::vector<kube::NodePtr> nodes;
 	for (const auto &[name, node] : api_.nodes())
-		nodes.push_back(node);
+		if (api_.has_node(name))
+			nodes.push_back(node);
 	const Micros delay = dice_.between(name_ + "/nodes", 1 * ms, 400 * ms);
 	nodes_until_ = time_.now() + delay;
 	later(delay, [this, nodes = std::move(nodes), seen = api_.node_history().size()] {
@@ -141,18 +142,18 @@ void PodWatch::pod_event(const ApiEvent &event)
 		deliver(event);
 }
 
-void PodWatch::node_event(const kube::NodePtr &node)
+void PodWatch::node_event(const NodeEvent &event)
 {
 	if (watching_ && calls_.node_changed)
-		deliver_node(node);
+		deliver_node(event);
 }
 
-void PodWatch::deliver_node(const kube::NodePtr &node)
+void PodWatch::deliver_node(const NodeEvent &event)
 {
 	nodes_until_ = std::max(nodes_until_, time_.now() + dice_.between(name_ + "/node", 1 * ms, 300 * ms));
-	later(nodes_until_ - time_.now(), [this, node] {
+	later(nodes_until_ - time_.now(), [this, event] {
 		nodes_seen_++;
-		calls_.node_changed(node);
+		(event.removed ? calls_.node_removed : calls_.node_changed)(event.node);
 	});
 }
 

@@ -23,7 +23,7 @@ public:
 		std::function<void(const std::vector<kube::PodPtr> &)> replaced;
 		std::function<void(const kube::PodPtr &)> changed, removed;
 		std::function<void(const std::vector<kube::NodePtr> &)> nodes_replaced; // null: nodes are not wanted
-		std::function<void(const kube::NodePtr &)> node_changed;
+		std::function<void(const kube::NodePtr &)> node_changed, node_removed;
 		std::function<void()> lost; // there is no news any more
 		std::function<void()> back; // after an interruption, before what was missed
 	};
@@ -57,7 +57,7 @@ public:
 	bool is_usual() const { return !lateness && !list_lateness && !twice && !reorders; }
 
 	void pod_event(const ApiEvent &event) override;
-	void node_event(const kube::NodePtr &node) override;
+	void node_event(const NodeEvent &event) override;
 	void restored() override { interrupt(true); }
 
 private:
@@ -65,7 +65,7 @@ private:
 	void resume();
 	void deliver(const ApiEvent &event);
 	void list_nodes();
-	void deliver_node(const kube::NodePtr &node);
+	void deliver_node(const NodeEvent &event);
 	bool listed() const { return lists_ >= (calls_.nodes_replaced ? 2 : 1); }
 	void later(Micros delay, std::function<void()> f);
 	Micros in_order(Micros delay, const std::string &object);

@@ -337,6 +337,17 @@ void Process::watch_pods()
 				nodes_->node_changed(node_seen(node));
 		});
 	};
+	calls.node_removed = [this](const auto &last) {
+		turn([&] {
+			controller_->node_removed(last);
+			full_nodes_stale_ = true;
+			foreign_->node_changed(last->meta.name, true);
+			if (reservations_)
+				reservations_->nodes_changed();
+			if (nodes_)
+				nodes_->node_removed(last);
+		});
+	};
 	out_.watch.start(std::move(calls), [names = settings_.scheduler_names](const kube::Pod &pod) {
 		return std::ranges::find(names, pod.scheduler_name) != names.end();
 	});
@@ -464,6 +475,9 @@ void Process::end_of_turn()
 		reservations_->end_of_turn();
 	if (foreign_->use_changed())
 		controller_->use_changed();
+	for (const auto &node : foreign_->take_deleted_nodes())
+		if (nodes_)
+			nodes_->deleted_before(node);
 	controller_->end_of_turn();
 	if (controller_->use().full_changed() || std::exchange(full_nodes_stale_, false))
 		tell_full_nodes();

@@ -41,6 +41,7 @@ void World::people_go()
 			if (pod->node_name.empty())
 				people("delete", {{"pod", name}});
 	}
+	mend_nodes();
 	judge_.people_are_gone();
 }
 

@@ -60,10 +60,12 @@ sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 	node.cpus = node.cores = static_cast<std::uint32_t>(select_.cores);
 	node.threads_per_core = 1;
 	node.memory_mb = select_.memory;
-	node.usable = n.usable && !n.drain;
+	node.usable = n.usable && !n.drain && !n.fail;
 	node.drain = n.drain;
+	node.fail = n.fail;
+	node.maint = n.maint;
 	node.down = n.down;
-	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : "";
+	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : n.fail ? "PSU" : "";
 	node.reason_uid = n.drain ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
 	node.features = node.active_features = n.features.c_str();
 	if (pings) { // lib/slurm/job_nodes.c
@@ -106,13 +108,23 @@ void ModelSlurm::resume(const std::string &node)
 	set_drain(node, false, "", SK8_NO_UID);
 }
 
+void ModelSlurm::set_flag(const std::string &node, bool SelectNode::*flag, bool on)
+{
+	tell(story_, "scontrol: node ", node, flag == &SelectNode::fail ? " fails: " : " is in maintenance: ", on ? "on" : "off");
+	select_.nodes.at(node).*flag = on;
+	nodes_stamp_ = wall();
+	changed();
+	if (!on)
+		kick();
+}
+
 // node_state.c sk8_change_node(); nodes are never set DOWN here.
 void ModelSlurm::change_node(const sk8_node_change &c, sk8_outcome &out)
 {
 	out = {};
 	const SelectNode &n = select_.nodes.at(c.node);
-	const bool away = n.drain || n.down;
-	const bool as_expected = c.expected[0] ? n.drain && n.reason == c.expected && n.reason_uid == model_slurm_uid
+	const bool away = n.drain || n.down || n.fail;
+	const bool as_expected = c.expected[0] ? n.drain && !n.fail && n.reason == c.expected && n.reason_uid == model_slurm_uid
 					       : c.action != SK8_NODE_RESUME && !away;
 	if (!as_expected && !trusts_callers) {
 		out.rc = 1;

@@ -349,6 +349,12 @@ struct Verbs {
 		w.slurm_.node_dies(node);
 		w.kubelet_.power(node, false);
 	}
+	static void nodedelete(World &w, const Action &a) { w.delete_node(a.text("node"), a.seconds("for", 60), a); }
+	static void slurm_flag(World &w, const Action &a)
+	{
+		w.flag_node(a.text("node"), a.verb == "fail" ? &SelectNode::fail : &SelectNode::maint, a.seconds("for", 20), a);
+	}
+	static void condition(World &w, const Action &a) { w.set_condition(a.text("node"), a.seconds("for", 20), a); }
 	static void netcut(World &w, const Action &a)
 	{
 		w.judge_.nodes_troubled();
@@ -412,6 +418,10 @@ const Verbs::Row Verbs::table[] = {
 	{"watch", watch, true},
 	{"nodefail", nodefail},
 	{"nodegone", nodegone},
+	{"nodedelete", nodedelete},
+	{"condition", condition},
+	{"fail", slurm_flag},
+	{"maint", slurm_flag},
 	{"netcut", netcut},
 	{"kubelate", kubelate},
 	{"agentlate", agentlate},

@@ -61,6 +61,14 @@ private:
 	void mend_drivers();
 	void break_watches(); // all at once: nothing of the API server is heard
 	void cordon(const std::string &node, bool on); // nodes.cc
+	void flag_node(const std::string &node, bool SelectNode::*flag, Micros lasts, const Action &a);
+	void set_condition(const std::string &node, Micros lasts, const Action &a);
+	void delete_node(const std::string &node, Micros absent, const Action &a);
+	void collect_pods_of(const std::string &node);
+	void register_node(const std::string &node);
+	void mend_nodes();
+	void unflag_node(const std::string &node, bool SelectNode::*flag);
+	void tell_condition(const std::string &node, const char *status);
 	void drain(const std::string &node, const std::string &reason);
 	void resume(const std::string &node);
 	void second_job(const Action &a); // settings.cc

@@ -252,6 +252,23 @@ def test_running_jobs_keep_their_pods_when_slurmctld_dies_and_one_whose_job_is_g
 	assert stays.state == "RUNNING" and allocated(mixed)[0] == 2
 
 
+def test_job_keeps_its_pod_while_kubernetes_has_no_such_node_also_if_slurmctld_starts_meanwhile(mixed):
+	job, node = mixed.batch(2), Node(mixed)
+	job.wait_started()
+	before = wait_reservation(mixed, job.id)["metadata"]["uid"]
+
+	def keeps():
+		return job.state == "RUNNING" and wait_reservation(mixed, job.id)["metadata"]["uid"] == before
+	with node.deleted():
+		node.wait_drained("k8s: deleted: Kubernetes has no such node")
+		node.stays("its pod", keeps, 3)
+		mixed.cluster("stop", "slurmctld")
+		mixed.cluster("start", "slurmctld")
+		node.stays("its pod", keeps, 5)
+	node.wait("resumed", lambda: not node.drained)
+	node.stays("its pod", keeps, 3)
+
+
 def test_pod_that_somebody_deletes_is_made_again_and_its_job_goes_on(mixed):
 	job = mixed.batch(2)
 	job.wait_started()

@@ -609,6 +609,8 @@ TEST_CASE("a node that Kubernetes deletes frees nothing of its foreign pods")
 	CHECK(s.mask());
 	s.foreign->nodes_changed();
 	CHECK(s.mask());
+	CHECK(s.foreign->take_deleted_nodes() == std::set<std::string>{"n1"});
+	CHECK(s.foreign->take_deleted_nodes().empty());
 }
 
 TEST_CASE("a pod that was for Slurm before schedulerNames changed is not foreign to who releases it by hand")

@@ -18,6 +18,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/control_server_test.cc \
 	test/unit/core/control_test.cc \
 	test/unit/core/device_exchange_test.cc \
+	test/unit/core/deleted_nodes_test.cc \
 	test/unit/core/device_reservations_test.cc \
 	test/unit/core/dra_claims_test.cc \
 	test/unit/core/dra_inventory_test.cc \

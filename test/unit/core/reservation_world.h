@@ -82,6 +82,22 @@ public:
 		nodes->change(n);
 		controller->nodes_changed();
 	}
+	// kubectl delete node; its kubelet and its pods are what they were. Also over restart().
+	void delete_node(const std::string &name)
+	{
+		deleted.insert(name);
+		nodes->remove(name);
+		controller->nodes_changed();
+	}
+	// ... and comes back, as another object, on which nobody has written anything.
+	void register_node(const std::string &name)
+	{
+		deleted.erase(name);
+		auto n = node_of(name);
+		n->meta.uid = name + " again";
+		nodes->change(n);
+		controller->nodes_changed();
+	}
 	void label(const std::string &name, const std::string &key, const std::string &value)
 	{
 		auto n = std::make_shared<kube::Node>(*nodes->find(name));
@@ -162,13 +178,8 @@ public:
 	{
 		std::vector<kube::NodePtr> kube;
 		for (const std::string name : {"n1", "n2", "alone"}) {
-			auto n = std::make_shared<kube::Node>();
-			n->meta.name = n->meta.uid = name;
-			n->ready = true;
-			n->allocatable.extended = allocatable;
-			if (name != "alone")
-				n->meta.labels["shared"] = "true";
-			kube.push_back(n);
+			if (!deleted.contains(name))
+				kube.push_back(node_of(name));
 		}
 		nodes->replace(kube);
 		tell_slurm_nodes();
@@ -228,6 +239,7 @@ public:
 	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
 	std::set<std::string> asleep; // for Slurm
+	std::set<std::string> deleted; // nodes that Kubernetes does not have
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
 	std::optional<std::string> user = "alice"; // of every uid; nothing: NSS does not answer
 	std::vector<std::uint32_t> groups; // of every user
@@ -251,6 +263,16 @@ public:
 	std::unique_ptr<Reservations> controller;
 
 private:
+	std::shared_ptr<kube::Node> node_of(const std::string &name) const
+	{
+		auto n = std::make_shared<kube::Node>();
+		n->meta.name = n->meta.uid = name;
+		n->ready = true;
+		n->allocatable.extended = allocatable;
+		if (name != "alone")
+			n->meta.labels["shared"] = "true";
+		return n;
+	}
 	kube::Meta meta(const std::string &ns, const std::string &name)
 	{
 		kube::Meta m;
