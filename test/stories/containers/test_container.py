@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """--k8s-image: the steps of a job run in a container that a kubelet has made for it. Kubelet, containerd and slurmd are real."""
+import datetime
+import json
 import os
 import pwd
+import re
 import statistics
 import subprocess
 import tempfile
@@ -9,7 +12,6 @@ import time
 
 import pytest
 from conftest import lent, with_conf
-from foreign import foreign
 from mixed import allow_containers, mixing, reservations, wait_no_reservation, wait_reservation
 from stands.process import Daemon
 from stands.waiting import wait_for
@@ -18,6 +20,7 @@ from world import IMAGE as BUSYBOX
 pytestmark = pytest.mark.apis("real")
 
 ROUNDS = int(os.environ.get("SK8_CONTAINER_ROUNDS", "5"))
+MOST_OF_KUBECTL = 1.5
 USER = "daemon"
 # What the image has, and the machine under it has not.
 INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
@@ -288,11 +291,11 @@ def seconds(name, values):
 
 
 def timed(stand, action):
-	"""On an empty node."""
+	"""(when it began, since 1970; seconds), on an empty node."""
 	wait_for("no reservation", lambda: not reservations(stand), 30)
-	began = time.monotonic()
+	when, began = time.time(), time.monotonic()
 	action()
-	return time.monotonic() - began
+	return when, time.monotonic() - began
 
 
 def seen_by_srun(ready, release):
@@ -304,15 +307,45 @@ def seen_by_srun(ready, release):
 	return seen
 
 
-def test_container_adds_no_more_to_a_start_than_such_a_pod_needs_by_itself(containers):
-	"""One after the other, in turn: srun on a node that is shared as mixed, the same in a container, a pod of that image."""
-	plain, inside, pods = [], [], []
-	for number in range(ROUNDS):
-		plain.append(timed(containers, lambda: containers.run("srun", "--mem=100", "-n1", "-D", "/tmp", "true")))
-		inside.append(timed(containers, lambda: containers.run("srun", *OPTIONS, "true")))
-		pods.append(timed(containers, lambda name=f"pod{number}": foreign(containers, name, cpu="1").wait_running()))
-		containers.api.delete(f"/api/v1/namespaces/default/pods/pod{number}")
-		wait_for("no pod", lambda: not containers.api.get("/api/v1/namespaces/default/pods")["items"], 30)
+def configured(stand, job):
+	"""When slurmctld let the job's steps begin, by its log: seconds since 1970."""
+	line = wait_for("the job's configuration", lambda: re.search(rf"^\[(\S+)\] .*: Configuration for JobId={job} (is )?complete", stand.log(), re.M), 10)
+	return datetime.datetime.fromisoformat(line[1]).timestamp()
+
+
+def pod_of_a_job(stand):
+	"""As a manifest for kubectl; it is nobody's."""
+	with stand.start("srun", *OPTIONS, "sleep", "600") as run:
+		key, pod = wait_for("the job's pod", lambda: next(iter(reservations(stand).items()), None), 60)
+		stand.run("scancel", str(key[0]))
+		run.communicate(timeout=60)
+	return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "same"}, "spec": pod["spec"]}
+
+
+def test_container_starts_no_slower_than_the_same_pod_by_kubectl(containers, tmp_path):
+	"""In turn, on an empty node: srun; the same in a container; the pod of such a job by kubectl. A job's container is there when
+	slurmctld lets the job's steps begin; srun looks for that now and then, which is all that may come on top. A kubelet looks once a
+	second whether a container runs: more rounds if chance made us slower."""
+	kubectl = ("kubectl", f"--kubeconfig={containers.env['KUBECONFIG']}")
+	manifest = tmp_path / "pod.json"
+	manifest.write_text(json.dumps(pod_of_a_job(containers)))
+
+	def by_kubectl():
+		containers.run(*kubectl, "create", "-f", str(manifest))
+		containers.run(*kubectl, "wait", "pod/same", "--for=condition=Ready", "--timeout=60s")
+	plain, inside, ready, pods = [], [], [], []
+
+	def slower():
+		return statistics.median(ready) > MOST_OF_KUBECTL * statistics.median(pods)
+	while len(pods) < ROUNDS or (slower() and len(pods) < 3 * ROUNDS):
+		plain.append(timed(containers, lambda: containers.run("srun", "--mem=100", "-n1", "-D", "/tmp", "true"))[1])
+		began, took = timed(containers, lambda: containers.run("srun", *OPTIONS, "true"))
+		inside.append(took)
+		ready.append(configured(containers, containers.jobs()[-1]["JobId"]) - began)
+		pods.append(timed(containers, by_kubectl)[1])
+		containers.run(*kubectl, "delete", "pod/same", "--grace-period=1", "--timeout=60s")
 	more = seconds("srun in a container", inside) - seconds("srun", plain)
-	alone = seconds("a pod, created -> running", pods)
-	assert more < 1.1 * seen_by_srun(1.5 * alone, containers.release)
+	alone, there = seconds("the same pod by kubectl create and wait", pods), seconds("srun's container is there", ready)
+	print(f"{there / alone:.2f} times what kubectl needs (at most {MOST_OF_KUBECTL}); {more:.3f} s more than srun without")
+	assert not slower()
+	assert more <= seen_by_srun(MOST_OF_KUBECTL * alone, containers.release)
