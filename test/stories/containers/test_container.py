@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import re
+import shlex
 import statistics
 import subprocess
 import tempfile
@@ -16,12 +17,14 @@ from mixed import allow_containers, mixing, reservations, wait_no_reservation, w
 from stands.process import Daemon
 from stands.waiting import wait_for
 from world import IMAGE as BUSYBOX
+from world import TEST
 
 pytestmark = pytest.mark.apis("real")
 
 ROUNDS = int(os.environ.get("SK8_CONTAINER_ROUNDS", "5"))
 MOST_OF_KUBECTL = 1.5
 USER = "daemon"
+README = os.path.join(os.path.dirname(TEST), "README.md")
 # What the image has, and the machine under it has not.
 INSIDE = "test -L /bin/sleep && test ! -e /usr/lib && cat /etc/passwd | wc -l"
 OPTIONS = ("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={BUSYBOX}")
@@ -55,6 +58,25 @@ def test_tasks_run_in_the_image_as_their_user_with_slurms_stdio_and_exit_code(co
 	assert sorted(done.stdout.splitlines()) == sorted((mine * 2).splitlines()), done
 	assert done.stderr.count("oops\n") == 2 and done.returncode == 7
 	wait_for("no reservation", lambda: not reservations(containers), 30)
+
+
+def of_readme(option):
+	"""(words of its example with that option, what it says that follows)."""
+	with open(README, encoding="utf-8") as file:
+		example, = re.findall(rf"^\$ (srun .*{option}.*)\n([^`]*)```", file.read(), re.M)
+	return shlex.split(example[0]), example[1].splitlines()
+
+
+def test_example_of_the_readme_does_what_it_says(containers):
+	words, says = of_readme("--k8s-image")
+	done = containers.run(*(re.sub("(?<=^--k8s-image=).*", BUSYBOX, word) for word in words), user=USER, check=False, seconds=90)
+	exact = {"node2": "n1", "1001": str(pwd.getpwnam(USER).pw_uid)}
+
+	def told(lines):
+		text = "\n".join(lines)  # two tasks end at once, or one after the other
+		lines = re.sub(r"^(.*: task)s 0-1(: .*)", r"\1 0\2\n\1 1\2", text, flags=re.M).splitlines()
+		return sorted(re.sub(r"BusyBox v\S+ \(.*\)|node2|1001", lambda found: exact.get(found[0], "BusyBox"), line) for line in lines)
+	assert told((done.stdout + done.stderr).splitlines()) == told(says) and done.returncode == 3, done
 
 
 def test_image_may_come_from_the_environment(containers, monkeypatch):
