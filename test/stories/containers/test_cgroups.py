@@ -15,6 +15,7 @@ from stands.slurm import Slurm
 from stands.waiting import wait_for
 from test_agent import BUSY, core_of, is_pinned, of_job, processes, sampled
 from test_container import OPTIONS, USER, containing, srun
+from test_task_prolog import PLAIN, folder_fixture, said, script, task_scripts  # pylint: disable=unused-import # a fixture
 from world import TEST
 
 pytestmark = pytest.mark.apis("real")
@@ -49,6 +50,35 @@ def test_tasks_in_a_container_are_in_the_cgroups_of_their_step_on_the_cores_of_t
 	step = f"/uid_{pwd.getpwnam(USER).pw_uid}/job_{job}/step_0"
 	assert {name for name in HIERARCHIES if step in cgroups(where)[name]} == set(HIERARCHIES), done
 	assert len(indices(cores)) == 1, done
+
+
+def gpu_files(stand):
+	files = [os.path.join(stand.folder, "slurm", "devices", f"gpu{i}") for i in (0, 1)]
+	assert all(stat.S_ISCHR(os.lstat(path).st_mode) for path in files)
+	return files
+
+
+def test_prolog_and_epilog_of_a_task_in_a_container_are_in_the_cgroups_where_those_of_other_tasks_are(confined, folder):
+	def asking(name):
+		opened = "; ".join(f"dd if={path} of=/dev/zero count=1 2>&1 | head -n 1" for path in gpu_files(confined))
+		return script(folder, name, f"exec 3> {folder}/said/{name}.$SLURM_JOB_ID; {{ cat /proc/self/cgroup; echo; "
+			f"grep Cpus_allowed_list /proc/self/status; {opened}; }} >&3", "echo print hello from the node")
+	seen = []
+	with task_scripts(confined, asking("prolog"), asking("epilog")):
+		for options in (PLAIN, OPTIONS):
+			done = srun(confined, "--gres=gpu:1", "echo", "ran", user=USER, options=options)
+			assert done.returncode == 0 and done.stdout == "hello from the node\nran\n", done
+			job = confined.jobs()[-1]["JobId"]
+			for name in ("prolog", "epilog"):
+				where, _, about = "\n".join(said(folder, f"{name}.{job}")).partition("\n\n")
+				_, cores, *opened = about.split(maxsplit=2)
+				found = {kind: path.replace(f"job_{job}", "job") for kind, path in cgroups(where).items()}
+				seen.append((name, found, len(indices(cores)), opened))
+	step = f"/uid_{pwd.getpwnam(USER).pw_uid}/job/step_0"
+	assert {name for name in HIERARCHIES if step in seen[0][1][name]} == set(HIERARCHIES), seen
+	first, second = seen[0][3][0].splitlines()
+	assert NO_DRIVER in first and DENIED in second and seen[0][2] == 1, seen
+	assert seen[2:] == seen[:2]
 
 
 def test_task_in_a_container_has_the_memory_of_its_job_and_not_more(confined):
@@ -115,9 +145,7 @@ def test_login_of_a_user_is_adopted_by_their_job_with_a_container_and_ends_with_
 
 
 def test_job_may_open_what_kubernetes_gave_it_and_of_slurms_devices_its_own(confined):
-	ours = [os.path.join(confined.folder, "slurm", "devices", f"gpu{i}") for i in (0, 1)]
-	assert all(stat.S_ISCHR(os.lstat(path).st_mode) for path in ours)
-	task = f"for file in {' '.join(ours)} $SLURM_K8S_DEVICES; do dd if=$file of=/dev/zero count=1 2>&1 | head -n 1; done; echo $SLURM_K8S_DEVICES"
+	task = f"for file in {' '.join(gpu_files(confined))} $SLURM_K8S_DEVICES; do dd if=$file of=/dev/zero count=1 2>&1 | head -n 1; done; echo $SLURM_K8S_DEVICES"
 	plain = ("--mem=100", "-n1", "-D", "/tmp")
 	first, second, third, given = srun(confined, "--gres=gpu:1,k8s:fpga:1", "sh", "-c", task, options=plain).stdout.splitlines()
 	assert NO_DRIVER in first and DENIED in second and third.startswith("0+0 records in") and given == "/dev/null"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """TaskProlog, --task-prolog and their epilogs, for tasks in containers: they run on the node, as for all others. Kubelet, containerd and
 slurmd are real."""
+import contextlib
 import os
 import pwd
 
@@ -33,22 +34,32 @@ def folder_fixture(tmp_path):
 	return tmp_path
 
 
-@pytest.fixture(name="site")
-def site_fixture(containers, folder):
-	"""A site with both scripts."""
-	conf = containers.env["SLURM_CONF"]
+@contextlib.contextmanager
+def task_scripts(stand, prolog, epilog):
+	"""A site with both, by slurm.conf."""
+	conf = stand.env["SLURM_CONF"]
 	with open(conf, encoding="utf-8") as file:
 		before = file.read()
+
+	def write(text):
+		with open(conf, "w", encoding="utf-8") as file:
+			file.write(text)
+		stand.cluster("restart", "slurmd-n1")
+	write(f"{before}TaskProlog={prolog}\nTaskEpilog={epilog}\n")
+	try:
+		yield stand
+	finally:
+		write(before)
+
+
+@pytest.fixture(name="site")
+def site_fixture(containers, folder):
 	prolog = script(folder, "prolog", f"exec 3> {folder}/said/prolog.$SLURM_JOB_ID.$SLURM_PROCID", f"{{ {ASK}; }} >&3",
 		"echo no word of its own", "echo 'print  hello from the node'", "echo 'export FROM_SITE= a b '", "echo unset GONE",
 		f"test ! -e {folder}/fails || exit 3")
 	epilog = script(folder, "epilog", f"test -e /usr/lib && echo node > {folder}/said/epilog.$SLURM_JOB_ID")
-	for text, done in ((f"{before}TaskProlog={prolog}\nTaskEpilog={epilog}\n", False), (before, True)):
-		with open(conf, "w", encoding="utf-8") as file:
-			file.write(text)
-		containers.cluster("restart", "slurmd-n1")
-		if not done:
-			yield containers
+	with task_scripts(containers, prolog, epilog) as stand:
+		yield stand
 
 
 def said(folder, name):
