@@ -98,6 +98,50 @@ def test_pods_stay_on_their_cores_while_slurmd_is_dead_and_get_them_back_when_it
 		is_pinned(agents, each)
 
 
+@contextlib.contextmanager
+def machine_of(stand, siblings):
+	"""The kernel of n1 numbers hardware threads so: {CPU that is online: the CPUs of its core}. To its kubelet it tells no cores."""
+	folder = os.path.join(stand.folder, "nodes", "n1", "hardware", "cpu")
+	online = os.path.join(folder, "online")
+	with open(online, encoding="utf-8") as file:
+		before = file.read()
+
+	def write(path, text):
+		with open(path, "w", encoding="utf-8") as file:  # as it is: it is mounted
+			file.write(text)
+	made = [os.path.join(folder, f"cpu{cpu}", "topology") for cpu in siblings]
+	for path, threads in zip(made, siblings.values()):
+		os.makedirs(path)
+		write(os.path.join(path, "thread_siblings_list"), threads + "\n")
+	write(online, ",".join(map(str, siblings)) + "\n")
+	stand.cluster("restart", "slurmd-n1")
+	try:
+		yield
+	finally:
+		write(online, before)
+		for path in made:
+			shutil.rmtree(path)
+		stand.cluster("restart", "slurmd-n1")
+
+
+def is_on(stand, pod, cpus):
+	wait_for(f"{pod.name} to be on {cpus}", lambda: may_run_on(pod) == cpus, 30, lambda: f"on {may_run_on(pod)}\n{log(stand)}")
+
+
+def test_pods_run_on_all_hardware_threads_of_the_cores_that_slurm_counts_whatever_the_kernel_calls_them(agents):
+	"""Slurm counts cores from 0 on. A machine with two CPUs cannot have two cores with two threads, but each of these."""
+	pod = agents.pod("threads", "sleep 600", cpu="1")
+	is_pinned(agents, pod.wait_running())
+	assert core_of(agents, pod) == may_run_on(pod) == "0"
+	with machine_of(agents, {0: "0-1", 1: "0-1"}):  # one core
+		is_on(agents, pod, "0-1")
+	is_on(agents, pod, "0")
+	with machine_of(agents, {1: "1"}):  # CPU 0 is offline
+		is_on(agents, pod, "1")
+		assert core_of(agents, pod) == pod.annotation("slurm-k8s.io/cores") == "0"
+	is_on(agents, pod, "0")
+
+
 def test_adopted_pod_moves_to_the_core_of_its_new_job(agents):
 	first, second = (agents.pod(name, "sleep 600", cpu="1") for name in ("first", "second"))
 	for pod in (first, second):
