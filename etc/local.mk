@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # Examples, and the script for a kubeconfig: nothing here is read from where it is installed.
 dist_pkgdata_DATA = \
+	etc/gres.conf \
 	etc/kubernetes-rbac.yaml \
 	etc/kubernetes-reservations.yaml \
 	etc/kubernetes-reservations-namespace.yaml \

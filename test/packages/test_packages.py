@@ -20,7 +20,7 @@ FILES = {
 	"spank": ["/usr/lib/slurm-k8s/pause", "/usr/lib/slurm-k8s/plugins/spank_k8s.so", "/usr/lib/slurm-k8s/sk8_slurmd.so", "/usr/share/man/man5/slurm-k8s-node.yaml.5",
 		"/usr/share/man/man8/spank_k8s.so.8"],
 	"tools": ["/usr/bin/slurm-k8s", "/usr/share/bash-completion/completions/slurm-k8s", "/usr/share/man/man1/slurm-k8s.1",
-		"/usr/share/slurm-k8s/common.sh", "/usr/share/slurm-k8s/kubernetes-containers.yaml",
+		"/usr/share/slurm-k8s/common.sh", "/usr/share/slurm-k8s/gres.conf", "/usr/share/slurm-k8s/kubernetes-containers.yaml",
 		"/usr/share/slurm-k8s/kubernetes-devices.yaml", "/usr/share/slurm-k8s/kubernetes-rbac.yaml",
 		"/usr/share/slurm-k8s/kubernetes-reservations-namespace.yaml", "/usr/share/slurm-k8s/kubernetes-reservations.yaml", "/usr/share/slurm-k8s/kubernetes-resubmit.yaml", "/usr/share/slurm-k8s/kubernetes-token.yaml",
 		"/usr/share/slurm-k8s/make-kubeconfig", "/usr/share/slurm-k8s/slurm-k8s-node.yaml", "/usr/share/slurm-k8s/slurm-k8s.alerts.yaml", "/usr/share/slurm-k8s/slurm-k8s.dashboard.json",

@@ -9,7 +9,7 @@ import re
 import pytest
 from command import findings, status, tool
 from conftest import lent, with_conf
-from mixed import NAMESPACE, PODS, mixing, reservations, restore, set_resources, wait_no_reservation, wait_reservation
+from mixed import ETC, NAMESPACE, PODS, mixing, reservations, restore, set_resources, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
@@ -537,13 +537,15 @@ def test_gres_conf_that_is_written_is_read_by_slurmd(fpgas):
 	written, own = os.path.join(etc, "gres-k8s.conf"), os.path.join(etc, "gres.conf")
 	with open(own, encoding="utf-8") as file:
 		before = file.read()
+	with open(os.path.join(ETC, "gres.conf"), encoding="utf-8") as file:
+		example = file.read()
 	refused = tool(fpgas, "gres", "--write", own, check=False)
 	assert refused.returncode == 1 and "name another file" in refused.stderr
 	assert f"{written}: written, lines for 2 nodes" in tool(fpgas, "gres", "--write", written)
 	assert f"{written}: unchanged, lines for 2 nodes" in tool(fpgas, "gres", "--write", written)
 	try:
 		with open(own, "w", encoding="utf-8") as file:
-			file.write(f"Include {written}\n")
+			file.write(example.replace("/etc/slurm/gres-k8s.conf", written))
 		done = fpgas.run("slurmd", "-G", "-N", "n1", check=False)
 		assert "Name=fpga" in done.stderr and "Count=2" in done.stderr, done
 	finally:
