@@ -411,6 +411,25 @@ def test_job_runs_on_the_devices_that_the_kubelet_gave_its_pod(mixed_plugged):
 	third.wait_started()
 
 
+def test_job_in_the_gate_waits_for_its_devices_over_restarts_of_slurmctld(mixed_plugged):
+	job = batch(mixed_plugged, 2)
+	uid, = in_gate(mixed_plugged, job)
+	for kill in (False, True):
+		saved(mixed_plugged)
+		starts = mixed_plugged.engine_starts()
+		mixed_plugged.restart_slurmctld(kill=kill)
+		wait_for("all pods to be known", lambda starts=starts: mixed_plugged.engine_starts() > starts, 60)
+		mixed_plugged.scheduled()
+		assert in_gate(mixed_plugged, job) == [uid] and job.stamps() == (None, None)
+		assert of_job(job) == {0, 1} and int(job.show()["Restarts"]) == 0
+	three = batch(mixed_plugged, 3)
+	mixed_plugged.scheduled()
+	assert three.state == "PENDING"
+	tell_devices(mixed_plugged, first=(uid, [1, 3]))
+	job.wait_started()
+	assert of_job(job) == devices(used(mixed_plugged)) == {1, 3}
+
+
 def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugged):
 	first = batch(mixed_plugged, 1)
 	uid, = in_gate(mixed_plugged, first)
