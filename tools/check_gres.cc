@@ -29,8 +29,9 @@ static std::string sentence(const core::GresDifference &d, const std::string &no
 				  " and Slurm " + std::to_string(d.has) + ": ";
 	if (d.has < d.wanted)
 		return begin + "give Slurm the others by Gres= in slurm.conf and gres.conf, slurm-k8s gres --node " + example +
-		       " --format=slurm says how; then restart slurmctld and slurmd";
-	const std::string look = "look at the device plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf";
+		       " --format=slurm says how; then restart slurmd, and slurmctld after it";
+	const std::string look = "look at the device plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf, then "
+				 "restart slurmctld, and slurmd after it";
 	return begin + (d.missing == core::ResourceSettings::Missing::ignore ? "the others are Slurm's alone (missing: ignore in slurm-k8s.yaml); if that was not meant, " + look
 				   : "the others are kept from jobs until the kubelet has them again; " + look);
 }

@@ -166,31 +166,73 @@ def test_what_is_only_counted_comes_and_goes_with_the_kubelet_up_to_slurms_numbe
 
 
 @contextlib.contextmanager
-def one_gpu_more_in_slurm(stand):
-	"""As its administrator does it: slurm.conf, gres.conf, slurmds and then slurmctld, which would drain nodes of slurmds with fewer."""
+def gpus_in_slurm(stand, number):
+	"""Another number of them, as its administrator does it: slurm.conf, gres.conf, and in the order that check says all daemons: slurmctld
+	drains nodes of slurmds with fewer."""
 	folder = os.path.dirname(stand.env["SLURM_CONF"])
 	files = {os.path.join(folder, name): None for name in ("slurm.conf", "gres.conf")}
 	for path in files:
 		with open(path, encoding="utf-8") as file:
 			files[path] = file.read()
-	last = re.search(r"Name=gpu File=(\S+)3 Cores=\S+\n", files[os.path.join(folder, "gres.conf")])
-	more = last[1] + "4"
-	if not os.path.lexists(more):
-		os.symlink("/dev/null", more)
+	lines = re.findall(r"Name=gpu File=\S+ Cores=\S+\n", files[os.path.join(folder, "gres.conf")])
+	wanted = [lines[0].replace(device_file(stand, 0), device_file(stand, i)) for i in range(number)]
+	for i in range(number):
+		if not os.path.lexists(device_file(stand, i)):
+			os.symlink("/dev/null", device_file(stand, i))
 
 	def write(change):
 		for path, text in files.items():
 			with open(path, "w", encoding="utf-8") as file:
 				file.write(change(text))
-	write(lambda text: text.replace("Gres=gpu:4,", "Gres=gpu:5,").replace(last[0], last[0] + last[0].replace(last[1] + "3", more)))
-	for name in ("slurmd-n1", "slurmd-n2", "slurmctld"):
+	write(lambda text: text.replace("Gres=gpu:4,", f"Gres=gpu:{number},").replace("".join(lines), "".join(wanted)))
+	more, fewer = ("slurmd-n1", "slurmd-n2", "slurmctld"), ("slurmctld", "slurmd-n1", "slurmd-n2")
+	for name in more if number > len(lines) else fewer:
 		stand.cluster("restart", name)
 	try:
 		yield
 	finally:
 		write(lambda text: text)
-		for name in ("slurmctld", "slurmd-n1", "slurmd-n2"):
+		for name in fewer if number > len(lines) else more:
 			stand.cluster("restart", name)
+
+
+def device_file(stand, index):
+	return os.path.join(stand.folder, "slurm", "devices", f"gpu{index}")
+
+
+def test_slurmd_that_starts_while_a_device_is_gone_drains_no_node_and_check_says_what_to_do(gpus):
+	gone = device_file(gpus, 3)
+
+	def said():
+		return [line for line in findings(gpus)["warning"] if "Kubernetes has" in line and "on n1" in line]
+
+	def slurmd_says(part):
+		with open(os.path.join(gpus.folder, "log", "slurmd-n1.log"), encoding="utf-8") as file:
+			text = file.read()
+		return f"{part} {gone}" in text or f"gres.conf file {gone} {part}" in text
+	os.unlink(gone)
+	try:
+		has_gpus(gpus, "n1", 3)
+		gpus.cluster("restart", "slurmd-n1")
+		wait_for("slurmd to look for its file", lambda: slurmd_says("Waiting for gres.conf file"), 30)
+		word, = wait_for("check's word", said, 60)
+		assert f"Kubernetes has 3 of gpu ({GPU}) on n1 and Slurm 4: " in word, word
+		assert "take what is gone for good from slurm.conf and gres.conf, then restart slurmctld, and slurmd after it" in word, word
+		assert "devices are gone or not well" in tool(gpus, "status", "--node", "n1")
+		assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
+	finally:
+		os.symlink("/dev/null", gone)
+	wait_for("slurmd to go on", lambda: slurmd_says("now exists"), 30)
+	three = batch(gpus, 3, "-w", "n1")
+	three.wait("RUNNING")
+	three.cancel()
+	with gpus_in_slurm(gpus, 3):  # as it says, for good
+		wait_for("nothing to say of it", lambda: not said(), 60, said)
+		three = batch(gpus, 3, "-w", "n1")
+		three.wait("RUNNING")
+		assert masked_gres(gpus, "n1") == [] and "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
+		three.cancel()
+		wait_for("its end", lambda: not gpus.run("squeue", "-h").strip(), 60)
 
 
 def test_gpu_that_was_added_is_reported_by_check_until_slurmd_has_it_and_drains_no_node(gpus):
@@ -199,12 +241,12 @@ def test_gpu_that_was_added_is_reported_by_check_until_slurmd_has_it_and_drains_
 	assert words() == []
 	has_gpus(gpus, "n1", 5)
 	word = wait_for("a word of it", lambda: next(iter(words()), None), 60)
-	assert f"Kubernetes has 5 of gpu ({GPU}) on n1 and Slurm 4: give Slurm the others by Gres= in slurm.conf and gres.conf" in word
+	assert f"Kubernetes has 5 of gpu ({GPU}) on n1 and Slurm 4: give Slurm the others by Gres= in slurm.conf and gres.conf" in word and "restart slurmd, and slurmctld after it" in word
 	gpus.cluster("restart", "slurmd-n1")
 	job = batch(gpus, 4, "-w", "n1")
 	job.wait("RUNNING")
 	job.cancel()
-	with one_gpu_more_in_slurm(gpus):
+	with gpus_in_slurm(gpus, 5):
 		wait_for("nothing to say of it", lambda: words() == [], 60, words)
 		job = batch(gpus, 5, "-w", "n1")
 		job.wait("RUNNING")

@@ -129,10 +129,10 @@ TEST_CASE("check of devices: one sentence for each difference, of all nodes that
 	CHECK(warnings({devices("n1", 4, 4), devices("n2", 4, 4)}).empty());
 	CHECK(warnings({devices("n1", 4, 2), devices("n2", 4, 2)}) ==
 	      "Kubernetes has 4 of gpu (nvidia.com/gpu) on n1, n2 and Slurm 2: give Slurm the others by Gres= in slurm.conf and gres.conf, "
-	      "slurm-k8s gres --node n1 --format=slurm says how; then restart slurmctld and slurmd\n");
+	      "slurm-k8s gres --node n1 --format=slurm says how; then restart slurmd, and slurmctld after it\n");
 	CHECK(warnings({devices("n1", 3, 4)}) ==
 	      "Kubernetes has 3 of gpu (nvidia.com/gpu) on n1 and Slurm 4: the others are kept from jobs until the kubelet has them again; look at the device "
-	      "plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf\n");
+	      "plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf, then restart slurmctld, and slurmd after it\n");
 }
 
 TEST_CASE("check of devices: hugepages that Slurm has nowhere are no finding, devices that an administrator named are")
