@@ -6,7 +6,7 @@ import re
 import signal
 
 import pytest
-from command import status, tool
+from command import findings, status, tool
 from conftest import lent, with_conf
 from device_plugin import A100, DEVICES, OF_EACH, Plugin
 from mixed import mixing, restore, set_resources, wait_reservation
@@ -112,7 +112,11 @@ def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_fr
 	assert in_slurm(stand, job.id) == {0, 2, 3}
 	plugin.daemon.stop(signal.SIGKILL)
 	plugin.wait_devices(0)
-	wait_for("word of it", lambda: "devices are gone or not well" in tool(stand, "status", "--node", "n1"), 60)
+	told = "its kubelet has less than Slurm, devices are gone or not well, and no job gets so many: gpu:a100:4"
+	wait_for("word of it", lambda: told in tool(stand, "status", "--node", "n1"), 60, lambda: tool(stand, "status", "--node", "n1"))
+	assert [line for line in findings(stand)["warning"] if "a100" in line] == [f"devices of stand: Kubernetes has 0 of gpu:a100 ({A100}) on n1 and "
+		"Slurm 4: the others are kept from jobs until the kubelet has them again; look at the device plugin and the devices there, and take "
+		"what is gone for good from slurm.conf and gres.conf, then restart slurmctld, and slurmd after it"]
 	stand.batch(1, seconds=0).wait("COMPLETED")
 	assert job.state == "RUNNING"
 	more = stand.batch(1, options=("--gres=gpu:a100:1",))
@@ -123,6 +127,7 @@ def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_fr
 	plugin.not_well()
 	more.wait_started()
 	assert in_slurm(stand, more.id) == {3}
+	assert not [line for line in findings(stand)["warning"] if "a100" in line]
 
 
 def test_job_waits_while_nobody_can_say_which_devices_its_pod_has(plugged):
