@@ -11,20 +11,20 @@ DEVICES = "slurm-k8s.io/devices"
 
 
 class Plugin:
-	"""A device plugin of n1. It asks its kubelet for the last devices first, and Slurm takes the first ones first."""
+	"""A device plugin of a node. It asks its kubelet for the last devices first, and Slurm takes the first ones first."""
 
-	def __init__(self, stand, resource, first):
-		self.stand, self.resource = stand, resource
-		self.daemon, self.unhealthy = Kubernetes(stand.folder).device_plugin(Machine(stand.folder, "n1"), resource, first, OF_EACH)
+	def __init__(self, stand, resource, first, node="n1"):
+		self.stand, self.resource, self.node = stand, resource, node
+		self.daemon, self.unhealthy = Kubernetes(stand.folder).device_plugin(Machine(stand.folder, node), resource, first, OF_EACH)
 
 	def wait_devices(self, number):
 		wait_for(f"a kubelet with {number} {self.resource}",
-			lambda: self.stand.node("n1")["status"]["allocatable"].get(self.resource) == str(number), 60)
+			lambda: self.stand.node(self.node)["status"]["allocatable"].get(self.resource) == str(number), 60)
 
 	def wait_told(self):
 		self.wait_devices(OF_EACH)
 		wait_for("its agent to tell of them",
-			lambda: self.resource in self.stand.node("n1")["metadata"].get("annotations", {}).get(DEVICES, ""), 60)
+			lambda: self.resource in self.stand.node(self.node)["metadata"].get("annotations", {}).get(DEVICES, ""), 60)
 
 	def not_well(self, *numbers):
 		"""These, and no others. One that was killed starts again."""

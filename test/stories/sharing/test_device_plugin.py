@@ -18,17 +18,18 @@ from world import seconds_of
 pytestmark = pytest.mark.apis("real")
 
 H100, FPGA = "example.com/h100", "example.com/fpga"
+NODES = ("n1", "n2")
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
-@pytest.fixture(name="plugged")
-def plugged_fixture(request, session_stands):
-	"""(stand, Plugin of its A100): eight GPUs, behind four A100 four H100, and four FPGAs, which only Kubernetes knows."""
+def with_plugins(request, session_stands, *nodes):
+	"""(stand, Plugin of the first node's A100): on each node eight GPUs, behind four A100 four H100, and four FPGAs, which only Kubernetes
+	knows."""
 	if len(os.sched_getaffinity(0)) < 2:
 		pytest.skip("a machine with one CPU has no cores to choose from")
-	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1",
+	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", str(len(nodes)),
 			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH},k8s:fpga:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
-		plugins = [Plugin(stand, resource, number * OF_EACH) for number, resource in enumerate((A100, H100, FPGA))]
+		plugins = [Plugin(stand, resource, number * OF_EACH, node) for node in nodes for number, resource in enumerate((A100, H100, FPGA))]
 		for plugin in plugins:
 			plugin.wait_told()
 		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
@@ -40,14 +41,25 @@ def plugged_fixture(request, session_stands):
 		restore(stand, before)
 
 
+@pytest.fixture(name="plugged")
+def plugged_fixture(request, session_stands):
+	yield from with_plugins(request, session_stands, "n1")
+
+
+@pytest.fixture(name="two_nodes")
+def two_nodes_fixture(request, session_stands):
+	for stand, _ in with_plugins(request, session_stands, *NODES):
+		yield stand
+
+
 def pod(stand, name, number, command, resource=A100, **more):
 	"""Its log says which devices it has."""
 	return stand.pod(name, f"env | grep -o '^TEST_DEVICE_[0-9]*'; {command}", limits={resource: str(number)},
 		requests={resource: str(number)}, **more)
 
 
-def foreign(stand, name, number, command=POLITE, resource=A100):
-	return pod(stand, name, number, command, resource, cpu="0", schedulerName="default-scheduler", nodeName="n1")
+def foreign(stand, name, number, command=POLITE, resource=A100, node="n1"):
+	return pod(stand, name, number, command, resource, cpu="0", schedulerName="default-scheduler", nodeName=node)
 
 
 def said(found):
@@ -150,11 +162,11 @@ def test_job_waits_while_nobody_can_say_which_devices_its_pod_has(plugged):
 
 
 def batch(stand, wanted, seconds):
-	"""(job id, file): its script tells from when until when it has which devices."""
+	"""(job id, file): its script tells from when until when it has which devices, and of which node."""
 	stand.count += 1
 	file = os.path.join(stand.jobs_folder, str(stand.count))
-	script = f"date +%s.%N; echo SLURM_JOB_GPUS=$SLURM_JOB_GPUS; sleep {seconds:.1f}; date +%s.%N"
-	return int(stand.run("sbatch", "--parsable", "-D", "/", "-o", file, "-w", "n1", "-n", "1", "--mem", "100", f"--gres=gpu:{wanted}",
+	script = f"date +%s.%N; echo SLURM_JOB_GPUS=$SLURM_JOB_GPUS on $SLURMD_NODENAME; sleep {seconds:.1f}; date +%s.%N"
+	return int(stand.run("sbatch", "--parsable", "-D", "/", "-o", file, "-N", "1", "-n", "1", "--mem", "100", f"--gres=gpu:{wanted}",
 		"--wrap", script)), file
 
 
@@ -163,19 +175,20 @@ def is_foreign(found):
 
 
 @once_only
-def test_no_device_is_with_two_whoever_comes_and_goes(plugged):
-	stand, _ = plugged
+def test_no_device_of_two_nodes_is_with_two_whoever_comes_and_goes(two_nodes):
+	stand = two_nodes
 	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
 	print(f"SK8_SEED={seed}")
 	chance = random.Random(seed)
 	pods, jobs, had = [], [], []
-	for i in range(24):
+	for i in range(36):
 		number, seconds, kind = chance.choice((1, 1, 2, 3)), chance.random() * 3, chance.choice(("a100", "h100"))
 		if i % 3 == 0:
 			jobs.append((*batch(stand, f"{kind}:{number}", seconds), number, kind))
-		else:
-			make = pod if i % 3 == 1 else foreign
-			pods.append((make(stand, f"r{i}", number, f"sleep {seconds:.1f}", resource=f"example.com/{kind}"), number, kind))
+			continue
+		where = {} if i % 3 == 1 else {"node": chance.choice(NODES)}
+		make = foreign if where else pod
+		pods.append((make(stand, f"r{i}", number, f"sleep {seconds:.1f}", resource=f"example.com/{kind}", **where), number, kind))
 	last_came = max(seconds_of(found.seen["metadata"]["creationTimestamp"]) for found, *_ in pods if is_foreign(found))
 	of_kind = {"a100": set(range(OF_EACH)), "h100": set(range(OF_EACH, 2 * OF_EACH))}
 	wait_for("the end of all", lambda: all(p.phase in ("Succeeded", "Failed") for p, *_ in pods) and
@@ -189,16 +202,18 @@ def test_no_device_is_with_two_whoever_comes_and_goes(plugged):
 		has = inside(found)
 		assert len(has) == number and has <= of_kind[kind], said(found)
 		run, = found.runs()
-		had += [(device, run.start, run.stop, found.name) for device in has]
+		had += [(found.node, device, run.start, run.stop, found.name) for device in has]
 	for job, file, number, kind in jobs:
 		with open(file, encoding="utf-8") as lines:
 			text = lines.read()
-		has = indices(re.search(r"SLURM_JOB_GPUS=(\S+)", text)[1])
+		gpus, node = re.search(r"SLURM_JOB_GPUS=(\S+) on (\S+)", text).groups()
+		has = indices(gpus)
 		assert len(has) == number and has <= of_kind[kind], text
 		begin, end = (float(word) for word in re.findall(r"^\d+\.\d+$", text, re.MULTILINE))
-		had += [(device, begin, end, f"job {job}") for device in has]
-	for device in range(2 * OF_EACH):
-		of_device = sorted((begin, end, who) for d, begin, end, who in had if d == device)
-		for (_, end, first), (begin, _, second) in zip(of_device, of_device[1:]):
-			assert end <= begin, f"device {device}: {first} and {second}"
-	assert {who.split()[0].rstrip("0123456789") for *_, who in had} == {"job", "r"}
+		had += [(node, device, begin, end, f"job {job}") for device in has]
+	for node in NODES:
+		for device in range(2 * OF_EACH):
+			of_device = sorted((begin, end, who) for n, d, begin, end, who in had if (n, d) == (node, device))
+			for (_, end, first), (begin, _, second) in zip(of_device, of_device[1:]):
+				assert end <= begin, f"device {device} of {node}: {first} and {second}"
+	assert {(node, who.split()[0].rstrip("0123456789")) for node, *_, who in had} == {(node, who) for node in NODES for who in ("job", "r")}
