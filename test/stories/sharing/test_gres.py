@@ -608,7 +608,11 @@ def test_gres_conf_that_is_written_is_read_by_slurmd(fpgas):
 		with open(own, "w", encoding="utf-8") as file:
 			file.write(example.replace("/etc/slurm/gres-k8s.conf", written))
 		done = fpgas.run("slurmd", "-G", "-N", "n1", check=False)
-		assert "Name=fpga" in done.stderr and "Count=2" in done.stderr, done
+		assert "Name=fpga" in done.stderr and "Count=2" in done.stderr and not done.returncode, done
+		with open(written, "w", encoding="utf-8") as file:  # slurm.conf alone would say as much
+			file.write("NodeName=n1 Name=fpga Odd=2\n")
+		done = fpgas.run("slurmd", "-G", "-N", "n1", check=False)
+		assert done.returncode and "Odd=2" in done.stderr, done
 	finally:
 		with open(own, "w", encoding="utf-8") as file:
 			file.write(before)
