@@ -35,6 +35,22 @@ def allow(stand):
 			post(stand, f"{RBAC}/{item['kind'].lower()}s", item)
 
 
+def publish_class(stand):
+	post(stand, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS}, "spec": {
+		"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
+
+
+def device(index, **attributes):
+	return {"name": f"gpu-{index}", "attributes": {"index": {"int": index}, "model": {"string": "a100"}, **attributes}}
+
+
+def publish_slice(stand, node, devices):
+	"""What a driver would say of a node."""
+	spec = {"driver": CLASS, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
+	post(stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})
+	stand.api.patch(f"{API}/resourceslices/{node}-gpus", {"spec": {"devices": devices}})
+
+
 class Drivers:
 	"""On each node gpu-0 to gpu-3 of gpu.example.com, which are Slurm's gpu."""
 
@@ -43,8 +59,7 @@ class Drivers:
 		self.records = {}
 
 	def begin(self):
-		post(self.stand, f"{API}/deviceclasses", {"kind": "DeviceClass", "metadata": {"name": CLASS}, "spec": {
-			"selectors": [{"cel": {"expression": f"device.driver == '{CLASS}'"}}]}})
+		publish_class(self.stand)
 		for node in NODES:
 			if self.stand.kind == "real":
 				self.records[node] = Kubernetes(self.stand.folder).driver(Machine(self.stand.folder, node), DEVICES)
@@ -53,13 +68,9 @@ class Drivers:
 		wait_for("the drivers' devices", lambda: {s["spec"]["nodeName"] for s in self.slices()} == set(NODES), 60)
 
 	def publish(self, node, missing=(), tainted=()):
-		"""What a driver would say: only where none is."""
-		devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}, "model": {"string": "a100"}, "uuid": {"string": f"GPU-{node}-{i}"},
-			"numaNode": {"int": 0}},
-			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing]
-		spec = {"driver": CLASS, "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
-		post(self.stand, f"{API}/resourceslices", {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec})
-		self.stand.api.patch(f"{API}/resourceslices/{node}-gpus", {"spec": {"devices": devices}})
+		"""Only where no driver is."""
+		publish_slice(self.stand, node, [{**device(i, uuid={"string": f"GPU-{node}-{i}"}, numaNode={"int": 0}),
+			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing])
 
 	def slices(self):
 		return [s for s in self.stand.api.get(f"{API}/resourceslices")["items"] if s["spec"]["driver"] == CLASS]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The agent in slurmd keeps pods on the cores that Slurm gave them; the kernel says where they may run."""
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -8,9 +9,11 @@ import subprocess
 import time
 
 import pytest
-from command import status
+from claims import API, CLASS, allow, device, publish_class, publish_slice
+from command import status, tool
 from conftest import lent, with_conf
 from foreign import foreign, masked, of_daemon_set, wait_masked
+from mixed import restore, set_resources
 from outage import restart_without
 from stands import cgroup
 from stands.gres import indices
@@ -219,6 +222,51 @@ def test_agent_tells_which_of_slurms_cores_are_of_which_numa_node(numa_nodes):
 	text = wait_for("the agent to tell of them", lambda: numa_nodes.node("n1")["metadata"].get("annotations", {}).get("slurm-k8s.io/numa"), 60,
 		lambda: log(numa_nodes))
 	assert json.loads(text)["cores"] == {"0": [0], "1": [1]}
+
+
+@contextlib.contextmanager
+def pci_root_of(stand, node):
+	"""What is behind the first root of PCI Express of n1's machine is near this NUMA node; the root's name, None: the host has none."""
+	root = next(iter(sorted(glob.glob("/sys/devices/pci*"))), None)
+	if not root:
+		yield None
+		return
+	inside = ("nsenter", "-t", str(Machine(stand.folder, "n1").pid), "-m")
+	folder = os.path.join(stand.folder, "nodes", "n1", "pci")
+	os.makedirs(os.path.join(folder, "0000:00:01.0"), exist_ok=True)
+	with open(os.path.join(folder, "0000:00:01.0", "numa_node"), "w", encoding="utf-8") as file:
+		file.write(f"{node}\n")
+	stand.run(*inside, "mount", "--bind", folder, root)
+	try:
+		yield os.path.basename(root)
+	finally:
+		stand.run(*inside, "umount", root)
+
+
+@pytest.fixture
+def driver_of_devices(numa_nodes):
+	"""It tells of which NUMA node gpu-0 is, and behind which root of PCI Express gpu-1, where there is one. It prepares nothing."""
+	allow(numa_nodes)
+	publish_class(numa_nodes)
+	with pci_root_of(numa_nodes, 1) as root:
+		near = {"resource.kubernetes.io/pcieRoot": {"string": root}} if root else {"numaNode": {"int": 1}}
+		publish_slice(numa_nodes, "n1", [device(0, numaNode={"int": 0}), device(1, **near)])
+		before = set_resources(numa_nodes, [{"deviceClass": CLASS, "gres": "gpu"}])
+		yield numa_nodes
+		numa_nodes.api.delete(f"{API}/resourceslices/n1-gpus")
+		restore(numa_nodes, before)
+
+
+def test_driver_and_agent_together_tell_which_of_slurms_cores_a_device_is_near(driver_of_devices):
+	stand = driver_of_devices
+
+	def cores():
+		head, *rows = (line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines())
+		return [(row[head.index("DEVICE")], row[head.index("CORES")]) for row in rows]
+	# no slurmd has started since its kernel tells of NUMA nodes
+	wait_for("the devices", lambda: cores() == [("gpu-0", "-"), ("gpu-1", "-")], 60, lambda: str(cores()))
+	stand.cluster("restart", "slurmd-n1")
+	wait_for("the cores", lambda: cores() == [("gpu-0", "0"), ("gpu-1", "1")], 60, lambda: str(cores()))
 
 
 def runs_a_job(stand):
