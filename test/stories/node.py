@@ -8,6 +8,7 @@ from world import fields
 
 OWNER, REASON, BY = (f"slurm-k8s.io/drain-{word}" for word in ("owner", "reason", "by"))
 RESUMED = "slurm-k8s.io/resumed-in-slurm"
+CONDITION = "SlurmDrained"
 CORDONER = "fan-watch"
 OURS = {"key": "slurm-k8s.io/dedicated", "value": "slurm", "effect": "NoSchedule"}  # the taint
 PROMPT = 10  # seconds, with all that runs beside; how long it really takes is measured in test/bench
@@ -57,7 +58,9 @@ class Node:
 		finally:
 			self.stand.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node",
 				"metadata": {"name": self.name, "labels": old["metadata"]["labels"]}})
-			self.stand.api.patch(path + "/status", {"status": old["status"]})
+			# what has been written to the new one meanwhile stays
+			status = {**old["status"], "conditions": [c for c in old["status"]["conditions"] if c["type"] != CONDITION]}
+			self.stand.api.patch(path + "/status", {"status": status}, "application/strategic-merge-patch+json")
 			self.stand.api.patch(path, {"spec": {"taints": old["spec"].get("taints")}})
 
 	def say(self, kind, status, message):
@@ -89,7 +92,7 @@ class Node:
 	def condition(self):
 		"""SlurmDrained as (status, reason, message)."""
 		for found in self.stand.node(self.name)["status"]["conditions"]:
-			if found["type"] == "SlurmDrained":
+			if found["type"] == CONDITION:
 				return tuple(found[key] for key in ("status", "reason", "message"))
 		return None
 

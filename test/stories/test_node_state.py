@@ -113,8 +113,8 @@ def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(nod
 		node.stand.scheduled()
 		assert (waits.state, job.state) == ("PENDING", "RUNNING")
 	waits.wait("RUNNING")
-	assert not node.drained and node.reason == "" and job.state == "RUNNING"
-	node.wait_not_cordoned_by_us()
+	assert not node.drained and node.reason == "" and job.state == "RUNNING" and not node.cordoned
+	node.wait("no condition that says otherwise", lambda: (node.condition() or ("False",))[0] == "False")  # it is a new object
 	pod = node.stand.pod("again", cpu="1", node="n1")
 	pod.wait_phase("Succeeded")
 	for one in job, waits:
