@@ -344,7 +344,7 @@ SK8_API void sk8_on_job_start(const struct sk8_job *job);
 /* job_fini of a job with our mark, BEFORE the stock call: what the pod holds is masked when this returns */
 SK8_API void sk8_on_job_fini(const struct sk8_job *job);
 
-/* ---- jobs of Slurm's own, on nodes with sharing: mixed ---- */
+/* ---- jobs of Slurm's own, that have pods ---- */
 
 /* prolog_slurmctld of a job without our mark. true: it waits until sk8_slurm_ops.answer_gate(). */
 SK8_API bool sk8_on_gate(const struct sk8_native_job *job);

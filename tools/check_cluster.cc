@@ -319,6 +319,16 @@ static void check_reservations(Asker &kube, const core::ClusterSettings &setting
 			out.problem("rights of " + settings.name, missing(needed[i], " in namespace " + ns, "kubernetes-reservations.yaml"));
 }
 
+// Where nodes are dedicated, and nothing else needs pods, a site may well do without containers.
+static void check_containers(Asker &kube, const core::ClusterSettings &settings, Findings &out)
+{
+	const std::string &ns = settings.reservations.ns;
+	if (may_create_pods(kube, ns))
+		return check_reservations(kube, settings, out);
+	out.ok("rights of " + settings.name, "no job has a container (--k8s-image): for these the verb create on pods in namespace " + ns +
+						      " is missing; see kubernetes-reservations.yaml");
+}
+
 // ---- nodes ----
 
 std::string some(const std::vector<std::string> &names)
@@ -451,6 +461,8 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 		return;
 	if (settings.reserves())
 		check_reservations(kube, settings, out);
+	else if (settings.has_containers())
+		check_containers(kube, settings, out);
 	if (settings.nodes.exclusive.on())
 		check_more_rights(kube, core::exclusive_rights, "kubernetes-rbac.yaml", settings.name, out);
 	core::DraInventory inventory(settings.resources);

@@ -27,7 +27,10 @@ static void check_way(const std::string &about, const std::string &key, const st
 					 "memory of Slurm's jobs" + nodes + "; sharing: dedicated keeps its pods off the shared nodes");
 		break;
 	case core::Sharing::dedicated:
-		out.ok(about, "dedicated: kube-scheduler is kept off by a taint" + nodes);
+		out.ok(about, "dedicated: kube-scheduler is kept off by a taint" + nodes +
+				      (has_prep_plugin(conf) ? "; Slurm's own jobs hold pods there for their containers (--k8s-image)"
+							     : "; Slurm's own jobs have no containers there (--k8s-image), which "
+							       "PrEpPlugins=prep/script,prep/k8s in slurm.conf makes"));
 		break;
 	case core::Sharing::mixed:
 		if (!has_prep_plugin(conf))

@@ -53,6 +53,8 @@ std::set<std::string> Gate::Clusters::asked(const NativeJob &job) const
 	std::set<std::string> out = reserving;
 	if (job.exclusive)
 		out.insert(emptying.begin(), emptying.end());
+	if (job.wants_container())
+		out.insert(containing.begin(), containing.end());
 	return out;
 }
 
@@ -125,9 +127,9 @@ bool Gate::used() const
 	return !clusters_ || !clusters_->none();
 }
 
-void Gate::set_clusters(std::set<std::string> reserving, std::set<std::string> emptying)
+void Gate::set_clusters(std::set<std::string> reserving, std::set<std::string> emptying, std::set<std::string> containing)
 {
-	Clusters clusters{std::move(reserving), std::move(emptying)};
+	Clusters clusters{std::move(reserving), std::move(emptying), std::move(containing)};
 	std::vector<NativeJobPtr> free;
 	{
 		std::lock_guard lock(mutex_);

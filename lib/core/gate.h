@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The jobs that wait in prolog_slurmctld (CONFIGURING) until each cluster that makes reservation pods,
-// or that empties nodes for such a job (NativeJob::exclusive), has said what becomes of them. One for all clusters: a job may have
-// nodes of several. Every job that arrives is answered once, unless slurmctld ends
+// for all jobs or for those that want containers, or that empties nodes for such a job (NativeJob::exclusive), has said
+// what becomes of them. One for all clusters: a job may have nodes of several. Every job that arrives is answered once, unless slurmctld ends
 // first: Slurm lets it arrive again after its start. It does not if a reconfigure fails, and slurmctld goes on.
 //
 // Any thread. One short mutex, never held during I/O; hooks take it.
@@ -36,8 +36,9 @@ public:
 	bool arrive(const NativeJobPtr &job);
 	void ended(JobRef job); // whatever for: it is let out
 
-	// The clusters that make reservation pods, and those that empty nodes, once the settings are known.
-	void set_clusters(std::set<std::string> reserving, std::set<std::string> emptying = {});
+	// The clusters that make reservation pods, those that empty nodes, and those that make the pods of containers, once the
+	// settings are known.
+	void set_clusters(std::set<std::string> reserving, std::set<std::string> emptying = {}, std::set<std::string> containing = {});
 	// There is one of these, or that is not known yet.
 	bool used() const;
 	// slurmctld ends, or is not in charge any more, unless that is called off: nobody is asked or answered, and settings that come
@@ -64,9 +65,9 @@ private:
 	using Jobs = std::map<std::uint32_t, Waiting>; // by id
 
 	struct Clusters {
-		std::set<std::string> reserving, emptying;
+		std::set<std::string> reserving, emptying, containing;
 		std::set<std::string> asked(const NativeJob &job) const; // whose word it needs
-		bool none() const { return reserving.empty() && emptying.empty(); }
+		bool none() const { return reserving.empty() && emptying.empty() && containing.empty(); }
 	};
 
 	void answer(JobRef job, const GateAnswer &answer);

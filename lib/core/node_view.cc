@@ -117,10 +117,10 @@ NodeView::Shared NodeView::shared_in_kubernetes(const std::string &node) const
 	return shared_.has(*it->second) ? Shared::yes : Shared::no;
 }
 
-bool NodeView::mixed(const std::string &node) const
+Sharing NodeView::sharing(const std::string &node) const
 {
 	const kube::Node *n = last(node);
-	return n && slurm_.contains(node) && shared_.sharing(*n) == Sharing::mixed;
+	return n && slurm_.contains(node) ? shared_.sharing(*n) : Sharing::none;
 }
 
 bool NodeView::is_or_was_shared(const std::string &node) const

@@ -51,9 +51,12 @@ public:
 	std::size_t slurm_nodes() const { return slurm_.size(); }
 	// Power saving of Slurm's: it is down, or on its way there or back. No news of it: nothing is placed by it.
 	bool asleep(const std::string &node) const { return asleep_.contains(node); }
-	bool mixed(const std::string &node) const; // shared, with Sharing::mixed; or it was when Kubernetes deleted it
-	// The same of any sharing. Of a node that was deleted before this was made nobody knows.
-	bool is_or_was_shared(const std::string &node) const;
+	// none if it is not shared, or one side does not have it. Of one that Kubernetes has deleted what it was then; of a node that was
+	// deleted before this was made nobody knows.
+	Sharing sharing(const std::string &node) const;
+	bool mixed(const std::string &node) const { return sharing(node) == Sharing::mixed; }
+	bool has_containers(const std::string &node) const { return sharing(node) != Sharing::none; } // of Slurm's own jobs
+	bool is_or_was_shared(const std::string &node) const; // with any sharing
 	bool exclusive(const std::string &node) const; // shared, and to be had without others' pods
 	std::vector<std::string> names() const; // of Kubernetes' nodes
 	// nullptr: Kubernetes has no such node. Until the next change.

@@ -13,7 +13,7 @@ static constexpr std::int64_t grace_seconds = 1;
 
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), mixed_(settings.nodes.any(Sharing::mixed)),
-	  only_former_(!settings.reserves()),
+	  only_former_(!settings.reserves() && !settings.has_containers()),
 	  devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); },
@@ -183,9 +183,9 @@ void Reservations::choose_all()
 
 // What its pod there holds. has_pod: a kubelet that does not know a resource for a moment takes none away. Nor does a Node object that
 // is deleted: its kubelet goes on, and it may come back with room for others.
-Reservations::Holds Reservations::holds_on(const NativeShare &share, bool has_pod) const
+Reservations::Holds Reservations::holds_on(const NativeJob &job, const NativeShare &share, bool has_pod) const
 {
-	if (nodes_.mixed(share.node))
+	if (nodes_.mixed(share.node) || (job.wants_container() && nodes_.has_containers(share.node)))
 		return Holds::all;
 	const kube::Node *last = nodes_.last(share.node);
 	if (!last) // deleted before this slurmctld started, or never one of Kubernetes
@@ -200,9 +200,10 @@ Reservations::Holds Reservations::holds_on(const NativeShare &share, bool has_po
 bool Reservations::may_have_pods(const NativeJob &job) const
 {
 	const auto &names = settings_.nodes.names;
+	const bool any_node = mixed_ || (job.wants_container() && settings_.has_containers());
 	return std::ranges::any_of(job.shares, [&](const NativeShare &s) {
 		const bool may_be_shared = names.empty() || std::ranges::find(names, s.node) != names.end();
-		return may_be_shared && (mixed_ || is_named(s.gres, settings_.resources));
+		return may_be_shared && (any_node || is_named(s.gres, settings_.resources));
 	});
 }
 
@@ -212,7 +213,8 @@ void Reservations::choose_nodes(Entry &e)
 		auto it = e.pods.find(share.node);
 		const std::string name = reservation_name(e.job->ref, share.node);
 		const bool shares = !e.job->wants_container() && shared_.takes(share);
-		const Holds holds = holds_on(share, it != e.pods.end() || orphans_.contains(name) || (shares && shared_.has_pod(share.node)));
+		const bool has_pod = it != e.pods.end() || orphans_.contains(name) || (shares && shared_.has_pod(share.node));
+		const Holds holds = holds_on(*e.job, share, has_pod);
 		if (it == e.pods.end() && holds != Holds::nothing) {
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
@@ -225,7 +227,7 @@ void Reservations::choose_nodes(Entry &e)
 			continue;
 		it->second.devices_only = nodes_.last(share.node) ? holds == Holds::devices : it->second.small;
 		if (it->second.too_small())
-			it->second.trouble = "the job's reservation pod on node " + share.node + ", which is mixed now, holds its devices only";
+			it->second.trouble = "the job's reservation pod on node " + share.node + ", which is shared otherwise now, holds its devices only";
 		if (!e.ending)
 			it->second.wanted = holds != Holds::nothing || (!e.in_gate && it->second.container.runs);
 	}

@@ -2,8 +2,9 @@
 //
 // sharing: mixed. Each job of Slurm's own on a shared node has a reservation pod there, and
 // is let out of the gate when the kubelets of all its nodes have admitted theirs: whoever
-// comes second yields, and that is for the kubelet to say. On shared nodes that are not mixed
-// those have one that have devices of which a kubelet knows, and it requests only these.
+// comes second yields, and that is for the kubelet to say. On dedicated nodes those have one that
+// want a container. On shared nodes that are not mixed others have one if they have devices of
+// which a kubelet knows, and it requests only these.
 //
 //   in the gate   pods are made; admitted: the job is launched; refused: a job that can be
 //                 requeued goes back into the queue, others try again until gateTimeout
@@ -98,9 +99,9 @@ private:
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
-		bool devices_only = false; // of its job's share: its node is not mixed
+		bool devices_only = false; // of its job's share: its node is not mixed, and its job has no container there
 		bool small = false;        // it was made so
-		bool too_small() const { return small && !devices_only; } // its node has become mixed since
+		bool too_small() const { return small && !devices_only; } // its node is shared otherwise since
 		bool too_large() const { return !uid.empty() && uid == made_uid && !fits; } // an admission webhook has made it so
 		bool ours() const { return !uid.empty() && (fits || uid == made_uid); } // a stranger of that name is not ours to delete
 		bool refused() const { return over || other_devices || too_small() || too_large(); }
@@ -138,7 +139,7 @@ private:
 	};
 
 	enum class Holds { nothing, devices, all };
-	Holds holds_on(const NativeShare &share, bool has_pod) const;
+	Holds holds_on(const NativeJob &job, const NativeShare &share, bool has_pod) const;
 	bool may_have_pods(const NativeJob &job) const;
 	bool ready() const { return nodes_.synced() && pods_listed_; }
 	Entry &enter(const NativeJobPtr &job);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// The reservations controller's part where no node is mixed any more: what there is of former settings
+// The reservations controller's part where no job has pods any more: what there is of former settings
 // stands for nothing, and would be masked beside the jobs for which it was made. It is given up at once,
-// as on a node whose group is not mixed any more: Slurm's own jobs are not to be seen in Kubernetes, and
+// as on a node whose group is shared otherwise now: Slurm's own jobs are not to be seen in Kubernetes, and
 // gets in their way nobody whom the settings keep out. But a pod in which tasks of its job run goes when
 // that has left the node.
 #include "lib/core/reservation_log.h"

@@ -162,7 +162,7 @@ void Reservations::end(Entry &e, const std::string &why)
 }
 
 // Slurm gives nobody what is masked. But a slurmctld that was killed may have forgotten that this
-// job ended in the gate, and that a pod got what it had. Where nodes are mixed the kubelet says so.
+// job ended in the gate, and that a pod got what it had. Where its pod holds all that it has the kubelet says so.
 std::string Reservations::taken(const Entry &e) const
 {
 	for (const NativeShare &share : e.job->shares) {

@@ -31,7 +31,7 @@ void Reservations::look_at_orphans()
 	}
 	for (const auto &pod : gone) {
 		log_info("cluster %s: reservation pod %s stands for no job%s and is deleted", settings_.name.c_str(),
-			 pod->meta.name.c_str(), mixed_ ? "" : " any more, since no node is mixed,");
+			 pod->meta.name.c_str(), only_former_ ? " any more, since no job has pods," : "");
 		asked_.insert(pod->meta.uid);
 		remove({settings_.name, pod->meta.ns, pod->meta.name, pod->meta.uid},
 		       [this, name = pod->meta.name, uid = pod->meta.uid](const KubeReply &r) {

@@ -218,14 +218,16 @@ RuntimeState Runtime::state()
 
 static void tell_gate(Gate &gate, const std::vector<ClusterSettings> &clusters)
 {
-	std::set<std::string> reserving, emptying;
+	std::set<std::string> reserving, emptying, containing;
 	for (const auto &c : clusters) {
 		if (c.reserves())
 			reserving.insert(c.name);
 		if (c.nodes.exclusive.on())
 			emptying.insert(c.name);
+		if (c.has_containers())
+			containing.insert(c.name);
 	}
-	gate.set_clusters(std::move(reserving), std::move(emptying));
+	gate.set_clusters(std::move(reserving), std::move(emptying), std::move(containing));
 }
 
 void Runtime::complete_tokens(const TokenSettings &settings)

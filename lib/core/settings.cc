@@ -111,11 +111,11 @@ static const Schema<NodeSettings> &node_schema()
 		field("selector", &N::selector, "Label selector of the Kubernetes nodes that Slurm shares. A Slurm node is the Kubernetes node of the same name.")
 			.default_text("all nodes").check(bad_selector),
 		field("names", &N::names, "Slurm names of shared nodes that take no job after a start of slurmctld for which there is no saved ledger, until Kubernetes has told which pods run there. If the ledger is there and damaged, it is these too, or all nodes if none is named."),
-		sharing_field<N>("How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
+		sharing_field<N>("How kube-scheduler is kept off what Slurm's jobs use. none: not at all; Slurm gives nobody what pods use, but kube-scheduler may put pods where Slurm's jobs run. dedicated: the shared nodes have the taint slurm-k8s.io/dedicated=slurm:NoSchedule, so that only pods that go through Slurm, or tolerate it, come there; a job with a container (--k8s-image) has a pod there as with mixed. mixed: each of Slurm's own jobs there holds a reservation pod with its cores and its memory, and is launched when the kubelet has admitted that; needs PrEpPlugins=prep/script,prep/k8s in slurm.conf."),
 		list("groups", &N::groups, node_group_schema(), "Shared nodes with another sharing. The first group that a node is in counts; nodes in none have nodes.sharing.", max_groups),
 		field("features", &N::features, "Keys of labels; * and ? match. A shared node has each label with such a key as a feature in Slurm, k8s.KEY.VALUE with each dot of the key written twice, for --constraint: nvidia.com/gpu.product=A100 is k8s.nvidia..com/gpu..product.A100. It follows the label at once, without a reconfigure. Features that Slurm's own configuration gives a node stay. A node has at most 64 of these, the first by name.")
 			.default_text("none").check(bad_label_keys),
-		field("gateTimeout", &N::gate_timeout, "mixed: how long a job waits, CONFIGURING, for the kubelets of its nodes, once these are up (power saving). Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
+		field("gateTimeout", &N::gate_timeout, "mixed, and of jobs with a container: how long a job waits, CONFIGURING, for the kubelets of its nodes, once these are up (power saving). Then, or at once if a kubelet has no room, a batch job goes back into the queue; srun and salloc try until then, and end.")
 			.range(std::chrono::seconds(1), std::chrono::minutes(5)),
 		object("exclusive", &N::exclusive, exclusive_schema(), "Nodes that a job of Slurm's own may have without others' pods, by --constraint=k8s.exclusive: pods there are evicted before it is launched. See sharing.md."),
 	};
@@ -429,7 +429,7 @@ static const Schema<ClusterSettings> &cluster_schema()
 			.not_empty(),
 		list("namespaces", &C::namespaces, namespace_schema(), "Who pods are in Slurm, by their namespace."),
 		object("nodes", &C::nodes, node_schema(), "Which nodes are shared."),
-		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs: on nodes with sharing: mixed, and for devices on all that are shared."),
+		object("reservations", &C::reservations, reservation_schema(), "The pods that stand for Slurm's own jobs: on nodes with sharing: mixed, for containers (--k8s-image) on dedicated ones, and for devices on all that are shared."),
 		list("resources", &C::resources, resource_schema(), "Which extended resource of pods is which GRES of Slurm. Pods for Slurm get those that are here; one that asks for another is refused. A job of Slurm's own requests those that are here by its reservation pod, see reservations.devices. Of pods that others place nvidia.com/gpu and amd.com/gpu count as gpu, unless they are here, and others not.", max_gres),
 		object("pods", &C::pods, pod_schema(), "How pods become jobs."),
 		object("state", &C::state, state_schema(), "What a node's state on one side means on the other, for the nodes that are shared. What an administrator did is never undone."),

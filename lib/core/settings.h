@@ -197,11 +197,12 @@ struct ClusterSettings {
 	StateSettings state;
 	ApiSettings api;
 
-	// May a job of Slurm's own have reservation pods: for devices where it is not mixed, or any?
+	// May a job of Slurm's own have reservation pods: for devices where it is not mixed, for its container alone, or any?
 	bool reserves_devices() const { return reservations.devices && !resources.empty(); }
 	bool reserves() const { return nodes.any(Sharing::mixed) || reserves_devices(); }
+	bool has_containers() const { return nodes.any(Sharing::mixed) || nodes.any(Sharing::dedicated); }
 	// Does the gate matter, of which jobs of Slurm's own have to be known?
-	bool wants_natives() const { return reserves() || nodes.exclusive.on(); }
+	bool wants_natives() const { return reserves() || has_containers() || nodes.exclusive.on(); }
 
 	bool operator==(const ClusterSettings &) const = default;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /*
- * prep_k8s.c - the gate: a job on a node with sharing: mixed is launched when the node's
- * kubelet has admitted a pod that holds there what the job does.
+ * prep_k8s.c - the gate: a job on a node with sharing: mixed, or one that wants a container, is
+ * launched when the node's kubelet has admitted a pod that holds there what the job does.
  *
  * slurm.conf: PrEpPlugins=prep/script,prep/k8s. slurmd and slurmstepd load it, too, and do
  * nothing with it. In slurmctld it hands each job to sk8_slurmctld.so, which the select

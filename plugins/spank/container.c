@@ -225,7 +225,7 @@ static bool go_inside(spank_t spank)
 	bool inside;
 
 	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
-		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed for them, and the agent runs in slurmd (spank_k8s.so(8))");
+		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed or dedicated for them, slurm.conf PrEpPlugins=prep/script,prep/k8s, and the agent runs in slurmd (spank_k8s.so(8))");
 		return false;
 	}
 	if (is_another() && (!container_file(spank, sk8_wish.container, folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs)))) {

@@ -53,6 +53,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_commands.py \
 	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
+	test/stories/containers/test_dedicated.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_container_ends.py \
 	test/stories/containers/test_gpus.py \

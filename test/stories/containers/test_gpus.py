@@ -14,7 +14,8 @@ INSIDE = "cd /dev; echo test*; for d in test*; do echo $d > $d || echo cannot wr
 
 @pytest.fixture(name="gpus")
 def gpus_fixture(request, session_stands):
-	for stand in containing(request, session_stands, "--gres", f"gpu@0-1:a100:{OF_EACH}"):
+	sharing = getattr(request, "param", "mixed")
+	for stand in containing(request, session_stands, "--gres", f"gpu@0-1:a100:{OF_EACH}", sharing=sharing):
 		Plugin(stand, A100, 0).wait_told()
 		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"}])
 		stand.batch(1, seconds=0).wait("COMPLETED")  # the engine has started again
@@ -26,6 +27,7 @@ def names(numbers):
 	return " ".join(f"test{number}" for number in sorted(numbers))
 
 
+@pytest.mark.parametrize("gpus", ["mixed", "dedicated"], indirect=True)
 def test_tasks_have_the_gpus_of_their_job_in_their_container_and_no_others(gpus, tmp_path):
 	go = tmp_path / "go"
 	first = Batch(gpus, tmp_path, f"srun sh -c '{INSIDE}'", f"while ! test -e {go}; do sleep 0.2; done",

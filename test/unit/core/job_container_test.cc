@@ -125,7 +125,10 @@ namespace {
 
 struct ContainerWorld : ReservationWorld {
 	explicit ContainerWorld(const std::string &image = "app:1", bool requeues = true)
-		: ReservationWorld([](ClusterSettings &s) { s.reservations.shared.max_cpus = 4; })
+		: ReservationWorld([](ClusterSettings &s) {
+			  s.nodes.sharing = GENERATE(Sharing::mixed, Sharing::dedicated);
+			  s.reservations.shared.max_cpus = 4;
+		  })
 	{
 		auto j = std::make_shared<NativeJob>(*job(7, 2, {"n1", "n2"}, requeues));
 		j->image = image;
@@ -193,6 +196,146 @@ TEST_CASE("job container: an image that takes longer than gateTimeout has imageT
 	CHECK(w.answers.at(7).why.find("image app:1 on node n2: its container does not run yet") != std::string::npos);
 }
 
+// ---- where nodes are dedicated ----
+
+namespace {
+
+struct DedicatedWorld : ReservationWorld {
+	explicit DedicatedWorld(const std::function<void(ClusterSettings &)> &configure = [](ClusterSettings &) {})
+		: ReservationWorld([&](ClusterSettings &s) {
+			  s.nodes.sharing = Sharing::dedicated;
+			  s.nodes.groups = {{"pool=open", Sharing::none}};
+			  configure(s);
+		  })
+	{
+		controller->jobs_replaced({});
+	}
+	NativeJobPtr with_image(std::uint32_t id, const std::vector<std::string> &on = {"n1"}, const GresList &gres = {})
+	{
+		auto j = std::make_shared<NativeJob>(*job(id, 3, on));
+		j->image = "app:1";
+		for (NativeShare &s : j->shares)
+			s.gres = gres;
+		return j;
+	}
+	void container_runs()
+	{
+		change_pod(pod, [](ForeignPod &p) { p.container = std::make_shared<JobContainerState>(JobContainerState{.runs = true, .trouble = {}}); });
+		run();
+	}
+	const std::string pod = "slurm-7-3ef-n1";
+};
+
+} // namespace
+
+TEST_CASE("job container: on a dedicated node a job with a container has a pod that stands for it, and one without has none")
+{
+	DedicatedWorld w;
+	w.label("n2", "pool", "open");
+	w.controller->arrived(w.with_image(7, {"n1", "n2", "alone"}));
+	w.controller->arrived(w.job(8, 3));
+	w.run();
+	CHECK(w.fate(8) == "launched");
+	CHECK(w.fate(7) == "waits");
+	REQUIRE(w.only_pod() == w.pod); // where nothing keeps kube-scheduler off there are none
+	CHECK(w.pods.at(w.pod).milli_cpu == 3000);
+	w.container_runs();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.controller->covers(w.pods.at(w.pod).meta.uid)); // its cores are not counted twice
+	w.controller->ended({7, 1007});
+	CHECK_FALSE(w.controller->covers(w.pods.at(w.pod).meta.uid));
+	w.controller->left({7, 1007}, {});
+	w.run();
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("job container: on a dedicated node its kubelet has the last word on whether there is room for a container")
+{
+	DedicatedWorld w;
+	w.foreign("tolerates", "default", 6);
+	w.controller->arrived(w.with_image(7));
+	w.run(Millis(1'000));
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK(w.answers.at(7).why.find("OutOfcpu") != std::string::npos);
+}
+
+TEST_CASE("job container: on a dedicated node one pod has a container and the devices of its job, whether or not others hold devices")
+{
+	DedicatedWorld w([](ClusterSettings &s) {
+		s.resources = {{"example.com/card", "gpu", ""}};
+		s.reservations.devices = GENERATE(true, false);
+	});
+	w.allocatable = {{"example.com/card", 4}};
+	w.list();
+	w.controller->arrived(w.with_image(7, {"n1"}, {{"gpu", "", 2, {0, 1}}}));
+	w.run();
+	w.container_runs();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.only_pod() == w.pod);
+	CHECK(w.pods.at(w.pod).extended == std::map<std::string, std::int64_t>{{"example.com/card", 2}});
+	CHECK(w.pods.at(w.pod).milli_cpu == 3000);
+	CHECK(w.objects.at(w.pod)["spec"]["containers"].at(0)["name"].str() == "job");
+}
+
+TEST_CASE("job container: a pod of a dedicated node is known again after a restart, and goes if its job has ended meanwhile")
+{
+	DedicatedWorld w;
+	const auto job = w.with_image(7);
+	w.controller->arrived(job);
+	w.run();
+	w.container_runs();
+	const std::string uid = w.pods.at(w.pod).meta.uid;
+	const bool goes_on = GENERATE(true, false);
+	w.restart();
+	w.run(Millis(1'000));
+	CHECK(w.only_pod() == w.pod); // which jobs run is not known yet
+	w.controller->jobs_replaced(goes_on ? std::vector{job} : std::vector<NativeJobPtr>{});
+	w.run(Millis(1'000));
+	CHECK(w.watched == (goes_on ? std::vector<JobRef>{} : std::vector{job->ref})); // Slurm says who uses the node
+	for (const JobRef &ref : w.watched)
+		w.controller->left(ref, {});
+	w.run(Millis(20'000));
+	CHECK(w.pods.contains(w.pod) == goes_on);
+	CHECK(w.controller->covers(uid) == goes_on);
+	CHECK(w.created == 1);
+}
+
+TEST_CASE("job container: a container on a node that is not dedicated any more stays until its job has left it")
+{
+	DedicatedWorld w;
+	const auto job = w.with_image(7);
+	w.controller->arrived(job);
+	w.run();
+	w.container_runs();
+	w.label("n1", "pool", "open");
+	if (GENERATE(false, true)) {
+		w.restart();
+		w.controller->jobs_replaced({job});
+	}
+	w.run(Millis(20'000));
+	CHECK(w.only_pod() == w.pod);
+	w.controller->ended(job->ref);
+	w.controller->left(job->ref, {});
+	w.run(Millis(5'000));
+	CHECK(w.pods.empty());
+}
+
+TEST_CASE("job container: without Kubernetes only those wait for dedicated nodes that want containers")
+{
+	DedicatedWorld w;
+	w.restart(false);
+	w.controller->arrived(w.with_image(7));
+	w.controller->arrived(w.job(8, 3));
+	CHECK(w.fate(7) == "waits");
+	CHECK(w.fate(8) == "launched");
+	w.list();
+	w.run();
+	w.container_runs();
+	CHECK(w.fate(7) == "launched");
+}
+
+// ---- names ----
+
 TEST_CASE("job container: a pod's name says whose it is")
 {
 	const JobRef job{4294967295U, 1'800'000'000};
@@ -212,7 +355,10 @@ namespace {
 
 struct TemplateWorld : ReservationWorld {
 	explicit TemplateWorld(const std::string &text, bool allow = true)
-		: ReservationWorld([allow](ClusterSettings &s) { s.reservations.templates.allow = allow; })
+		: ReservationWorld([allow](ClusterSettings &s) {
+			  s.nodes.sharing = GENERATE(Sharing::mixed, Sharing::dedicated);
+			  s.reservations.templates.allow = allow;
+		  })
 	{
 		auto j = std::make_shared<NativeJob>(*job(7, 2, {"n1", "n2"}, true));
 		j->pod_template = text;

@@ -52,7 +52,7 @@ TEST_CASE("reservations: a job has a pod on those of its nodes whose group is mi
 TEST_CASE("reservations: a pod in which tasks run stays where its node's group is not mixed any more")
 {
 	ReservationWorld w;
-	w.settings.nodes.sharing = Sharing::dedicated;
+	w.settings.nodes.sharing = GENERATE(Sharing::none, Sharing::dedicated);
 	w.settings.nodes.groups = {{"pool=gpu", Sharing::mixed}};
 	w.restart();
 	w.label("n1", "pool", "gpu");
@@ -494,6 +494,7 @@ TEST_CASE("reservations: where no node is mixed any more what there was goes at 
 	w.restart(first_pods);
 	if (!first_pods)
 		w.watch_catches_up(); // before nodes are known
+	w.controller->jobs_replaced({w.job(7, 3, {"n1"}), w.job(8, 1, {"n2"})});
 	w.run(Millis(100));
 	if (!first_pods)
 		w.list();
@@ -828,9 +829,10 @@ struct Told {
 		  [this](const NativeShare &s) { return s.node == taken ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; },
 		  [this](const NativeShare &s) { return s.node == crowded ? std::optional(PodKey{"c", "ns", "p", "u"}) : std::nullopt; }};
 
-	bool arrive(std::uint32_t id, std::int64_t submitted = 1, bool exclusive = false)
+	bool arrive(std::uint32_t id, std::int64_t submitted = 1, bool exclusive = false, const std::string &image = {})
 	{
 		auto job = std::make_shared<NativeJob>();
+		job->image = image;
 		job->ref = {id, submitted};
 		job->exclusive = exclusive;
 		job->shares = {{.node = "n1"}, {.node = "n" + std::to_string(id)}};
@@ -879,6 +881,22 @@ TEST_CASE("gate: a cluster that empties nodes is asked of jobs that want that, a
 	CHECK(t.gate.used());
 	CHECK_FALSE(t.arrive(3));
 	CHECK(t.arrive(4, 1, true));
+}
+
+TEST_CASE("gate: a cluster that has pods for containers alone is asked of jobs that want one, and of no others")
+{
+	Told t;
+	t.gate.set_clusters({}, {}, {"dedicated"});
+	CHECK(t.gate.used());
+	CHECK_FALSE(t.arrive(1));
+	CHECK(t.arrive(2, 1, false, "app:1"));
+	CHECK(t.gate.waiting("dedicated").size() == 1);
+	t.gate.vote("dedicated", {2, 1}, {});
+	CHECK(t.open.at(2));
+	CHECK(t.arrive(3, 1, false, "app:1"));
+	t.gate.set_clusters({});
+	CHECK(t.open.at(3));
+	CHECK_FALSE(t.gate.used());
 }
 
 TEST_CASE("gate: where nobody empties nodes any more a job that was placed beside pods is not launched there")

@@ -47,6 +47,20 @@ TEST_CASE("shared nodes: no selector takes all, and one that is none takes none"
 	CHECK(SharedNodes(settings).sharing({}) == Sharing::none);
 }
 
+TEST_CASE("shared nodes: which jobs have pods is asked of the settings")
+{
+	ClusterSettings settings;
+	CHECK_FALSE(settings.has_containers());
+	CHECK_FALSE(settings.wants_natives());
+	settings.nodes.groups = {{"pool=gpu", Sharing::dedicated}};
+	CHECK(settings.has_containers());
+	CHECK(settings.wants_natives());
+	CHECK_FALSE(settings.reserves()); // who wants no container does not wait
+	settings.nodes.groups = {{"pool=gpu", Sharing::mixed}};
+	CHECK(settings.has_containers());
+	CHECK(settings.reserves());
+}
+
 TEST_CASE("shared nodes: what any node may have is asked of the settings")
 {
 	NodeSettings settings;

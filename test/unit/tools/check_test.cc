@@ -220,6 +220,16 @@ TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep
 	CHECK(h.shared(core::Sharing::mixed).empty());
 }
 
+TEST_CASE("check: whether jobs have containers on dedicated nodes is told, and no harm")
+{
+	Host h;
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+	CHECK(contains(h.found.text(), "have no containers there (--k8s-image), which PrEpPlugins=prep/script,prep/k8s in slurm.conf makes"));
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+	CHECK(contains(h.found.text(), "hold pods there for their containers"));
+}
+
 TEST_CASE("check: where nodes are mixed no job is to be suspended")
 {
 	Host h;
