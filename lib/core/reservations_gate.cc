@@ -105,10 +105,10 @@ std::string Reservations::mount_text(const std::string &node, const Pod &p)
 	return std::string(of_token ? "--k8s-service-account" : "--k8s-template") + ": on node " + node + " a volume cannot be mounted: " + p.mount_trouble;
 }
 
-// Why the container that its user wants will never run.
+// Why the container that its user wants will never run. Where none of them is to be on nodes of this cluster, another one may allow more.
 std::string Reservations::container_trouble(const Entry &e)
 {
-	if (!e.job->wants_container())
+	if (std::ranges::none_of(e.pods, [&](const auto &at) { return at.second.wanted && has_container(e, at.second); }))
 		return "";
 	if (const std::string why = bad_wish(e); !why.empty())
 		return why;

@@ -320,6 +320,24 @@ TEST_CASE("job container: a container on a node that is not dedicated any more s
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("job container: a cluster on whose nodes no container of the job is to be says nothing about its template")
+{
+	DedicatedWorld w;
+	w.label("n2", "pool", "open");
+	auto elsewhere = std::make_shared<NativeJob>(*w.job(7, 3, {"n2", "alone"}));
+	elsewhere->pod_template = "what another cluster allows";
+	w.controller->arrived(elsewhere);
+	w.run();
+	CHECK(w.fate(7) == "launched");
+	CHECK(w.ended.empty());
+	auto here = std::make_shared<NativeJob>(*w.job(8, 3, {"n1", "alone"}));
+	here->pod_template = elsewhere->pod_template;
+	w.controller->arrived(here);
+	w.run();
+	REQUIRE(w.ended.size() == 1);
+	CHECK(w.ended[0].starts_with("8 cancel: --k8s-template: is not allowed here"));
+}
+
 TEST_CASE("job container: without Kubernetes only those wait for dedicated nodes that want containers")
 {
 	DedicatedWorld w;
