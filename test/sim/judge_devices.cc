@@ -154,7 +154,8 @@ void Judge::check_launched_devices(const SlurmJob &job)
 	const std::string who = "I1: job " + std::to_string(job.id) + " is launched with GPUs " + core::index_list(job.devices) + " of " + job.node;
 	for (const auto &[key, c] : kubelet_->containers()) {
 		const PodTruth &t = pods_.at(c.uid);
-		const bool own = t.reservation && !t.shared && t.job == ref(job);
+		// A former one of its name may be ending there, after a restore of etcd.
+		const bool own = t.reservation && !t.shared && t.job == ref(job) && is_there(api_.pod(t.name), c.uid);
 		if (c.node == job.node && own && c.state != State::ended && c.devices != job.devices)
 			violation(who + ", and the kubelet has given its pod " + core::index_list(c.devices));
 	}

@@ -218,8 +218,9 @@ void Judge::native_launched(const SlurmJob &job)
 		n.evicted |= t.evicted;
 		n.loose |= ended;
 	}
-	// For this engine it is no node of Kubernetes yet: it was deleted before.
-	n.loose |= nodes_[job.node].told_at < engine_began_;
+	// For this engine it was no node of Kubernetes when it decided: it had been deleted before.
+	const NodeTruth &node = nodes_[job.node];
+	n.loose |= node.told_at < engine_began_ || node.first_told_at >= n.arrived;
 	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});

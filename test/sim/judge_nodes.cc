@@ -10,6 +10,7 @@
 //     while the engine was not there, or in the seconds before it was killed, it cannot know.
 //   * Both sides come to rest: what we write is not much more than what happened.
 //   * When both administrators have taken back what they did, nothing of ours is left.
+//   * A node that is deleted in Kubernetes is drained in Slurm.
 #include "lib/core/names.h"
 #include "lib/core/node_state.h"
 #include "test/sim/judge.h"
@@ -48,6 +49,7 @@ void Judge::node_deleted_by_people(const std::string &name)
 	t.news += 2; // and it comes back
 	t.cordoned = t.drained_since = t.resumed_despite_cordon = false;
 	t.uncordoned_despite.clear();
+	t.deleted_at = time_.now();
 	nodes_troubled();
 }
 
@@ -69,6 +71,7 @@ void Judge::node_resumed_by_people(const std::string &name, bool for_cordon)
 	t.news++;
 	t.drained.clear();
 	t.uncordoned_despite.clear();
+	t.deleted_at = -1;
 	t.resumed_despite_cordon = for_cordon && t.cordoned && t.drained_since;
 }
 
@@ -83,6 +86,8 @@ void Judge::node_told(const kube::Node &node)
 {
 	NodeTruth &t = nodes_[node.meta.name];
 	t.told = std::stoll(node.meta.resource_version);
+	if (t.told_at < engine_began_)
+		t.first_told_at = time_.now();
 	t.told_at = time_.now();
 	if (!core::annotation(node, core::names::devices).empty())
 		t.devices_told_at = time_.now();
@@ -103,7 +108,8 @@ void Judge::nodes_after_crash()
 void Judge::check_nodes()
 {
 	static constexpr int some = 30, each = 10; // writes for all that has happened to a node, and for each news
-	for (const auto &[name, t] : nodes_) {
+	static constexpr Micros told_within = 30 * second;
+	for (auto &[name, t] : nodes_) {
 		const kube::Node &node = *api_.nodes().at(name);
 		const SelectNode &n = slurm_->select().nodes.at(name);
 		if (t.cordoned && !node.unschedulable)
@@ -116,6 +122,13 @@ void Judge::check_nodes()
 				  (n.drain ? "has the reason \"" + n.reason + "\"" : "is resumed"));
 		if (t.resumed_despite_cordon && ours(n) && core::cause_word(n.reason) == "cordoned")
 			violation("I5: somebody resumed node " + name + " although it is cordoned, and it is drained again");
+		// An engine that started after that need not know that Kubernetes had it.
+		if (n.drain || n.down || n.fail)
+			t.kept_away_at = time_.now();
+		const Micros since = std::max({t.deleted_at, t.kept_away_at, away_at_, bad_at_, engine_began_});
+		if (t.deleted_at >= 0 && !api_.has_node(name) && t.told_at >= engine_began_ && config_.shares(name) && slurm_->up() &&
+		    time_.now() - since > told_within)
+			violation("I5: Kubernetes has no node " + name + " any more, and Slurm goes on giving it jobs");
 		if (t.writes > some + each * t.news)
 			violation("I3: node " + name + " does not come to rest: " + std::to_string(t.writes) +
 				  " writes of ours for " + std::to_string(t.news) + " news");

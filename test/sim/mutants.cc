@@ -52,6 +52,7 @@ const std::vector<MutantInfo> &mutants()
 		{cordon_taken_for_ours, "cordon-taken-for-ours", "who cordoned a node is not asked"},
 		{uncordon_not_noticed, "uncordon-not-noticed", "that somebody uncordoned what we had cordoned is not noticed"},
 		{node_not_resumed, "node-not-resumed", "nodes that we drained stay drained"},
+		{deleted_node_unseen, "deleted-node-unseen", "a node that Kubernetes deletes is not drained"},
 		{node_taken_by_force, "node-taken-by-force", "nodes are drained and resumed as they are by then"},
 		{settings_not_reread, "settings-not-reread", "slurm-k8s.yaml is read at the start and never again"},
 		{marked_by_hand_unseen, "marked-by-hand-unseen", "pending jobs that we did not make are not found"},

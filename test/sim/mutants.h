@@ -61,6 +61,7 @@ enum class Mutant {
 	cordon_taken_for_ours,
 	uncordon_not_noticed,
 	node_not_resumed,
+	deleted_node_unseen,
 	node_taken_by_force,
 	settings_not_reread,
 	marked_by_hand_unseen,

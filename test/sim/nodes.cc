@@ -120,12 +120,16 @@ void World::drain(const std::string &name, const std::string &reason)
 
 void World::resume(const std::string &name)
 {
-	if (!slurm_.up() || !slurm_.select().nodes.contains(name) || !slurm_.select().nodes.at(name).drain)
+	if (!slurm_.up() || !slurm_.select().nodes.contains(name))
+		return;
+	const bool failed = slurm_.select().nodes.at(name).fail;
+	unflag_node(name, &SelectNode::fail); // it takes that off, too
+	if (!slurm_.select().nodes.at(name).drain)
 		return;
 	const bool seen = process_ && process_->started_at() >= 0; // an engine that starts finds no drain
 	const SelectNode &n = slurm_.select().nodes.at(name);
-	// They read one cause, and decide about that one.
-	const bool for_cordon = seen && n.reason_uid == model_slurm_uid && core::cause_word(n.reason) == "cordoned";
+	// They read one cause, and decide about that one; of a node that has failed they may have decided about that.
+	const bool for_cordon = seen && !failed && n.reason_uid == model_slurm_uid && core::cause_word(n.reason) == "cordoned";
 	slurm_.resume(name);
 	judge_.node_resumed_by_people(name, for_cordon);
 }

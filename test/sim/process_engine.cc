@@ -344,7 +344,7 @@ void Process::watch_pods()
 			foreign_->node_changed(last->meta.name, true);
 			if (reservations_)
 				reservations_->nodes_changed();
-			if (nodes_)
+			if (nodes_ && out_.mutant != Mutant::deleted_node_unseen)
 				nodes_->node_removed(last);
 		});
 	};
