@@ -193,6 +193,15 @@ void Reservations::send_back(const NativeJob &job, const std::string &why, Milli
 	ports_.slurm.answer(job.ref, not_started(why, delay));
 }
 
+// Two jobs whose pods have got the devices of one another are refused together: started together they may be so for ever.
+static Millis pause_before(JobRef job, int refusals)
+{
+	if (refusals == 0)
+		return Millis(0);
+	const Millis delay = doubled(Millis(1'000), longest_requeue, refusals - 1);
+	return delay < Millis(8'000) ? delay : delay + delay * (job.id % 4) / 8;
+}
+
 // It goes back into the queue, or ends: job_fini comes, and its pods go.
 void Reservations::refuse(Entry &e, const std::string &why)
 {
@@ -201,7 +210,7 @@ void Reservations::refuse(Entry &e, const std::string &why)
 	const int before = refusals_[e.job->ref.id]++;
 	if (ports_.exclusive)
 		ports_.exclusive->answered(e.job->ref, false);
-	const Millis delay = before == 0 ? Millis(0) : doubled(Millis(1'000), longest_requeue, before - 1);
+	const Millis delay = pause_before(e.job->ref, before);
 	e.in_gate = false;
 	e.ending = true;
 	if (!e.perhaps_launched)

@@ -117,6 +117,25 @@ TEST_CASE("reservations: a batch job that a kubelet refuses goes back at once, t
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("reservations: jobs that are refused together again and again do not come back together for ever")
+{
+	ReservationWorld w;
+	w.foreign("first", "default", 6);
+	for (std::uint32_t submitted = 0; submitted < 12; submitted++) {
+		w.answers.clear();
+		for (std::uint32_t id = 6; id < 10; id++) {
+			auto job = std::make_shared<NativeJob>(*w.job(id, 3));
+			job->ref.submit_time += 10 * submitted;
+			w.controller->arrived(job);
+		}
+		w.run(Millis(1'000));
+	}
+	std::set<std::string> fates;
+	for (std::uint32_t id = 6; id < 10; id++)
+		fates.insert(w.fate(id));
+	CHECK(fates == std::set<std::string>{"back after 120 s", "back after 135 s", "back after 150 s", "back after 165 s"});
+}
+
 TEST_CASE("reservations: a job that is refused and comes again within the second of its submission gets pods of its own")
 {
 	ReservationWorld w;
