@@ -29,7 +29,8 @@ from world import Stand  # noqa: E402
 def pytest_addoption(parser):
 	parser.addoption("--api", choices=["sim", "sim-only", "real", "real-only"], action="append",
 		help="the API servers to run on (default: both); -only: what makes no sense on the other one")
-	parser.addoption("--turn", choices=list(TURNS), help="without what script/test plays with the other release only (default: all)")
+	parser.addoption("--turn", choices=list(TURNS), help="without what script/test plays with the other release only (default: all); "
+		"with --api sim-only that, too, if kubesim can play it")
 
 
 def pytest_configure(config):
@@ -56,12 +57,15 @@ def pytest_collection_modifyitems(config, items):
 	asked = config.getoption("--api") or []
 	other = {"sim-only": "real", "real-only": "sim"}.get(asked[0]) if len(asked) == 1 else None
 
+	turn = config.getoption("--turn")
+
 	def foreign(item):
 		marker = item.get_closest_marker("apis")
+		if asked == ["sim-only"] and not is_played(item.path, turn):
+			return marker and "sim" not in marker.args  # no real one plays it in this turn
 		if other and (not marker or other in marker.args):
 			return True
-		return not is_played(item.path, config.getoption("--turn")) or \
-			marker and not set(marker.args) & set(wanted_apis(config))
+		return not is_played(item.path, turn) or marker and not set(marker.args) & set(wanted_apis(config))
 	others = [item for item in items if foreign(item)]
 	config.hook.pytest_deselected(items=others)
 	items[:] = [item for item in items if item not in others]

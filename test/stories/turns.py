@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""Which stories of shared nodes, containers and faults script/test plays with one release of Slurm only, and with which.
+"""Which stories of shared nodes, containers and faults script/test plays with one release of Slurm only, and with which; those that
+kubesim can play it plays with the other.
 
 On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
 with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
