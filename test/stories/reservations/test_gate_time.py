@@ -72,6 +72,7 @@ def milliseconds(name, values):
 
 def judge(found):
 	assert found and all(None not in times for times in found)
+	assert min(t.launched - t.admitted for t in found) > -0.002, "launched before it was admitted"  # logs have milliseconds
 	milliseconds("start -> created", [t.created - t.start for t in found])
 	milliseconds("created -> admitted, the kubelet's own", [t.admitted - t.created for t in found])
 	milliseconds("admitted -> launched", [t.launched - t.admitted for t in found])

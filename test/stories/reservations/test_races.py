@@ -90,6 +90,7 @@ class Track:
 		job.cancel()
 		pod.delete()
 		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.empty(), 60, about)
+		assert bool(job.stamps()[0]) == (winner == "job"), f"race {number} on {self.node}: launched before it was cancelled\n{about()}"
 
 	def left(self):
 		"""Pods and CPUs (allocated/idle/other/total) of the node."""
