@@ -26,7 +26,7 @@ FILES = {
 	"share/man/man7/slurm-k8s-metrics.7", "share/man/man5/slurm-k8s-node.yaml.5", "share/man/man8/spank_k8s.so.8",
 	"share/slurm-k8s/slurm-k8s-node.yaml",
 	"share/bash-completion/completions/slurm-k8s",
-	"share/slurm-k8s/kubernetes-containers.yaml", "share/slurm-k8s/kubernetes-devices.yaml", "share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-reservations-namespace.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
+	"share/slurm-k8s/gres.conf", "share/slurm-k8s/kubernetes-containers.yaml", "share/slurm-k8s/kubernetes-devices.yaml", "share/slurm-k8s/kubernetes-rbac.yaml", "share/slurm-k8s/kubernetes-reservations.yaml", "share/slurm-k8s/kubernetes-reservations-namespace.yaml", "share/slurm-k8s/kubernetes-resubmit.yaml", "share/slurm-k8s/kubernetes-token.yaml", "share/slurm-k8s/slurm-k8s.yaml",
 	"share/slurm-k8s/slurm-k8s.alerts.yaml", "share/slurm-k8s/slurm-k8s.dashboard.json",
 	"share/slurm-k8s/make-kubeconfig", "share/slurm-k8s/common.sh",
 }
