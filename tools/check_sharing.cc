@@ -42,10 +42,11 @@ static void check_way(const std::string &about, const std::string &key, const st
 	}
 }
 
-// Where every node is mixed that is said already.
+// A kubelet knows its devices by number, so pods hold what jobs have. Where every node is mixed that is said already.
 static void check_devices(const std::string &about, const core::ClusterSettings &cluster, const SlurmConf &conf, Findings &out)
 {
-	if (cluster.resources.empty() || !(cluster.nodes.any(core::Sharing::none) || cluster.nodes.any(core::Sharing::dedicated)))
+	if (std::ranges::all_of(cluster.resources, [](const auto &r) { return r.kubernetes.empty(); }) ||
+	    !(cluster.nodes.any(core::Sharing::none) || cluster.nodes.any(core::Sharing::dedicated)))
 		return;
 	if (!cluster.reservations.devices)
 		out.warning(about, "reservations.devices is false: a kubelet may give a pod a device that a job of Slurm's own has; use that "
@@ -56,6 +57,21 @@ static void check_devices(const std::string &about, const core::ClusterSettings 
 				   "never both have devices of one node");
 	else
 		out.ok(about, "devices of Slurm's own jobs are held by pods");
+}
+
+// What a driver's class has is claimed, and no pod of a job claims it: Kubernetes hears nothing of what Slurm's own jobs have.
+static void check_classes(const std::string &about, const core::ClusterSettings &cluster, Findings &out)
+{
+	for (const core::ResourceSettings &r : cluster.resources) {
+		if (r.device_class.empty())
+			continue;
+		const std::string of_job = "a device of deviceClass " + one_line(r.device_class, 128) + " that a job of Slurm's own has";
+		if (cluster.nodes.any(core::Sharing::none))
+			out.warning(about, "sharing is none on some nodes, or all: kube-scheduler may give any pod's claim " + of_job + "; use "
+					   "sharing: dedicated where drivers have devices");
+		else
+			out.ok(about, "the taint of dedicated nodes keeps " + of_job + " from claims of others' pods; let no pod with claims tolerate it");
+	}
 }
 
 static void check_exclusive(const std::string &about, const std::string &selector, const SlurmConf &conf, Findings &out)
@@ -99,6 +115,7 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 		if (cluster.nodes.any(core::Sharing::mixed))
 			check_suspension(about, conf, out);
 		check_devices(about, cluster, conf, out);
+		check_classes(about, cluster, out);
 		if (cluster.nodes.exclusive.on())
 			check_exclusive(about, cluster.nodes.exclusive.selector, conf, out);
 	}

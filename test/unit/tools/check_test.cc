@@ -272,6 +272,35 @@ TEST_CASE("check: what changes jobs after our plugin is not seen by it")
 	CHECK(contains(h.check(), "k8s is missing"));
 }
 
+TEST_CASE("check: no pod holds what a job of Slurm's own has of a deviceClass")
+{
+	Host h;
+	h.conf["PrEpPlugins"] = "prep/script,prep/k8s";
+	core::Settings settings;
+	core::ClusterSettings &c = settings.clusters.emplace_back();
+	c.name = "c";
+	c.resources.emplace_back().gres = "gpu";
+	c.resources[0].device_class = "gpu.example.com";
+	auto said = [&](core::Sharing sharing, std::vector<core::NodeGroupSettings> groups = {}) {
+		c.nodes.sharing = sharing;
+		c.nodes.groups = std::move(groups);
+		h.found = {};
+		check_sharing(settings, h.read(), h.found);
+		return h.bad();
+	};
+	const std::string warning = "kube-scheduler may give any pod's claim a device of deviceClass gpu.example.com that a job of Slurm's own has";
+	CHECK(contains(said(core::Sharing::none), warning));
+	CHECK(contains(said(core::Sharing::dedicated, {{"pool=cpu", core::Sharing::none}}), warning));
+	CHECK(said(core::Sharing::dedicated).empty());
+	CHECK(contains(h.found.text(), "let no pod with claims tolerate it"));
+	CHECK_FALSE(contains(h.found.text(), "are held by pods")); // which Kubernetes knows by number alone
+	h.conf.erase("PrEpPlugins"); // nobody waits for such pods
+	CHECK(said(core::Sharing::dedicated).empty());
+	c.resources.emplace_back().kubernetes = "example.com/fpga";
+	c.resources[1].gres = "fpga";
+	CHECK(contains(said(core::Sharing::dedicated), "none of Slurm's own jobs waits until the kubelets keep theirs"));
+}
+
 TEST_CASE("check: partitions whose jobs get tokens need them in slurm.conf")
 {
 	Host h;
