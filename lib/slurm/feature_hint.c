@@ -25,16 +25,17 @@ static int is_named(void *x, void *key)
 	return sk8_is_sized(feature, sizeof(*feature)) && !xstrcmp(feature->name, key);
 }
 
-/*
- * Slurm refuses a constraint with a name that it has never heard, even among others to
- * choose from. Of those that it knows one that no node has is no obstacle if there is a
- * choice.
- */
-static bool is_missing(sk8_list_t list, const char *name, bool choice)
+/* Slurm refuses a constraint with a name that it has never heard, even among others to choose from. */
+static bool is_unknown(sk8_list_t list, const char *name)
+{
+	return !list_find_first(list, is_named, (void *) name);
+}
+
+static bool has_node(sk8_list_t list, const char *name)
 {
 	const node_feature_t *found = list_find_first(list, is_named, (void *) name);
 
-	return !found || (!choice && found->node_bitmap && (bit_ffs(found->node_bitmap) < 0));
+	return found && (!found->node_bitmap || (bit_ffs(found->node_bitmap) >= 0));
 }
 
 static bool is_ours(const char *name)
@@ -65,17 +66,47 @@ static void each_name(const char *constraint, bool (*f)(void *arg, const char *n
 
 struct missing {
 	sk8_list_t list;
-	bool choice;
+	bool choice;		/* others may do instead of those that no node has any more */
 	char *labels, *others;
 	unsigned named;
 };
+
+struct alternative {
+	sk8_list_t list;
+	bool possible;
+};
+
+static bool is_possible(void *arg, const char *name)
+{
+	struct alternative *a = arg;
+	bool number = !name[strspn(name, "0123456789")];	/* of nodes, behind a '*' */
+
+	return a->possible = number || has_node(a->list, name);
+}
+
+/*
+ * May nodes have all names between two '|', or before the first or behind the last one? If not
+ * of any, the constraint holds nowhere, however it is bracketed: (a|b)&(c|d) needs a, b and c, or d.
+ */
+static bool leaves_a_choice(sk8_list_t list, const char *constraint)
+{
+	struct alternative a = { .list = list };
+	char *rest = NULL, *text = xstrdup(constraint);
+
+	for (char *part = strtok_r(text, "|", &rest); part && !a.possible; part = strtok_r(NULL, "|", &rest)) {
+		a.possible = true;
+		each_name(part, is_possible, &a);
+	}
+	xfree(text);
+	return a.possible;
+}
 
 static bool add_missing(void *arg, const char *name)
 {
 	struct missing *m = arg;
 	char **names = is_of_label(name) ? &m->labels : &m->others;
 
-	if (!is_ours(name) || !is_missing(m->list, name, m->choice))
+	if (!is_ours(name) || (m->choice ? !is_unknown(m->list, name) : has_node(m->list, name)))
 		return true;
 	xstrfmtcat(*names, "%s%.400s", *names ? ", " : "", name);
 	return ++m->named < max_named;
@@ -83,7 +114,7 @@ static bool add_missing(void *arg, const char *name)
 
 static char *hint_about_missing(sk8_list_t list, const char *constraint)
 {
-	struct missing m = { .list = list, .choice = strchr(constraint, '|') };
+	struct missing m = { .list = list, .choice = leaves_a_choice(list, constraint) };
 	char *hint = NULL;
 
 	each_name(constraint, add_missing, &m);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Features that labels give nodes, in a real slurmctld: what scontrol shows and --constraint finds, and whose they are."""
 import os
+import re
 import time
 
 import pytest
@@ -99,13 +100,27 @@ def said(nodes, constraint):
 	return nodes.run("sh", "-c", f"sbatch -D / -o /dev/null -N1 -C '{constraint}' --wrap 'sleep 600' 2>&1")
 
 
-def test_of_labels_that_no_node_has_any_more_the_user_reads_which_unless_there_is_a_choice(nodes):
-	give(nodes, "n1", A)
-	give(nodes, "n1", B)
-	with pytest.raises(StandError, match="no node has the label for " + A):
-		said(nodes, A)
-	for fine in (B, f"{A}|{B}"):
-		assert "no node has" not in said(nodes, fine)
+GONE, LOST = "k8s.zone.gone", "k8s.zone.lost"
+
+
+@pytest.fixture
+def less(nodes):
+	"""n1 has B alone; GONE and LOST it has had."""
+	give(nodes, "n1", f"{GONE},{LOST}")
+	give(nodes, "n1", f"{B},big")
+	return nodes
+
+
+@pytest.mark.parametrize("constraint, named", [(GONE, GONE), (f"{GONE}|{LOST}", f"{GONE}, {LOST}"), (f"[{GONE}|{LOST}]", f"{GONE}, {LOST}"),
+	(f"{GONE}|{LOST}&{B}", f"{GONE}, {LOST}"), (f"[{GONE}*1|{LOST}*2]", f"{GONE}, {LOST}")])
+def test_of_labels_that_no_node_has_any_more_the_user_reads_which(less, constraint, named):
+	with pytest.raises(StandError, match="no node has the label for " + re.escape(named) + " "):
+		said(less, constraint)
+
+
+@pytest.mark.parametrize("constraint", [B, f"{GONE}|{B}", f"[{B}|{GONE}]", f"({GONE}|{B})&big", f"{GONE}|big&{B}"])
+def test_a_label_that_no_node_has_any_more_is_not_named_where_there_is_a_choice(less, constraint):
+	assert "no node has" not in less.run("sh", "-c", f"sbatch -D / -o /dev/null -N1 -C '{constraint}' --wrap 'sleep 600' 2>&1 || true")
 
 
 def test_labels_that_no_node_has_together_are_named(nodes):
