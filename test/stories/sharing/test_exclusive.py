@@ -79,7 +79,9 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	launched_after(job, *pods)
 	for pod in pods:
 		pod.wait_gone()
-	assert TAINT in taints(node) and other.state == "PENDING"
+	emptying.reconfigure()
+	emptying.scheduled()
+	node.stays("the job's own", lambda: TAINT in taints(node) and (job.state, other.state) == ("RUNNING", "PENDING"), IDLE + 2)
 	job.finish()
 	job.wait("COMPLETED")
 	other.wait("RUNNING")
@@ -103,7 +105,7 @@ def test_budget_of_two_pods_that_allows_one_eviction_lets_one_go_and_the_other_w
 	launched_after(job, *pods)
 
 
-def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying, budget):
+def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart_and_a_reconfigure(emptying, budget):
 	pod = replica(emptying, "web-3")
 	wait_masked(emptying, "web-3")
 	budget("web-3", 0)
@@ -112,10 +114,11 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart(emptying,
 	def refusals():
 		return emptying.log().count("pod default/web-3 is not evicted yet")
 	wait_for("two refusals", lambda: refusals() >= 2, 60, job.why)
-	emptying.restart_slurmctld(kill=False)  # Slurm has not saved yet that there is this job
-	before = refusals()
-	wait_for("a refusal of the next slurmctld", lambda: refusals() > before, 120, job.why)
-	assert job.state == "CONFIGURING" and job.stamps() == (None, None)
+	for again in (lambda: emptying.restart_slurmctld(kill=False), emptying.reconfigure):  # Slurm may not have saved yet that there is this job
+		again()
+		before = refusals()
+		wait_for("a refusal of the next engine", lambda: refusals() > before, 120, job.why)
+		assert job.state == "CONFIGURING" and job.stamps() == (None, None)
 	said = tool(emptying, "status", "--node", "n1")
 	assert f"exclusive: is emptied for job {job.id}, for another " in said and "pod default/web-3 has not gone; " in said, said
 	assert "deletionTimestamp" not in pod.get()["metadata"] and TAINT in taints(Node(emptying))
