@@ -42,6 +42,7 @@ EXTRA_DIST += \
 	test/stories/faults/test_standby.py \
 	test/stories/faults/test_state_save.py \
 	test/stories/foreign.py \
+	test/stories/had.py \
 	test/stories/mixed.py \
 	test/stories/node.py \
 	test/stories/resubmit.py \

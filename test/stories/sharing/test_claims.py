@@ -12,6 +12,8 @@ import pytest
 from claims import CLASS, DEVICES, PREPARED, uses, with_drivers
 from command import status, tool
 from conftest import lent
+from had import batch as gpu_job
+from had import by_job, by_pod, is_with_one
 from mixed import restore, set_resources
 from stands.gres import devices
 from stands.replays import once_only
@@ -32,6 +34,11 @@ def in_slurm(stand, job_id):
 
 def batch(stand, number, *options):
 	return stand.batch(1, options=(f"--gres=gpu:{number}", *options))
+
+
+def inside(pod):
+	"""The devices that its container sees."""
+	return {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", pod.stand.api.call("GET", pod.path + "/log", raw=True))}
 
 
 def containers_see_devices():
@@ -57,8 +64,7 @@ def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drive
 	if stand.kind == "real":
 		assert {device for what, device, name in driver.record("n1") if (what, name) == ("prepared", "two")} == has
 		if containers_see_devices():
-			seen = stand.api.call("GET", pod.path + "/log", raw=True)
-			assert {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", seen)} == has
+			assert inside(pod) == has
 	pod.delete()
 	pod.wait_gone()
 	if stand.kind == "real":
@@ -133,8 +139,7 @@ def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_en
 	assert second.node == "n1" and len(has) == 1 and not in_slurm(stand, second.job_id)
 	assert one.devices() == has and {c["uid"] for c in one.get()["status"]["reservedFor"]} == {first.uid, second.uid}
 	if stand.kind == "real" and containers_see_devices():
-		seen = stand.api.call("GET", second.path + "/log", raw=True)
-		assert {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", seen)} == has
+		assert inside(second) == has
 	first.delete()
 	first.wait_gone()
 	stand.reconfigure()
@@ -253,14 +258,14 @@ def test_gres_conf_has_the_files_of_a_drivers_devices_and_the_cores_that_they_ar
 def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 	stand, driver, claim = drivers
 	chance = random.Random(7)
-	pods, jobs = [], []
+	pods, jobs, over_with = [], [], []
 	for i in range(12):
 		number = chance.randint(1, 3)
 		if chance.random() < 0.6:
 			made = claim(f"r{i}", number)
-			pods.append((stand.pod(f"r{i}", f"sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
+			pods.append((stand.pod(f"r{i}", f"env | grep TEST_DEVICE_; sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
 		else:
-			jobs.append(stand.batch(1, seconds=chance.random() * 3, options=(f"--gres=gpu:{number}",)))
+			jobs.append((*gpu_job(stand, number, chance.random() * 3), number))
 	live, compared = {pod.uid: (pod, made, number) for pod, made, number in pods}, set()
 
 	def over():
@@ -280,10 +285,19 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 					assert made.devices() == has, pod.about()
 			if pod.phase in ("Succeeded", "Failed"):
 				assert pod.phase == "Succeeded" and len(made.results()) == number, pod.about()
+				over_with.append((pod, pod.node, made.devices()))
+				if stand.kind == "real" and containers_see_devices():
+					assert inside(pod) == made.devices()
 				made.free()
 				del live[pod.uid]
-		return not live and all(job.state == "COMPLETED" for job in jobs)
+		return not live and all(stand.job(job)["JobState"] == "COMPLETED" for job, *_ in jobs)
 	wait_for("the end of all", over, 180 + PREPARED)
 	assert compared
+	had = [one for pod, node, has in over_with for one in by_pod(pod, node, has)]
+	for job, file, number in jobs:
+		its = by_job(job, file)
+		assert len(its) == number, its
+		had += its
+	is_with_one(had)
 	for node in driver.records:
 		assert not [row for row in driver.record(node) if row[0] == "refused"]

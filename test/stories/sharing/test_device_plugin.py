@@ -9,8 +9,9 @@ import pytest
 from command import findings, status, tool
 from conftest import lent, with_conf
 from device_plugin import A100, DEVICES, OF_EACH, Plugin
+from had import batch, by_job, by_pod, is_with_one
 from mixed import mixing, restore, set_resources, wait_reservation
-from stands.gres import devices, indices
+from stands.gres import devices
 from stands.replays import once_only
 from stands.waiting import wait_for
 from world import seconds_of
@@ -161,15 +162,6 @@ def test_job_waits_while_nobody_can_say_which_devices_its_pod_has(plugged):
 	assert in_slurm(stand, job.id) == {3}
 
 
-def batch(stand, wanted, seconds):
-	"""(job id, file): its script tells from when until when it has which devices, and of which node."""
-	stand.count += 1
-	file = os.path.join(stand.jobs_folder, str(stand.count))
-	script = f"date +%s.%N; echo SLURM_JOB_GPUS=$SLURM_JOB_GPUS on $SLURMD_NODENAME; sleep {seconds:.1f}; date +%s.%N"
-	return int(stand.run("sbatch", "--parsable", "-D", "/", "-o", file, "-N", "1", "-n", "1", "--mem", "100", f"--gres=gpu:{wanted}",
-		"--wrap", script)), file
-
-
 def is_foreign(found):
 	return found.seen["spec"]["schedulerName"] != "slurm"
 
@@ -201,19 +193,10 @@ def test_no_device_of_two_nodes_is_with_two_whoever_comes_and_goes(two_nodes):
 			continue
 		has = inside(found)
 		assert len(has) == number and has <= of_kind[kind], said(found)
-		run, = found.runs()
-		had += [(found.node, device, run.start, run.stop, found.name) for device in has]
+		had += by_pod(found, found.node, has)
 	for job, file, number, kind in jobs:
-		with open(file, encoding="utf-8") as lines:
-			text = lines.read()
-		gpus, node = re.search(r"SLURM_JOB_GPUS=(\S+) on (\S+)", text).groups()
-		has = indices(gpus)
-		assert len(has) == number and has <= of_kind[kind], text
-		begin, end = (float(word) for word in re.findall(r"^\d+\.\d+$", text, re.MULTILINE))
-		had += [(node, device, begin, end, f"job {job}") for device in has]
-	for node in NODES:
-		for device in range(2 * OF_EACH):
-			of_device = sorted((begin, end, who) for n, d, begin, end, who in had if (n, d) == (node, device))
-			for (_, end, first), (begin, _, second) in zip(of_device, of_device[1:]):
-				assert end <= begin, f"device {device} of {node}: {first} and {second}"
-	assert {(node, who.split()[0].rstrip("0123456789")) for node, *_, who in had} == {(node, who) for node in NODES for who in ("job", "r")}
+		its = by_job(job, file)
+		assert len(its) == number and {one.device for one in its} <= of_kind[kind], its
+		had += its
+	is_with_one(had)
+	assert {(one.node, one.who.split()[0].rstrip("0123456789")) for one in had} == {(node, who) for node in NODES for who in ("job", "r")}
