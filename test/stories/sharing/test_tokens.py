@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """k8scpu and k8smemory: jobs that were written for ACK get what pods have left, also those that do not name them."""
+import os
 import re
 
 import pytest
@@ -90,3 +91,32 @@ def test_second_job_waits_with_reason_resources_for_the_one_cpu_that_a_pod_has(t
 	assert (waits.state, waits.show()["Reason"]) == ("PENDING", "Resources")
 	pod.delete()
 	assert waits.wait_started() > pod.runs()[0].stop
+
+
+@pytest.fixture(name="told")
+def told_fixture(tokens):
+	"""Tasks are told what their job has."""
+	path = os.path.join(os.path.dirname(tokens.env["SLURM_CONF"]), "plugstack.conf")
+	with open(path, "w", encoding="utf-8") as file:
+		file.write(f"required {tokens.folder}/inst/plugins/spank_k8s.so\n")
+	yield tokens
+	os.unlink(path)
+
+
+@pytest.mark.parametrize("named", [(), NAMED[-1:]])
+def test_srun_of_acks_manual_waits_for_the_one_cpu_that_a_pod_has_and_its_task_reads_what_it_holds(told, named):
+	told.batch(5).wait("RUNNING")
+	theirs = foreign(told, "monitor", cpu="1", memory="1000Mi")
+	theirs.wait_running()
+	wait_used(told, 6, 1100)
+	with told.start("srun", "-Q", "-J", "ack", "-w", "n1", "--cpus-per-task=3", "--mem=4000", *named, "env") as step:
+		job = wait_for("its job", lambda: told.run("squeue", "-h", "-n", "ack", "-o", "%i"), 30)
+		told.scheduled()
+		shown = told.job(job)
+		assert (shown["JobState"], shown["Reason"]) == ("PENDING", "Resources"), shown
+		theirs.delete()
+		out, err = step.communicate(timeout=90)
+	assert step.returncode == 0, err
+	assert told.allocated_at(job) > theirs.runs()[0].stop
+	env = dict(line.partition("=")[::2] for line in out.splitlines())
+	assert [env.get(name) for name in ("SLURM_CPUS_PER_TASK", "SLURM_K8S_CPU", "SLURM_K8S_MEMORY")] == ["3", "3", "4000"], out
