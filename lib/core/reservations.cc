@@ -207,20 +207,29 @@ bool Reservations::may_have_pods(const NativeJob &job) const
 	});
 }
 
+bool Reservations::is_shared(const Entry &e, const NativeShare &share) const
+{
+	return !e.job->wants_container() && shared_.takes(share);
+}
+
+// One that is there already, of before this slurmctld or these settings.
+bool Reservations::has_former_pod(const Entry &e, const NativeShare &share) const
+{
+	return (!orphans_.empty() && orphans_.contains(reservation_name(e.job->ref, share.node))) ||
+	       (is_shared(e, share) && shared_.has_pod(share.node));
+}
+
 void Reservations::choose_nodes(Entry &e)
 {
 	for (const NativeShare &share : e.job->shares) {
 		auto it = e.pods.find(share.node);
-		const std::string name = reservation_name(e.job->ref, share.node);
-		const bool shares = !e.job->wants_container() && shared_.takes(share);
-		const bool has_pod = it != e.pods.end() || orphans_.contains(name) || (shares && shared_.has_pod(share.node));
-		const Holds holds = holds_on(*e.job, share, has_pod);
+		const Holds holds = holds_on(*e.job, share, it != e.pods.end() || has_former_pod(e, share));
 		if (it == e.pods.end() && holds != Holds::nothing) {
 			it = e.pods.try_emplace(share.node).first;
 			it->second.share = share;
 			it->second.wanted = !e.ending || e.job->ending;
-			it->second.shared = shares;
-			it->second.name = name;
+			it->second.shared = is_shared(e, share);
+			it->second.name = reservation_name(e.job->ref, share.node);
 			by_name_[it->second.name] = {{e.job->ref.id, e.job->ref.submit_time}, share.node};
 		}
 		if (it == e.pods.end())

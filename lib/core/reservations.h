@@ -156,6 +156,8 @@ private:
 	void uncover(const std::string &uid);
 	void sync(Id id);
 	void sync_all();
+	bool is_shared(const Entry &e, const NativeShare &share) const;
+	bool has_former_pod(const Entry &e, const NativeShare &share) const;
 	void choose_nodes(Entry &e);
 	void choose_all();
 	void tell_all_shared();
