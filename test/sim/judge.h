@@ -293,8 +293,8 @@ private:
 		std::int64_t told = 0;              // ... that the engine knows
 		Micros deleted_at = -1;             // by people, who have not resumed it in Slurm since
 		Micros kept_away_at = -second;      // drained, down or failing in Slurm, the last time
-		Micros first_told_at = -second;     // this engine, of the object
-		Micros told_at = -second, devices_told_at = -second; // the engine, of the object, and of what its agent says there
+		Micros first_told_at = -second;     // an engine of the object; before engine_began_: this one was not
+		Micros devices_told_at = -second;   // an engine of what its agent says there, the last time
 		Micros drained_at = -second;        // by people, the last time that it was not drained before
 		bool resumed_despite_cordon = false;
 		bool ready = true;

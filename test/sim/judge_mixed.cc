@@ -220,7 +220,7 @@ void Judge::native_launched(const SlurmJob &job)
 	}
 	// For this engine it was no node of Kubernetes when it decided: it had been deleted before.
 	const NodeTruth &node = nodes_[job.node];
-	n.loose |= node.told_at < engine_began_ || node.first_told_at >= n.arrived;
+	n.loose |= node.first_told_at < engine_began_ || node.first_told_at >= n.arrived;
 	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});

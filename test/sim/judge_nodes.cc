@@ -86,9 +86,8 @@ void Judge::node_told(const kube::Node &node)
 {
 	NodeTruth &t = nodes_[node.meta.name];
 	t.told = std::stoll(node.meta.resource_version);
-	if (t.told_at < engine_began_)
+	if (t.first_told_at < engine_began_)
 		t.first_told_at = time_.now();
-	t.told_at = time_.now();
 	if (!core::annotation(node, core::names::devices).empty())
 		t.devices_told_at = time_.now();
 	if (device_plugin)
@@ -126,7 +125,7 @@ void Judge::check_nodes()
 		if (n.drain || n.down || n.fail)
 			t.kept_away_at = time_.now();
 		const Micros since = std::max({t.deleted_at, t.kept_away_at, away_at_, bad_at_, engine_began_});
-		if (t.deleted_at >= 0 && !api_.has_node(name) && t.told_at >= engine_began_ && config_.shares(name) && slurm_->up() &&
+		if (t.deleted_at >= 0 && !api_.has_node(name) && t.first_told_at >= engine_began_ && config_.shares(name) && slurm_->up() &&
 		    time_.now() - since > told_within)
 			violation("I5: Kubernetes has no node " + name + " any more, and Slurm goes on giving it jobs");
 		if (t.writes > some + each * t.news)

@@ -78,14 +78,7 @@ void World::collect_pods_of(const std::string &node)
 			if (judge_.is_reservation(pod->meta.uid))
 				judge_.reservation_taken(pod->meta.uid, false, false);
 			judge_.deleted_by_people(pod->meta.uid);
-			if (pod->phase != "Succeeded" && pod->phase != "Failed") {
-				judge_.phase_by_people(pod->meta.uid);
-				api_.change(name, pod->meta.uid, [](kube::Pod &p) {
-					p.phase = "Failed";
-					p.garbage_collected = true;
-				});
-			}
-			api_.remove(name, pod->meta.uid, 0);
+			collect_pod(*pod);
 		}
 }
 

@@ -50,19 +50,22 @@ void World::people_go()
 void World::collect_pods()
 {
 	static constexpr Micros period = 20 * second;
-	for (const auto &[name, pod] : std::map(api_.pods())) {
-		if (!pod->meta.deleting || !judge_.is_gone(pod->node_name))
-			continue;
-		if (pod->phase != "Succeeded" && pod->phase != "Failed") {
-			judge_.phase_by_people(pod->meta.uid);
-			api_.change(name, pod->meta.uid, [](kube::Pod &p) {
-				p.phase = "Failed";
-				p.garbage_collected = true;
-			});
-		}
-		api_.remove(name, pod->meta.uid, 0);
-	}
+	for (const auto &[name, pod] : std::map(api_.pods()))
+		if (pod->meta.deleting && judge_.is_gone(pod->node_name))
+			collect_pod(*pod);
 	time_.after(period, [this] { collect_pods(); });
+}
+
+void World::collect_pod(const kube::Pod &pod)
+{
+	if (pod.phase != "Succeeded" && pod.phase != "Failed") {
+		judge_.phase_by_people(pod.meta.uid);
+		api_.change(pod.meta.name, pod.meta.uid, [](kube::Pod &p) {
+			p.phase = "Failed";
+			p.garbage_collected = true;
+		});
+	}
+	api_.remove(pod.meta.name, pod.meta.uid, 0);
 }
 
 // Who has resized a pod that may have been bound, so that it does not fit beside what else may have been, reads it in its condition:

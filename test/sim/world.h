@@ -38,6 +38,7 @@ private:
 	void calm();      // from now on nothing goes wrong any more
 	void people_go(); // nobody keeps anything for ever: pods that never end are deleted ...
 	void collect_pods();
+	void collect_pod(const kube::Pod &pod); // by force, as failed if it has not ended
 	void owners_look();
 	bool say_gone(const core::Hold &hold, bool force); // false: not true, or refused
 	void people_tell_all();
