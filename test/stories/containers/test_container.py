@@ -112,7 +112,7 @@ class Batch:
 		return self.out.read_text().splitlines() if self.out.exists() else []
 
 	def wait_line(self, line):
-		wait_for(f"the script's {line}", lambda: line in self.says(), 60, lambda: f"{self.says()} {self.err.read_text()}")
+		wait_for(f"the script's {line}", lambda: line in self.says(), 60, lambda: f"{self.says()} {self.err.read_text() if self.err.exists() else ''}")
 
 	def wait_end(self):
 		"""What it said before its end."""

@@ -2,6 +2,7 @@
 """Containers of jobs where nodes are dedicated: only jobs with one have a pod. Kubelet, containerd and slurmd are real."""
 import pytest
 from mixed import reservations, wait_no_reservation, wait_reservation
+from outage import saved
 from stands.waiting import wait_for
 from test_container import Batch, containing, told
 from test_template import ANSWERS, OPTIONS, USER, job_container, mounts, side, srun, write
@@ -63,6 +64,7 @@ def test_container_goes_on_when_slurmctld_was_killed(dedicated, tmp_path):
 		"srun cat /tmp/mark", options=("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={BUSYBOX}"))
 	batch.wait_line("ready")
 	uid = wait_reservation(dedicated, batch.job)["metadata"]["uid"]
+	saved(dedicated, node="n1")
 	dedicated.restart_slurmctld(kill=True)
 	dedicated.run("srun", *OPTIONS, "-n1", f"--k8s-image={BUSYBOX}", "true", seconds=120)  # the engine knows all pods again
 	assert wait_reservation(dedicated, batch.job)["metadata"]["uid"] == uid
