@@ -73,7 +73,7 @@ private:
 	std::unique_ptr<JobDevices> devices_;
 	std::unordered_map<std::string, kube::PodPtr> pods_; // by uid
 	std::string kubeconfig_; // for jobs
-	std::string trouble_;
+	std::optional<std::string> trouble_; // "": none. Nothing before the pods are known
 };
 
 // The pods of these that name a job of Slurm and may have processes here. ns, node: as of job_containers().

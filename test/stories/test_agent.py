@@ -203,9 +203,15 @@ def test_what_lost_pods_held_is_free_by_the_agents_word_once_their_last_process_
 	wait_for("no more questions", lambda: not LOST & set(agents.node("n1")["metadata"].get("annotations", {})), 60)
 
 
+def started(stand):
+	"""The agent of the slurmd that started last: it has read what the machine is like, and then the list of its pods."""
+	wait_for("the agent to have started", lambda: "all is well" in log(stand).rpartition("agent of node n1 starts")[2], 60, lambda: log(stand))
+
+
 @pytest.fixture
 def numa_nodes(agents):
-	"""Of n1's machine, which tells of none to its kubelet: one with CPU 0 and one with CPU 1."""
+	"""Of n1's machine, which tells of none to its kubelet: one with CPU 0 and one with CPU 1. No slurmd has started with them."""
+	started(agents)
 	folder = os.path.join(agents.folder, "nodes", "n1", "hardware", "node")
 	for number in range(2):
 		os.makedirs(os.path.join(folder, f"node{number}"))
@@ -214,7 +220,7 @@ def numa_nodes(agents):
 	yield agents
 	for name in os.listdir(folder):
 		shutil.rmtree(os.path.join(folder, name))
-	agents.cluster("restart", "slurmd-n1")
+	agents.cluster("restart", "slurmd-n1")  # started() waits for its agent where that matters
 
 
 def test_agent_tells_which_of_slurms_cores_are_of_which_numa_node(numa_nodes):
