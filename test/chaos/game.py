@@ -2,6 +2,7 @@
 """Plays a plan on a stand, then lets everything heal and waits until nothing is left to do."""
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -13,6 +14,7 @@ import plan
 from evidence import ControllerLog, Evidence
 from faults import Faults
 from judge import judge, table
+from nodes import Nodes
 from stands.build import build_folder
 from stands.process import run as run_command
 from stands.slurm import Slurm
@@ -42,12 +44,9 @@ class Game:
 			"--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
 		try:
 			self.users = Users(self.stand)
-			self.users.register_gpus()
-			if sharing == "mixed":
-				mixed.apply(self.stand)
-				mixed.share(self.stand, {"image": mixed.IMAGE}, sharing="mixed")
-			elif sharing == "dedicated":
-				mixed.share(self.stand, sharing="dedicated")
+			self.nodes = Nodes(self.stand)
+			self.nodes.register_gpus()
+			self._share()
 			self.faults = Faults(self.stand)
 		except (StandError, OSError):
 			self.stand.down()
@@ -58,6 +57,12 @@ class Game:
 		os.makedirs(folder, exist_ok=True)
 		self.story = Story(os.path.join(folder, f"{api}-{sharing}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, sharing "
 			f"{sharing}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
+
+	def _share(self):
+		"""By the label that a kubelet gives to its Node itself: it may make another one."""
+		if self.sharing == "mixed":
+			mixed.apply(self.stand)
+		mixed.share(self.stand, {"image": mixed.IMAGE} if self.sharing == "mixed" else None, sharing=self.sharing, selector="kubernetes.io/hostname")
 
 	def play(self):
 		threading.Thread(target=self._administrate, daemon=True).start()
@@ -76,7 +81,7 @@ class Game:
 
 	def _do(self, step):
 		began = self.story.now
-		verb = getattr(self.faults, step.verb, None) or getattr(self.users, step.verb)
+		verb = next(getattr(who, step.verb) for who in (self.faults, self.nodes, self.users) if hasattr(who, step.verb))
 		try:
 			outcome = verb(step)
 		except (OSError, StandError, subprocess.TimeoutExpired) as error:
@@ -97,7 +102,7 @@ class Game:
 					pass  # no answer: next time
 
 	def _undrain(self):
-		for node in self.users.undrain():
+		for node in self.nodes.undrain():
 			self.drained += 1
 			self.story.tell(f"Slurm had drained {node} because of an id that it gave twice; taken back")
 
@@ -119,7 +124,7 @@ class Game:
 			self.faults.restart("slurmd-n1", "slurmd-n2")
 
 	def _register_gpus(self):
-		for node in self.users.register_gpus():
+		for node in self.nodes.register_gpus():
 			self.story.tell(f"the kubelet of {node} had forgotten its GPUs; registered again")
 
 	def _ended_by_force(self):
@@ -213,6 +218,10 @@ class Game:
 			f"no containerd could tell), pods stood for {sum(map(len, evidence.reservations.values()))} runs of jobs, slurmctld "
 			f"crashed {len(evidence.log.crashes)} times and Slurm drained nodes for that {self.drained} times; {healed}; what happened: {self.story.path}")
 
+	def keep_logs(self):
+		"""Of all daemons, beside the story."""
+		shutil.copytree(self.stand.env["STAND_LOGS"], self.story.path + ".logs", dirs_exist_ok=True)
+
 	def close(self):
 		self.closing.set()
 		self.faults.close()
@@ -229,6 +238,8 @@ def play(api, seed, seconds, folder, sharing="none"):
 		verdicts = judge(game, evidence)
 		for line in table(verdicts):
 			game.story.write(line)
+		if any(verdict.wrong for verdict in verdicts):
+			game.keep_logs()
 		return verdicts, game.summary(evidence)
 	finally:
 		game.close()

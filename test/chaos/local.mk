@@ -21,9 +21,11 @@ EXTRA_DIST += \
 	test/chaos/evidence.py \
 	test/chaos/faults.py \
 	test/chaos/game.py \
+	test/chaos/insistent.py \
 	test/chaos/jobs.py \
 	test/chaos/judge.py \
 	test/chaos/link.py \
+	test/chaos/nodes.py \
 	test/chaos/plan.py \
 	test/chaos/reservations.py \
 	test/chaos/story.py \

@@ -6,15 +6,16 @@ Pure: the same seed, length, kind of API server and of sharing give the same ste
 import random
 from collections import namedtuple
 
-# at: seconds since the beginning. verb: a method of users.Users or a fault of faults.py.
+# at: seconds since the beginning. verb: a method of users.Users or nodes.Nodes, or a fault of faults.py.
 # target: a pod, a job, a daemon. about: what the verb needs besides.
 Step = namedtuple("Step", "at verb target about")
 
 NODES = ("n1", "n2")
+GPU = "nvidia.com/gpu"
 CORES, MEMORY, GPUS = 4, 16000, 3  # of a node, MiB; few, so that they are always in use
 # Seconds between two, on average. It is a little more than the nodes can take, so that what is freed too early is given
 # away at once.
-GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 20.0}
+GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 12.0}
 MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
@@ -35,7 +36,8 @@ ON_PODS = ("delete", "delete", "force", "scancel", "scancel", "hold")
 ON_JOBS = ("scancel", "scancel", "hold")
 ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
-ON_NODES = {"cordon": (1, 8), "drain": (1, 8)}  # {what its administrators do: (shortest, longest) seconds}
+# {what its administrators do, or what becomes of it: (shortest, longest) seconds}
+ON_NODES = {"cordon": (1, 8), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "delete_node": (0.5, 15)}
 ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
 
 

@@ -11,7 +11,7 @@ class Hands(Game):
 	"""A game without a stand: its administrator looks once. Pods "gone" and "held" were deleted by force; only one still holds something."""
 
 	def __init__(self):  # pylint: disable=super-init-not-called
-		self.users = self.stand = self
+		self.users = self.nodes = self.stand = self
 		self.lost, self.released, self.left = {}, set(), {}
 		looks = [True, False]
 		self.closing, self.faults = SimpleNamespace(wait=lambda _: looks.pop()), SimpleNamespace(over=threading.Event())

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A seed means the same steps every time."""
 import plan
+from faults import Faults
+from nodes import Nodes
+from users import Users
 
 
 def test_same_seed_gives_the_same_steps_and_another_seed_gives_others():
@@ -29,3 +32,9 @@ def test_users_touch_only_what_was_made_before():
 			made.add(step.target)
 		elif step.verb in {*plan.ON_PODS, *plan.ON_FOREIGN}:
 			assert step.target in made
+
+
+def test_every_verb_is_what_one_of_those_who_play_can_do():
+	for sharing in plan.SHARING:
+		for verb in {step.verb for step in plan.make(3, 3600, "real", sharing)}:
+			assert sum(hasattr(who, verb) for who in (Faults, Nodes, Users)) == 1, verb

@@ -1,60 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""The load, and what users and administrators do meanwhile, whatever is broken at the moment."""
-import subprocess
-import threading
+"""The load, and what users do to it, whatever is broken at the moment."""
 import time
 
 import jobs
 import mixed
-from node import OURS
-from plan import GPUS, NODES
-from stands.api import Api, ApiError
-from stands.waiting import StandError
+from insistent import PAUSE, Insistent
+from plan import GPU
+from stands.api import ApiError
 from world import pod_object
 
-PATIENCE = 120  # seconds until somebody gives up whose command must get through
-PAUSE = 0.5  # seconds before the next try
 SOON = 20  # seconds in which a job gets its pods, mostly
 POLITE = "trap 'exit 143' TERM; sleep {} & wait $!; exit {}"
 DEAF = "trap '' TERM; sleep {}; exit {}"
-# Reasons for which Slurm drains a node of its own accord: here because it gave the id of a running job, that it had
-# forgotten by a crash, to another.
-DRAINS = ("Duplicate jobid",)
 PODS = "/api/v1/namespaces/default/pods"
-GPU = "nvidia.com/gpu"
-DRAINED = "chaos"  # the reason that an administrator gives
 
 
-class Users:
+class Users(Insistent):
 	"""One method for each verb of plan.load(). Each returns what became of it, as one reads it. Thread safe."""
 
 	def __init__(self, stand):
-		self.stand = stand
-		self.local = threading.local()  # a connection is for one thread
+		super().__init__(stand)
 		self.pods, self.foreign, self.jobs = {}, {}, {}  # {name: uid} twice, {name: jobs.Job}
 		self.touched = {}  # {name: verbs that were, or may have been, done to it}
 		self.to_release = set()  # ids of jobs that were held for a while
-		self.to_resume = set()  # nodes that were drained for a while
-
-	@property
-	def api(self):
-		if not hasattr(self.local, "api"):
-			self.local.api = Api(self.stand.env["KUBECONFIG"], timeout=10)
-		return self.local.api
-
-	def _insist(self, call):
-		"""Until the API server or Slurm has answered; the last words if it does not."""
-		end = time.monotonic() + PATIENCE
-		while True:
-			try:
-				return call()
-			except ApiError as error:
-				if error.status < 500 and error.status != 429 or time.monotonic() > end:
-					raise
-			except (OSError, StandError, subprocess.TimeoutExpired):
-				if time.monotonic() > end:
-					raise
-			time.sleep(PAUSE)
 
 	# -- who comes
 
@@ -172,64 +140,6 @@ class Users:
 		for number in late:
 			self.stand.run("scontrol", "update", f"JobId={number}", "StartTime=now", check=False)
 		return held + late
-
-	# -- what is done to nodes
-
-	def register_gpus(self):
-		"""As a device plugin does it; the names of nodes that had lost theirs: a kubelet that starts may take them off."""
-		found = []
-		for name in NODES:
-			status = self.api.get(f"/api/v1/nodes/{name}")["status"]
-			if any(status[what].get(GPU) != str(GPUS) for what in ("capacity", "allocatable")):
-				self.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": {GPU: str(GPUS)}, "allocatable": {GPU: str(GPUS)}}})
-				found.append(name)
-		return found
-
-	def cordon(self, step):
-		path = f"/api/v1/nodes/{step.target}"
-		try:
-			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": True}}))
-			time.sleep(step.about["seconds"])
-		finally:
-			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
-		return "for a while"
-
-	def untaint(self, step):
-		"""Takes off what keeps kube-scheduler from the node; leaves what others have put there."""
-		path = f"/api/v1/nodes/{step.target}"
-
-		def take_off():
-			taints = self.api.get(path)["spec"].get("taints", [])
-			self.api.patch(path, {"spec": {"taints": [taint for taint in taints if taint["key"] != OURS["key"]] or None}})
-			return "taken off" if OURS in taints else "not there"
-		return self._insist(take_off)
-
-	def drain(self, step):
-		self.to_resume.discard(step.target)
-		try:
-			self._insist(lambda: self.stand.scontrol("update", f"NodeName={step.target}", "State=DRAIN", f"Reason={DRAINED}"))
-			time.sleep(step.about["seconds"])
-		finally:
-			self.to_resume.add(step.target)
-			self._insist(lambda: self._resume(step.target))
-		return "for a while"
-
-	def _resume(self, node):
-		"""One that says no is not drained: somebody else was at it too."""
-		self.stand.run("scontrol", "ping")
-		self.stand.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
-
-	def undrain(self):
-		"""An administrator takes back what Slurm does to a node, and again what a slurmctld that was killed forgot to be
-		taken back; its names. Not what anybody else does."""
-		found = []
-		for line in self.stand.run("sinfo", "-h", "-N", "-R", "-o", "%N|%E").splitlines():
-			node, reason = line.split("|", 1)
-			again = reason == DRAINED and node in self.to_resume
-			if (again or reason.startswith(DRAINS)) and node not in found:
-				self.stand.scontrol("update", f"NodeName={node}", "State=RESUME")
-				found.append(node)
-		return found
 
 	def reconfigure(self, _step):
 		self.stand.ask_to_reconfigure()

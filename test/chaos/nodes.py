@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""What is done to nodes, and what becomes of them, whatever is broken at the moment."""
+import threading
+import time
+
+from insistent import Insistent
+from node import CONDITION, OURS
+from plan import GPU, GPUS, NODES
+from stands.api import ApiError
+
+# Reasons for which Slurm drains a node of its own accord: here because it gave the id of a running job, that it had
+# forgotten by a crash, to another.
+DRAINS = ("Duplicate jobid",)
+DRAINED = "chaos"  # the reason that an administrator gives
+NOT_READY = "node.kubernetes.io/not-ready"
+STRATEGIC = "application/strategic-merge-patch+json"
+BROKEN = "GpuBroken"  # of clusters[].state.conditions, see world.py
+
+
+class Nodes(Insistent):
+	"""One method for each verb of plan.ON_DEDICATED. Each returns what became of it, as one reads it. Thread safe."""
+
+	def __init__(self, stand):
+		super().__init__(stand)
+		self.to_resume = set()  # nodes that were drained, or failed, for a while
+		self.deleting = {name: threading.Lock() for name in NODES}  # who deletes one makes it again first
+
+	def register_gpus(self):
+		"""As a device plugin does it; the names of nodes that had lost theirs: a kubelet that starts may take them off."""
+		found = []
+		for name in NODES:
+			status = self.api.get(f"/api/v1/nodes/{name}")["status"]
+			if any(status[what].get(GPU) != str(GPUS) for what in ("capacity", "allocatable")):
+				self.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"capacity": {GPU: str(GPUS)}, "allocatable": {GPU: str(GPUS)}}})
+				found.append(name)
+		return found
+
+	def cordon(self, step):
+		path = f"/api/v1/nodes/{step.target}"
+		try:
+			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": True}}))
+			time.sleep(step.about["seconds"])
+		finally:
+			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
+		return "for a while"
+
+	def condition(self, step):
+		"""What looks after its GPUs says that they are broken, and later that they are well."""
+		def say(status):
+			self.api.patch(f"/api/v1/nodes/{step.target}/status", {"status": {"conditions": [{"type": BROKEN, "status": status,
+				"reason": "Told", "message": "fell off the bus"}]}}, STRATEGIC)
+		try:
+			self._insist(lambda: say("True"))
+			time.sleep(step.about["seconds"])
+		finally:
+			self._insist(lambda: say("False"))
+		return "for a while"
+
+	def delete_node(self, step):
+		"""kubectl delete node. Its kubelet, if it does not start anew, makes no other one: somebody does, like the one before."""
+		path = f"/api/v1/nodes/{step.target}"
+		with self.deleting[step.target]:
+			old = self._insist(lambda: self.api.get(path))
+			try:
+				self._insist(lambda: self.api.delete(path))
+				time.sleep(step.about["seconds"])
+			finally:
+				self._insist(lambda: self._make(path, old))
+		return "for a while"
+
+	def _make(self, path, old):
+		labels = {"labels": old["metadata"]["labels"]}
+		try:
+			self.api.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": old["metadata"]["name"], **labels}})
+		except ApiError as error:
+			if error.status != 409:
+				raise
+			self.api.patch(path, {"metadata": labels})
+		# of what has been found out about the old one nothing is known of this one
+		status = {**old["status"], "conditions": [c for c in old["status"]["conditions"] if c["type"] not in (BROKEN, CONDITION)]}
+		self.api.patch(path + "/status", {"status": status}, STRATEGIC)
+		# of a new one, by the API server; there is no controller here that takes it off
+		taints = [taint for taint in self.api.get(path)["spec"].get("taints", []) if taint["key"] != NOT_READY]
+		self.api.patch(path, {"spec": {"taints": taints or None}})
+
+	def untaint(self, step):
+		"""Takes off what keeps kube-scheduler from the node; leaves what others have put there."""
+		path = f"/api/v1/nodes/{step.target}"
+
+		def take_off():
+			taints = self.api.get(path)["spec"].get("taints", [])
+			self.api.patch(path, {"spec": {"taints": [taint for taint in taints if taint["key"] != OURS["key"]] or None}})
+			return "taken off" if OURS in taints else "not there"
+		return self._insist(take_off)
+
+	def drain(self, step):
+		return self._close(step, "DRAIN")
+
+	def fail(self, step):
+		return self._close(step, "FAIL")
+
+	def _close(self, step, state):
+		self.to_resume.discard(step.target)
+		try:
+			self._insist(lambda: self.stand.scontrol("update", f"NodeName={step.target}", f"State={state}", f"Reason={DRAINED}"))
+			time.sleep(step.about["seconds"])
+		finally:
+			self.to_resume.add(step.target)
+			self._insist(lambda: self._resume(step.target))
+		return "for a while"
+
+	def _resume(self, node):
+		"""One that says no is not drained: somebody else was at it too."""
+		self.stand.run("scontrol", "ping")
+		self.stand.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+
+	def undrain(self):
+		"""An administrator takes back what Slurm does to a node, and again what a slurmctld that was killed forgot to be
+		taken back; its names. Not what anybody else does."""
+		found = []
+		for line in self.stand.run("sinfo", "-h", "-N", "-R", "-o", "%N|%E").splitlines():
+			node, reason = line.split("|", 1)
+			again = reason == DRAINED and node in self.to_resume
+			if (again or reason.startswith(DRAINS)) and node not in found:
+				self.stand.scontrol("update", f"NodeName={node}", "State=RESUME")
+				found.append(node)
+		return found
