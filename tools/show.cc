@@ -197,12 +197,19 @@ static bool is_full(const Json &mask)
 	return mask["full_for_pods"].boolean_or(false) || mask["full_for_jobs"].boolean_or(false);
 }
 
+// Why a node takes no job at all.
+static std::string until_told(const Json &mask)
+{
+	return std::string("until Kubernetes has told what runs there") +
+	       (mask["for_a_while"].boolean_or(false) ? ", or 30 s after slurmctld's start: no saved ledger says that there are pods" : "");
+}
+
 static std::string show_masks(const Json &status)
 {
 	std::vector<std::vector<std::string>> rows{{"NODE", "CORES", "MEMORY"}};
 	status["masks"].each_item([&](const Json &m) {
 		if (m["whole"].boolean_or(false))
-			rows.push_back({text_of(m, "node"), "all", "until Kubernetes has told what runs there"});
+			rows.push_back({text_of(m, "node"), "all", until_told(m)});
 		else
 			rows.push_back({text_of(m, "node"), hidden(m), memory(m) + (is_full(m) ? ", and there is room for no more pods" : "")});
 	});
@@ -276,7 +283,7 @@ std::string show_node(const Json &status, const std::string &node)
 	std::string state, out, hanging;
 	status["masks"].each_item([&](const Json &m) {
 		if (text_of(m, "node") == node && m["whole"].boolean_or(false))
-			out = "node " + node + " takes no job until Kubernetes has told what runs there\n";
+			out = "node " + node + " takes no job " + until_told(m) + "\n";
 		else if (text_of(m, "node") == node)
 			out = "masked on node " + node + ": " + hidden(m, " cores") + ", " + memory(m) + "\n" +
 			      (is_full(m) ? "node " + node + " has all the pods that it can have: no job starts there that needs one more\n" : "");

@@ -80,6 +80,7 @@ struct Ledger {
 	// Of some nodes nobody has told yet what runs there: the ledger before it was lost, and
 	// this one may lack what it had.
 	bool partial = false;
+	bool first = false; // ... where nothing says that there was a ledger before
 	std::vector<Hold> holds;
 	std::vector<Released> released;
 	std::vector<Resubmit> resubmits;
@@ -87,8 +88,9 @@ struct Ledger {
 	// What another one knows. All members are named, so that none is forgotten here.
 	void add(Ledger other)
 	{
-		auto &[other_partial, other_holds, other_released, other_resubmits] = other;
+		auto &[other_partial, other_first, other_holds, other_released, other_resubmits] = other;
 		partial |= other_partial;
+		first |= other_first;
 		std::ranges::move(other_holds, std::back_inserter(holds));
 		std::ranges::move(other_released, std::back_inserter(released));
 		std::ranges::move(other_resubmits, std::back_inserter(resubmits));

@@ -13,12 +13,14 @@ static constexpr std::size_t max_node = 255;
 
 // ---- lines ----
 
-static std::string journal_header(bool partial)
+static std::string journal_header(bool partial, bool first)
 {
 	Json line = Json::object();
 	line.set("v", Json::integer(1));
 	if (partial)
 		line.set("partial", Json::boolean(true));
+	if (partial && first)
+		line.set("first", Json::boolean(true));
 	return line.dump() + '\n';
 }
 
@@ -189,8 +191,10 @@ Result<Ledger> parse_journal(std::string_view text)
 		const bool good = line && (number == 1 ? (*line)["v"].integer_or(0) == 1 : apply_line(*line, known));
 		if (!good)
 			return Error{"line " + std::to_string(number) + " is damaged or of a newer version"};
-		if (number == 1)
+		if (number == 1) {
 			out.partial = (*line)["partial"].boolean_or(false);
+			out.first = (*line)["first"].boolean_or(false);
+		}
 	}
 	for (auto &[mark, line] : known.pods) {
 		if (auto *h = std::get_if<Hold>(&line))
@@ -211,7 +215,7 @@ static std::string resubmit_key(const PodKey &key)
 	return "resubmit " + key.mark();
 }
 
-JournalText::JournalText(const Ledger &known) : header_(journal_header(known.partial))
+JournalText::JournalText(const Ledger &known) : header_(journal_header(known.partial, known.first))
 {
 	for (const Hold &h : known.holds)
 		live_[h.key.mark()] = journal_line(h);
@@ -260,7 +264,7 @@ void JournalText::forget_resubmit(const PodKey &key)
 
 void JournalText::complete()
 {
-	header_ = journal_header(false);
+	header_ = journal_header(false, false);
 }
 
 std::string JournalText::whole() const

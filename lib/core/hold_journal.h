@@ -6,6 +6,7 @@
 //   {"v":1}                                                        first line
 //   {"v":1,"partial":true}                                         ... of one that was begun without
 //                    a former one, until Kubernetes has told of every pod: see Ledger::partial
+//                    ... ,"first":true}                          there may have been none, see Ledger::first
 //   {"hold":"k8s:c/ns/name/uid","node":"n1","cores":[0,1],"more":0,"mb":100}
 //                    ... ,"lost_node":true}                      its object has no node any more, see Hold
 //                    ... ,"gres":[{"name":"gpu","type":"","count":2,"devices":[0,1]}]}

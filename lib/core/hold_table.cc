@@ -424,17 +424,23 @@ void HoldTable::restore(Ledger saved)
 	all_changed();
 }
 
-void HoldTable::block_nodes(const std::string &cluster, const std::vector<std::string> &nodes)
+void HoldTable::block_nodes(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait)
 {
 	std::lock_guard lock(mutex_);
-	masks_.block(cluster, nodes);
+	masks_.block(cluster, nodes, wait);
 	publish();
 }
 
-void HoldTable::unblock_nodes(const std::string &cluster)
+bool HoldTable::unblock_nodes(const std::string &cluster)
 {
 	std::lock_guard lock(mutex_);
-	masks_.unblock(cluster);
+	return masks_.unblock(cluster);
+}
+
+std::vector<std::string> HoldTable::stop_waiting()
+{
+	std::lock_guard lock(mutex_);
+	return masks_.stop_waiting();
 }
 
 std::shared_ptr<const MaskSnapshot> HoldTable::masks()

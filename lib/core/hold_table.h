@@ -145,8 +145,9 @@ public:
 	void restore(Ledger saved);
 	// Nodes of a cluster that are not known to be free of pods: masked as a whole
 	// until its pods have been listed.
-	void block_nodes(const std::string &cluster, const std::vector<std::string> &nodes);
-	void unblock_nodes(const std::string &cluster); // at let_masks_go()
+	void block_nodes(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait = Wait::until_it_has);
+	bool unblock_nodes(const std::string &cluster); // at let_masks_go(); true if they were, or had been until stop_waiting()
+	std::vector<std::string> stop_waiting();        // MaskIndex::stop_waiting()
 	bool masks_can_go() const;                      // any thread: let_masks_go() has something to do
 
 private:

@@ -24,7 +24,9 @@ Ledger HoldTable::ledger(const std::string &cluster) const
 {
 	std::lock_guard lock(mutex_);
 	Ledger out;
-	out.partial = masks_.blocks(cluster);
+	const auto wait = masks_.waits_for(cluster);
+	out.partial = wait.has_value();
+	out.first = wait == Wait::a_while;
 	for (const auto &[k, h] : holds_)
 		if (h.key.cluster == cluster)
 			out.holds.push_back(h);

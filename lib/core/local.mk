@@ -186,7 +186,9 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/slurm_port.h \
 	lib/core/slurm_worker.cc \
 	lib/core/slurm_worker.h \
-	lib/core/timer_port.h
+	lib/core/timer_port.h \
+	lib/core/untold_nodes.cc \
+	lib/core/untold_nodes.h
 
 pkglib_LTLIBRARIES += lib/core/libsk8core.la
 lib_core_libsk8core_la_SOURCES = lib/core/abi.cc lib/agent/abi.cc lib/sk8_abi.h lib/sk8_container.h

@@ -81,31 +81,53 @@ void MaskIndex::put_free(const Hold &hold)
 	with_free_.insert(hold.node);
 }
 
-void MaskIndex::block(const std::string &cluster, const std::vector<std::string> &nodes)
+void MaskIndex::block(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait)
+{
+	open(cluster);
+	untold_.erase(cluster);
+	if (nodes.empty())
+		return;
+	for (const auto &node : nodes)
+		touch(node).blocked_by.insert(cluster);
+	blocked_[cluster] = nodes;
+	untold_[cluster] = wait;
+}
+
+void MaskIndex::open(const std::string &cluster)
 {
 	known_.erase(cluster);
-	for (const auto &node : std::exchange(blocked_[cluster], nodes)) {
+	const auto blocked = blocked_.extract(cluster);
+	if (!blocked)
+		return;
+	for (const auto &node : blocked.mapped()) {
 		auto n = nodes_.find(node);
 		if (n == nodes_.end())
 			continue; // nodes.names may have it twice
 		n->second.blocked_by.erase(cluster);
 		left(node);
 	}
-	for (const auto &node : nodes)
-		touch(node).blocked_by.insert(cluster);
-	if (nodes.empty())
-		blocked_.erase(cluster);
 }
 
-void MaskIndex::unblock(const std::string &cluster)
+bool MaskIndex::unblock(const std::string &cluster)
 {
 	if (blocked_.contains(cluster))
 		known_.insert(cluster);
+	return untold_.erase(cluster) > 0;
 }
 
-bool MaskIndex::blocks(const std::string &cluster) const
+std::vector<std::string> MaskIndex::stop_waiting()
 {
-	return blocked_.contains(cluster) && !known_.contains(cluster);
+	std::vector<std::string> out;
+	for (const auto &[cluster, wait] : untold_)
+		if (wait == Wait::a_while && blocked_.contains(cluster) && known_.insert(cluster).second)
+			out.push_back(cluster);
+	return out;
+}
+
+std::optional<Wait> MaskIndex::waits_for(const std::string &cluster) const
+{
+	const auto it = untold_.find(cluster);
+	return it == untold_.end() ? std::nullopt : std::optional(it->second);
 }
 
 bool MaskIndex::let_go()
@@ -117,7 +139,7 @@ bool MaskIndex::let_go()
 		left(node);
 	}
 	for (const auto &cluster : std::exchange(known_, {}))
-		block(cluster, {});
+		open(cluster);
 	for (const auto &[node, full] : std::exchange(less_full_, {})) {
 		touch(node).full = full;
 		left(node);
@@ -212,6 +234,9 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;
 	m->whole |= !of.blocked_by.empty();
+	m->for_a_while = m->whole && std::ranges::all_of(of.blocked_by, [&](const auto &cluster) {
+		return untold_.contains(cluster) && untold_.at(cluster) == Wait::a_while;
+	});
 	if (!for_exclusive)
 		m->full = of.full; // what goes leaves room for the job's pod
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());

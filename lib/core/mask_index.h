@@ -38,6 +38,9 @@ struct Full {
 	bool operator==(const Full &) const = default;
 };
 
+// How long nodes take no job whose cluster has not told yet what runs there.
+enum class Wait { until_it_has, a_while };
+
 // What Slurm's jobs are kept away from on one node.
 struct NodeMask {
 	std::string node;
@@ -51,6 +54,7 @@ struct NodeMask {
 	std::uint64_t overhead_mb = 0;
 	Allocatable allocatable;
 	bool whole = false;
+	bool for_a_while = false;         // whole, by clusters that are waited for no longer than Wait::a_while
 	Full full;
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	GresList gres;                    // merged()
@@ -81,10 +85,13 @@ public:
 	// A mask of a hold that is over: until let_go().
 	void put_free(const Hold &hold);
 	// Masks as a whole; replaces what this cluster had.
-	void block(const std::string &cluster, const std::vector<std::string> &nodes);
-	// At let_go().
-	void unblock(const std::string &cluster);
-	bool blocks(const std::string &cluster) const; // since block(), without unblock()
+	void block(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait = Wait::until_it_has);
+	// It has told; at let_go(). True if block() was the last word on it.
+	bool unblock(const std::string &cluster);
+	// Those with Wait::a_while take jobs, though it has not told; at let_go(). Whose nodes these are.
+	std::vector<std::string> stop_waiting();
+	// Since block(), without unblock(); whether its nodes take jobs by now or not.
+	std::optional<Wait> waits_for(const std::string &cluster) const;
 	bool can_go() const { return !with_free_.empty() || !known_.empty() || !less_full_.empty() || other_; }
 	bool let_go(); // true if there were any
 
@@ -112,6 +119,7 @@ private:
 		std::shared_ptr<const NodeMask> built; // null: to be built
 		bool none() const { return holds.empty() && free.empty() && blocked_by.empty() && !full.any(); }
 	};
+	void open(const std::string &cluster);
 	OfNode &touch(const std::string &node);
 	void left(const std::string &node);
 	std::shared_ptr<NodeMask> build(const std::string &node, const OfNode &of, bool for_exclusive);
@@ -123,6 +131,7 @@ private:
 	std::map<std::string, std::map<std::string, Full>> full_; // by cluster and node
 	std::map<std::string, Full> less_full_;               // nodes: what they are at let_go()
 	std::map<std::string, std::vector<std::string>> blocked_; // by cluster
+	std::map<std::string, Wait> untold_; // clusters, see waits_for()
 	std::set<std::string> known_; // clusters to be unblocked at let_go()
 	bool other_ = false; // some mask is another one by set_allocatable(): perhaps less, until let_go() tells Slurm
 	std::uint64_t version_ = 0, generation_ = 0;

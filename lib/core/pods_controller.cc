@@ -79,7 +79,8 @@ void PodsController::unblock_nodes()
 		return;
 	unblock_due_ = false;
 	ports_.journal.complete(); // save_journal() writes it
-	ports_.holds.unblock_nodes(settings_.name);
+	if (ports_.holds.unblock_nodes(settings_.name))
+		log_info("cluster %s has told what runs where: that is masked, and all else may be had by Slurm's jobs", settings_.name.c_str());
 	ports_.slurm.wake_scheduler();
 }
 

@@ -22,8 +22,8 @@ std::shared_ptr<ClusterEngine> make_engine(const ClusterSettings &settings, cons
 	return std::make_shared<ClusterEngine>(settings, host, holds, gate, std::move(worker));
 }
 
-Runtime::Runtime(const sk8_host &host, MakeEngine make)
-	: host_(host), make_(std::move(make)), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
+Runtime::Runtime(const sk8_host &host, MakeEngine make, Millis wait)
+	: host_(host), make_(std::move(make)), longest_wait_(wait), gate_([this](JobRef job, const GateAnswer &answer) { answer_gate(job, answer); },
 			    holds_.taken_by(), holds_.beside())
 {
 	kube::http_global_init(); // from a plugin's init(): before there are threads
@@ -63,8 +63,10 @@ void Runtime::load_ledgers()
 			readable[cluster] = false; // so broken a folder proves nothing
 			continue;
 		}
-		readable[cluster] = saved.ok() && !saved->ledger.partial;
-		if (!readable[cluster]) {
+		const bool first = saved && saved->ledger.partial && saved->ledger.first; // what it lacks may never have been
+		if (!first)
+			readable[cluster] = saved.ok() && !saved->ledger.partial;
+		if (!first && !readable[cluster]) {
 			const std::string why = saved ? path + ": was begun after a loss and may lack pods"
 						      : saved.error().message + text_of_copy(path, host_.slurm_uid);
 			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job", why.c_str(),
@@ -81,23 +83,29 @@ void Runtime::load_ledgers()
 	block_unknown_nodes(readable, settings);
 }
 
-// Where pods may be that nobody has written down, or whose record cannot be read or may lack
-// some. Such a record says that there were pods, so without a list of nodes it is all
-// of them; without a record there may never have been one, and Slurm goes on.
+// Where pods may be that nobody has written down, or whose record cannot be read or may lack some.
 void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings)
 {
-	std::map<std::string, std::vector<std::string>> blocked;
-	for (const auto &[cluster, good] : readable)
-		if (!good)
-			blocked[cluster] = slurm_node_names();
-	if (settings) {
-		for (const auto &c : settings->clusters)
-			if (auto it = readable.find(c.name); !c.nodes.names.empty() && (it == readable.end() || !it->second))
-				blocked[c.name] = c.nodes.names;
+	if (settings)
 		complete_tokens(settings->tokens); // of the first jobs, too
+	for (const auto &[cluster, whole] : readable)
+		holds_.block_nodes(cluster, {}); // a standby may have read another one before
+	for (const auto &[cluster, nodes, wait] :
+	     untold_nodes(readable, settings ? settings->clusters : std::vector<ClusterSettings>(), slurm_node_names())) {
+		holds_.block_nodes(cluster, nodes, wait);
+		if (wait == Wait::a_while)
+			log_info("cluster %s: neither a saved ledger nor nodes.names says where its pods may run: until it has told that, and for "
+				 "%lld s at most, Slurm's nodes take no new job", cluster.c_str(),
+				 static_cast<long long>(longest_wait_.count() / 1000));
 	}
-	for (auto &[cluster, nodes] : blocked)
-		holds_.block_nodes(cluster, std::move(nodes));
+}
+
+// Slurm thread; or there is none, and Slurm is as without us.
+void Runtime::stop_waiting()
+{
+	for (const auto &cluster : holds_.stop_waiting())
+		log_warning("cluster %s has not told within %lld s what runs where: Slurm's jobs start without that, and may get what its pods use",
+			    cluster.c_str(), static_cast<long long>(longest_wait_.count() / 1000));
 }
 
 // Since these cores were held SMT may have been switched off, or slurm.conf may call a thread a core now: Kubernetes cannot be
@@ -156,9 +164,12 @@ void Runtime::reconfigure()
 		if (!thread) {
 			log_error("no Slurm thread: %s", thread.error().message.c_str());
 			worker_.reset();
+			stop_waiting();
+			holds_.let_masks_go(); // slurmctld's locks are held, and nobody else does it
 			return;
 		}
 		worker_thread_ = std::move(*thread);
+		worker_->after(longest_wait_, [this] { stop_waiting(); });
 		for (const auto &[job, answer] : gate_.untold())
 			tell_slurm(*worker_, job, answer);
 	}

@@ -22,6 +22,7 @@
 #include "lib/core/metrics_server.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
+#include "lib/core/untold_nodes.h"
 #include "lib/sk8_abi.h"
 
 namespace sk8::core {
@@ -34,7 +35,7 @@ std::shared_ptr<ClusterEngine> make_engine(const ClusterSettings &settings, cons
 
 class Runtime {
 public:
-	explicit Runtime(const sk8_host &host, MakeEngine make = make_engine);
+	explicit Runtime(const sk8_host &host, MakeEngine make = make_engine, Millis wait = longest_wait);
 
 	// Hooks (lib/sk8_abi.h says when); none waits for a thread of ours but
 	// shutdown(), which waits at most a second.
@@ -56,6 +57,7 @@ private:
 	void load_ledgers();
 	// readable: by cluster.
 	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
+	void stop_waiting();
 	void fit_cores(Ledger &saved) const;
 	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name
 	std::vector<std::string> slurm_node_names() const;
@@ -82,6 +84,7 @@ private:
 
 	const sk8_host host_;
 	const MakeEngine make_;
+	const Millis longest_wait_;
 	SystemClock clock_;
 	HoldTable holds_;
 	Gate gate_;

@@ -70,7 +70,8 @@ class Alone:
 			extra = clock.build(self.folder)
 		began = time.monotonic()
 		self.slurm.controller(extra)
-		self.seconds = time.monotonic() - began
+		self.up = time.monotonic()
+		self.seconds = self.up - began
 		self.slurm.daemon("slurmd-n1").start(["slurmd", "-D", "-N", "n1"], self.slurm.env)
 		self.slurm.wait_nodes(["n1"])
 		self.env = {**os.environ, **self.slurm.env}
@@ -119,6 +120,21 @@ def test_slurmctld_starts_without_an_api_server(slurms):
 	for name in ("deaf", "absent"):
 		assert slurms[name].seconds < slurms["stock"].seconds + 3
 		wait_for("a word about it", lambda name=name: "slurm-k8s:" in slurms[name].log(), 30)
+
+
+def test_jobs_wait_for_the_first_list_and_half_a_minute_at_most(slurms):
+	"""No ledger is there, and none comes: pods may run, and perhaps there is no Kubernetes at all."""
+	waiting = [one for name, one in slurms.items() if name != "stock"]
+	for one in slurms.values():
+		one.sbatch()
+	for one in waiting:
+		if time.monotonic() < one.up + 20:
+			assert one.slurm.command("squeue", "-h", "-o", "%T").split() == ["PENDING"]
+	wait_for("stock Slurm's job", lambda: not slurms["stock"].slurm.command("squeue", "-h").strip(), 20)
+	for one in waiting:
+		wait_for("the job of one that has waited enough", lambda one=one: not one.slurm.command("squeue", "-h").strip(),
+			max(one.up + 45 - time.monotonic(), 1), one.log)
+		assert "has not told within 30 s what runs where: Slurm's jobs start without that" in one.log()
 
 
 def test_sbatch_is_as_fast_as_without_us_and_jobs_run(slurms):

@@ -6,6 +6,8 @@ import re
 import shutil
 
 import pytest
+from command import status, tool
+from foreign import foreign
 from outage import restart_without, saved, stand_job
 from stands.process import run
 from stands.replays import once_only
@@ -101,6 +103,32 @@ def test_lost_state_of_slurm_adopts_what_runs_queues_what_waits_and_confuses_no_
 		assert len(pod.jobs()) == 1
 	assert runs[1].phase == "Running" and len(runs[1].runs()) == 1
 	assert all(len(stand.bindings()[pod.uid]) == 1 for pod in runs + waits)
+
+
+def test_lost_state_starts_no_job_beside_pods_of_which_nobody_has_told_yet(stand):
+	"""Neither a ledger nor nodes.names says that there are pods: Slurm waits for a while, which is longer than this outage."""
+	ours = stand.pod("ours", POLITE, cpu="6", node="n1", grace=1).wait_running()
+	others = foreign(stand, "others", cpu="6", node="n2", grace=1).wait_running()
+	with stand.paused("apiserver"):
+		size = stand.log_size()
+		restart_without(stand, "everything")
+		small = [stand.batch(1, node=node, seconds=1) for node in ("n1", "n2")] # first: for a better one Slurm keeps the node
+		wide = [stand.batch(4, node=node, seconds=1) for node in ("n1", "n2")]
+		stand.scheduled()
+		assert [job.state for job in wide + small] == ["PENDING"] * 4
+		assert {mask["node"]: mask["for_a_while"] for mask in status(stand)["masks"]} == {"n1": True, "n2": True}
+		assert "no saved ledger says that there are pods" in tool(stand, "status")
+		assert "neither a saved ledger nor nodes.names says where its pods may run" in stand.log(size)
+	for job in small:
+		job.wait_started()
+	stand.scheduled()
+	assert [job.state for job in wide] == ["PENDING"] * 2
+	assert "has told what runs where" in stand.log(size) and "has not told within" not in stand.log(size)
+	for pod in (ours, others):
+		pod.delete()
+	for pod, job in zip((ours, others), wide):
+		job.wait_started()
+		assert pod.runs()[0].stop < stand.allocated_at(job.id)
 
 
 @once_only

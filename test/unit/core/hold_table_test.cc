@@ -234,6 +234,32 @@ TEST_CASE("blocked nodes are masked as a whole until their cluster is known")
 	CHECK_FALSE(t.let_masks_go());
 }
 
+TEST_CASE("blocked nodes are open after a while only where nothing said that they had pods, and their cluster stays untold")
+{
+	HoldTable t;
+	t.block_nodes("c", {"n1", "n2"}, Wait::a_while);
+	t.block_nodes("d", {"n2"});
+	CHECK(t.masks()->masks[0]->for_a_while);
+	CHECK_FALSE(t.masks()->masks[1]->for_a_while);
+	CHECK(t.stop_waiting() == std::vector<std::string>{"c"});
+	CHECK(t.stop_waiting().empty());
+	CHECK(t.masks()->masks[0]->whole); // until slurmctld's locks are held
+	CHECK(t.let_masks_go());
+	REQUIRE(t.masks());
+	CHECK(t.masks()->masks.size() == 1);
+	CHECK(t.masks()->masks[0]->node == "n2");
+	CHECK(t.ledger("c").partial);
+	CHECK(t.ledger("c").first);
+	CHECK(t.ledger("d").partial);
+	CHECK_FALSE(t.ledger("d").first);
+	CHECK(t.unblock_nodes("c"));
+	CHECK_FALSE(t.unblock_nodes("c"));
+	CHECK_FALSE(t.ledger("c").partial);
+	t.block_nodes("d", {});
+	CHECK(t.masks() == nullptr);
+	CHECK_FALSE(t.ledger("d").partial);
+}
+
 TEST_CASE("a node that settings name twice is blocked and known as any other")
 {
 	HoldTable t;

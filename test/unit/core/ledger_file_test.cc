@@ -75,10 +75,13 @@ TEST_CASE("ledger: one that was begun without the former one says so until all i
 	CHECK_FALSE(partial());
 	Ledger lost;
 	lost.partial = true;
+	lost.first = GENERATE(false, true);
+	auto first = [&] { return load_ledger(state.path, ::geteuid())->ledger.first; };
 	LedgerFile file(state.path, lost);
 	file.hold({{"c", "ns", "p", "u"}, "n1", {0}, 0, 100});
 	REQUIRE(file.flush());
 	CHECK(partial());
+	CHECK(first() == lost.first);
 	file.hold({{"c", "ns", "q", "v"}, "n1", {1}, 0, 100}); // is appended
 	REQUIRE(file.flush());
 	CHECK(partial());
@@ -86,6 +89,7 @@ TEST_CASE("ledger: one that was begun without the former one says so until all i
 	CHECK(partial()); // not before it is on disk
 	REQUIRE(file.flush());
 	CHECK_FALSE(partial());
+	CHECK_FALSE(first());
 	CHECK(load_ledger(state.path, ::geteuid())->ledger.holds.size() == 2);
 }
 

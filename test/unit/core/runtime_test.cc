@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string errors;
+std::string errors, lines; // lines: of any level
 std::uint32_t threads_per_core; // of Slurm's nodes
 
 // A slurmctld with the nodes n1 and n2 that is about to read its jobs, and two clusters in its configuration.
@@ -34,8 +34,15 @@ struct Start {
 	{
 		fs::create_directory(state);
 		errors.clear();
+		lines.clear();
 		threads_per_core = 1;
-		set_log_sink([](LogLevel, const char *text) { errors += std::string(text) + "\n"; }, LogLevel::error);
+		set_log_sink(
+			[](LogLevel level, const char *text) {
+				lines += std::string(text) + "\n";
+				if (level == LogLevel::error)
+					errors += std::string(text) + "\n";
+			},
+			LogLevel::info);
 		ops.each_node = [](void (*f)(void *, const sk8_node *), void *arg) {
 			for (const char *name : {"n1", "n2"}) {
 				sk8_node node = {};
@@ -63,18 +70,24 @@ struct Start {
 		host.state_dir = state.c_str();
 		host.slurm_uid = ::geteuid();
 		host.ops = &ops;
-		runtime.emplace(host);
+		runtime.emplace(host, no_engine, Millis(1'000));
 		runtime->node_init(true);
 	}
-	// Of the nodes that take no job at all.
-	std::set<std::string> closed()
+	// Of the nodes that take no job at all, those for which that lasts until their cluster has told what runs there ...
+	std::set<std::string> closed(bool for_a_while = false)
 	{
 		std::set<std::string> out;
 		if (const auto masks = runtime->holds().masks())
 			for (const auto &m : masks->masks)
-				if (m->whole)
+				if (m->whole && m->for_a_while == for_a_while)
 					out.insert(m->node);
 		return out;
+	}
+	std::set<std::string> closed_for_a_while() { return closed(true); } // ... and the others
+	static std::shared_ptr<ClusterEngine> no_engine(const ClusterSettings &, const sk8_host &, HoldTable &, Gate &,
+							std::shared_ptr<SlurmWorker>)
+	{
+		throw std::runtime_error("not in this test");
 	}
 	bool knows(const std::string &cluster, const std::string &pod)
 	{
@@ -86,15 +99,98 @@ using Nodes = std::set<std::string>;
 
 } // namespace
 
-TEST_CASE("start: what ledgers say holds, and without a ledger only nodes that are named take no job")
+TEST_CASE("start: what ledgers say holds, and without one nodes that are named take no job until their pods are known")
 {
 	Start s;
 	s.save("a", "p", "n1");
 	s.node_init();
 	CHECK(s.knows("a", "p"));
 	CHECK(s.closed() == Nodes{"n2"});
+	CHECK(s.closed_for_a_while().empty());
 	CHECK(errors.empty());
 	CHECK_FALSE(fs::exists(s.copy("a")));
+}
+
+TEST_CASE("start: where neither a ledger nor a name says that there are pods, no node takes a job for a while")
+{
+	Start s;
+	s.save("b", "q", "n2");
+	s.node_init();
+	CHECK(s.closed().empty());
+	CHECK(s.closed_for_a_while() == Nodes{"n1", "n2"});
+	CHECK(lines.find("cluster a: neither a saved ledger nor nodes.names") != lines.npos);
+	CHECK(s.runtime->holds().ledger("a").first); // the next start knows no more than this one, unless the pods are listed
+	SECTION("its pods are known")
+	{
+		CHECK(s.runtime->holds().unblock_nodes("a"));
+		CHECK(s.runtime->holds().stop_waiting().empty());
+		CHECK_FALSE(s.runtime->holds().ledger("a").partial);
+	}
+	SECTION("the while is over, from when slurmctld is in charge")
+	{
+		s.ops.active = [] { return false; }; // the test has its locks
+		s.runtime->reconfigure();
+		for (int i = 0; i < 500 && !s.runtime->holds().masks_can_go(); i++)
+			::usleep(10'000);
+		CHECK(s.closed_for_a_while() == Nodes{"n1", "n2"}); // without them nothing is given away
+		s.runtime->shutdown();
+		CHECK(lines.find("cluster a has not told within 1 s what runs where") != lines.npos);
+		CHECK(s.runtime->holds().ledger("a").first);
+		CHECK(s.runtime->holds().unblock_nodes("a"));
+	}
+	CHECK(s.runtime->holds().let_masks_go());
+	CHECK(s.closed_for_a_while().empty());
+	CHECK(s.knows("b", "q"));
+}
+
+TEST_CASE("start: a ledger that was begun where there was none before says no more than none")
+{
+	Start s;
+	s.save("b", "q", "n2");
+	Ledger first;
+	first.partial = first.first = true;
+	LedgerFile file(s.path("a"), first);
+	file.hold({{"a", "ns", "p", "u-p"}, "n1", {0}, 0, 100});
+	REQUIRE(file.flush());
+	s.node_init();
+	CHECK(s.knows("a", "p"));
+	CHECK(s.closed().empty());
+	CHECK(s.closed_for_a_while() == Nodes{"n1", "n2"});
+	CHECK(errors.empty());
+	SECTION("also of a cluster that is not configured any more")
+	{
+		std::ofstream(s.config) << "clusters: [{name: b, kubeconfig: /k}]\n";
+		s.node_init();
+		CHECK(s.knows("a", "p"));
+		CHECK(s.closed_for_a_while().empty());
+	}
+	SECTION("until all its pods were listed")
+	{
+		file.complete();
+		REQUIRE(file.flush());
+		s.node_init();
+		CHECK(s.knows("a", "p"));
+		CHECK(s.closed_for_a_while().empty());
+	}
+}
+
+TEST_CASE("start: a Slurm without Kubernetes waits for nothing")
+{
+	Start s;
+	SECTION("there is no slurm-k8s.yaml")
+	{
+		fs::remove(s.config);
+	}
+	SECTION("it cannot be read, and no former one is known")
+	{
+		std::ofstream(s.config) << "clusters: [";
+	}
+	SECTION("it has no clusters")
+	{
+		std::ofstream(s.config) << "clusters: []\n";
+	}
+	s.node_init();
+	CHECK(s.runtime->holds().masks() == nullptr);
 }
 
 TEST_CASE("start: with a mistake in slurm-k8s.yaml the nodes that it named before take no job either")
@@ -104,6 +200,7 @@ TEST_CASE("start: with a mistake in slurm-k8s.yaml the nodes that it named befor
 	std::ofstream(s.config) << "clusters: [";
 	s.node_init();
 	CHECK(s.closed() == Nodes{"n2"});
+	CHECK(s.closed_for_a_while() == Nodes{"n1"});
 }
 
 TEST_CASE("start: what a pod holds is as many cores as it needs on its node as that is now, before Kubernetes is heard of")
@@ -201,6 +298,7 @@ TEST_CASE("start: a StateSaveLocation that cannot be listed is not taken for one
 		fs::remove(s.state);
 		s.node_init();
 		CHECK(s.closed() == Nodes{"n2"});
+		CHECK(s.closed_for_a_while() == Nodes{"n1"});
 		CHECK(errors.empty());
 	}
 }
