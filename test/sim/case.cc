@@ -51,6 +51,8 @@ std::string Case::text() const
 		out << "grace " << grace << '\n';
 	if (node_state)
 		out << "node_state 1\n";
+	if (unnamed)
+		out << "unnamed 1\n";
 	if (mixed)
 		out << "mixed " << mixed << "\neviction " << eviction << "\ngate_timeout " << gate_timeout << '\n';
 	if (shared)
@@ -90,6 +92,8 @@ static bool read_setting(Case &c, const std::string &key, std::istringstream &va
 		value >> c.grace;
 	else if (key == "node_state")
 		value >> c.node_state;
+	else if (key == "unnamed")
+		value >> c.unnamed;
 	else if (key == "mixed")
 		value >> c.mixed;
 	else if (key == "eviction")

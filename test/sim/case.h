@@ -51,6 +51,7 @@ struct Case {
 	int slots = 0;                   // pods that a node can have; 0: as many as come
 	int grace = 0;                   // GraceTime of its partitions, seconds
 	bool node_state = false;         // the engine carries the state of nodes from side to side
+	bool unnamed = false;            // slurm-k8s.yaml does not name the shared nodes (nodes.names)
 	int job_ids = 10'000;            // then Slurm begins again with the first one
 	// The first so many nodes are shared as mixed, and every job of Slurm's own goes through the gate.
 	int mixed = 0;

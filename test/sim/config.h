@@ -55,10 +55,17 @@ inline Config usual_config(const std::vector<std::string> &nodes)
 	ns.allow.qos = {"patient"};
 	ns.bare_pods = core::NamespaceSettings::BarePods::resubmit;
 	out.settings.namespaces.push_back(ns);
-	out.settings.nodes.names = nodes;
+	out.settings.nodes.names = nodes; // see let_be_unnamed()
 	out.settings.state.conditions = {chosen_condition};
 	out.settings.resources = {{gpu_resource, "gpu", ""}};
 	return out;
+}
+
+// See Case::unnamed.
+inline void let_be_unnamed(core::ClusterSettings &settings, const Case &c)
+{
+	if (c.unnamed)
+		settings.nodes.names.clear();
 }
 
 // Which jobs of Slurm's own have pods, see Case::mixed and Case::device_pods.

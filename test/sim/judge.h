@@ -73,6 +73,10 @@ public:
 	std::function<std::shared_ptr<const core::MaskSnapshot>()> masks = [] { return nullptr; };
 	std::function<bool()> wake_is_coming = [] { return false; };
 
+	// slurmctld has lost all that it knew, and waited in vain for longer than it does: jobs may start beside what runs, and be in
+	// its way from then on. The case ends here. What comes before, or if Kubernetes tells in time, is judged as ever.
+	bool nothing_is_promised() const { return nothing_promised_; }
+
 	// The first violation, or empty.
 	const std::string &verdict() const { return verdict_; }
 	void violation(const std::string &what);
@@ -184,6 +188,7 @@ public:
 	void request_told(const kube::Pod &pod) override;
 	void node_told(const kube::Node &node) override;
 	void engine_starts(const core::Ledger &known) override;
+	void waited_enough() override;
 	void node_written(const std::string &name) override { nodes_[name].writes++; }
 	void node_changed_by_us(const std::string &name) override
 	{
@@ -406,7 +411,7 @@ private:
 	bool nodes_troubled_ = false;
 	Micros devices_looked_at_ = 0, overcommit_looked_at_ = 0;
 	Micros overcommit_untrue_since_ = -1; // what the engine tells of it
-	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false;
+	bool trouble_ = false, restores_ = true, excuses_ = true, state_lost_ = false, nothing_promised_ = false;
 	std::string verdict_;
 };
 

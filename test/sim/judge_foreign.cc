@@ -149,7 +149,7 @@ void Judge::foreign_after_crash(const core::Ledger &on_disk, Micros written_by)
 		if (!saved && !t.reservation && !t.released && t.known_since < written_by && c && c->state == State::running)
 			violation("I3: the saved ledger lacks " + name_of("foreign pod", t.name, uid) + ", which runs and was told of " +
 				  std::to_string((time_.now() - t.known_since) / second) + " s before");
-		t.known = saved;
+		t.known = saved || t.known_to_come; // one that starts without having been told starts nothing either
 		t.told = false;
 	}
 }
@@ -163,6 +163,15 @@ void Judge::foreign_after_loss()
 			t.known = t.known_to_come = (is_there(pod, uid) || is_shown(uid, t)) && t.shows.empty() &&
 						    !pod->node_name.empty() && config_.shares(pod->node_name);
 	}
+}
+
+// ... or for some time at most, if nothing says that there is anything (nodes.names, what is left of a ledger).
+void Judge::waited_enough()
+{
+	for (const auto &[key, c] : kubelet_->containers())
+		nothing_promised_ |= c.state != State::ended && !holds_something(c.uid);
+	for (const auto &[name, pod] : api_.pods())
+		nothing_promised_ |= !pod->node_name.empty() && pod->phase == "Pending" && !holds_something(pod->meta.uid);
 }
 
 // On nodes that are not shared foreign pods are nobody's business, until the engine hears of them anew.

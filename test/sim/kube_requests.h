@@ -44,6 +44,8 @@ public:
 	virtual void node_told(const kube::Node &node) = 0;
 	// Another one: what its settings do not share it masks no more.
 	virtual void engine_starts(const core::Ledger &known) = 0;
+	// It has waited for Kubernetes for as long as it does, and Slurm's jobs start without its word.
+	virtual void waited_enough() = 0;
 	// It makes a reservation pod, whose program is this.
 	virtual void reservation_by_us(const kube::Pod &pod) = 0;
 	// slurm-k8s.yaml cannot be read at the start: every job of Slurm's own is launched.

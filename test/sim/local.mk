@@ -143,6 +143,8 @@ EXTRA_DIST += \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/ends-before-nodes-are-known.case \
 	test/sim/regressions/finalizer-collision.case \
+	test/sim/regressions/first-ledger-of-pods-for-slurm-alone.case \
+	test/sim/regressions/first-list-awaited.case \
 	test/sim/regressions/foreign-forced-grace.case \
 	test/sim/regressions/foreign-grace-forgotten.case \
 	test/sim/regressions/foreign-kubelet-back.case \

@@ -58,6 +58,7 @@ public:
 			bare_pods();
 		if (!case_.mixed && !case_.device_pods && dice_.chance("claims", 200))
 			make_claims(case_, length_);
+		case_.unnamed = dice_.chance("unnamed", 400);
 		std::stable_sort(case_.actions.begin(), case_.actions.end(),
 				 [](const Action &a, const Action &b) { return a.at < b.at; });
 		return std::move(case_);

@@ -100,6 +100,8 @@ const std::vector<MutantInfo> &mutants()
 		{full_not_told, "full-not-told", "a node without a pod slot stays a candidate"},
 		{overcommit_untold, "overcommit-untold", "that pods and jobs have more than there is of a node is not told"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
+		{first_list_not_waited_for, "first-list-not-waited-for", "... where slurm-k8s.yaml does not name them"},
+		{first_ledger_believed, "first-ledger-believed", "a ledger that was begun without a list is taken for a whole one"},
 	};
 	return table;
 }

@@ -43,6 +43,8 @@ enum class Mutant {
 	mask_without_memory,
 	adoption_masks_nothing,
 	unknown_nodes_open,
+	first_list_not_waited_for,
+	first_ledger_believed,
 	word_forgotten,
 	masks_let_go,
 	foreign_not_masked,

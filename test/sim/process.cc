@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "test/sim/process.h"
 
+#include "lib/core/untold_nodes.h"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -44,11 +46,8 @@ void Process::node_init()
 {
 	if (in_charge_)
 		return; // a reconfigure: memory knows better
-	if (!out_.disk.found) {
-		if (out_.mutant != Mutant::unknown_nodes_open)
-			holds_.block_nodes(settings_.name, settings_.nodes.names);
-		return;
-	}
+	if (!out_.disk.found)
+		return block_unknown_nodes({});
 	auto saved = core::parse_journal(out_.disk.ledger);
 	if (!saved) {
 		violation = "I3: the saved ledger cannot be read: " + saved.error().message;
@@ -61,11 +60,30 @@ void Process::node_init()
 	if (out_.mutant == Mutant::gres_not_restored)
 		for (core::Hold &h : saved->holds)
 			h.gres.clear();
-	const bool partial = saved->partial;
+	std::map<std::string, bool> ledgers;
+	if (!saved->partial || !saved->first || out_.mutant == Mutant::first_ledger_believed)
+		ledgers[settings_.name] = !saved->partial || out_.mutant == Mutant::first_ledger_believed;
 	if (out_.mutant != Mutant::ledger_not_loaded)
 		holds_.restore(std::move(*saved));
-	if (partial && out_.mutant != Mutant::unknown_nodes_open)
-		holds_.block_nodes(settings_.name, settings_.nodes.names);
+	block_unknown_nodes(ledgers);
+}
+
+void Process::block_unknown_nodes(const std::map<std::string, bool> &ledgers)
+{
+	std::vector<std::string> nodes;
+	for (const auto &[name, n] : out_.slurm.select().nodes)
+		nodes.push_back(name);
+	for (const auto &u : core::untold_nodes(ledgers, {settings_}, nodes))
+		if (out_.mutant != Mutant::unknown_nodes_open && (out_.mutant != Mutant::first_list_not_waited_for || u.wait != core::Wait::a_while))
+			holds_.block_nodes(u.cluster, u.nodes, u.wait);
+}
+
+void Process::stop_waiting()
+{
+	if (holds_.stop_waiting().empty())
+		return;
+	out_.requests.waited_enough();
+	plan_round(0);
 }
 
 void Process::tell_engine(const PodKey &key, const Job &job)
@@ -101,8 +119,10 @@ void Process::reconfigure()
 {
 	hooks_++;
 	const bool start = !std::exchange(in_charge_, true);
-	if (start)
+	if (start) {
 		worker_ = std::make_unique<core::SlurmWorker>(mutate(out_.mutant, ModelSlurm::ops()), holds_, *this);
+		later(core::longest_wait.count() * ms, [this] { stop_waiting(); });
+	}
 	worker_->reread();
 	plan_round(0);
 	if (start)

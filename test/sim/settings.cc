@@ -15,6 +15,7 @@ void World::change_config(const Action &a)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	Config now = usual_config(names);
+	let_be_unnamed(now.settings, case_);
 	let_reserve(now.settings, case_);
 	let_claim(now.settings, case_);
 	now.broken = a.has("broken");

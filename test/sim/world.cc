@@ -65,6 +65,7 @@ World::World(const Case &c, bool story, bool print)
 	for (const auto &[name, n] : slurm_.select().nodes)
 		names.push_back(name);
 	config_ = usual_config(names);
+	let_be_unnamed(config_.settings, c);
 	let_reserve(config_.settings, c);
 	let_claim(config_.settings, c);
 	slurm_.gates = config_.settings.reserves();
@@ -224,8 +225,9 @@ Outcome World::run()
 				people_tell_all();
 			look_at = time_.now() + second;
 		}
+		finished |= judge_.nothing_is_promised();
 	}
-	if (judge_.verdict().empty()) {
+	if (judge_.verdict().empty() && !judge_.nothing_is_promised()) {
 		if (const std::string what = unfinished(); !what.empty())
 			judge_.violation("I3: " + std::to_string((time_.now() - calm_at) / second) +
 					 " s after the last fault " + what);
