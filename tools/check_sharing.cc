@@ -103,6 +103,16 @@ static void check_suspension(const std::string &about, const SlurmConf &conf, Fi
 						   one_line(line.at("partitionname").value, 64) + why);
 }
 
+// The job that is absorbed ends, and its pods with it; the other one has got pods when it was launched, and they cannot follow it.
+static void check_expansion(const std::string &about, const SlurmConf &conf, Findings &out)
+{
+	const ConfValue *parameters = conf.find("SchedulerParameters");
+	if (parameters && strcasestr(parameters->value.c_str(), "permit_job_expansion")) // as Slurm looks for it
+		out.warning(about, parameters->place() + ": permit_job_expansion lets a job absorb another one (--dependency=expand), and on mixed nodes "
+				   "its pods do not grow: a kubelet knows nothing of what it has got like that, and lets other pods have it; remove "
+				   "permit_job_expansion");
+}
+
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
 	for (const auto &cluster : settings.clusters) {
@@ -112,8 +122,10 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 			check_way(about, "nodes.groups[" + std::to_string(i) + "].sharing", " on nodes with " + one_line(groups[i].selector, 128),
 				  groups[i].sharing, conf, out);
 		check_way(about, "nodes.sharing", groups.empty() ? "" : " on the others", cluster.nodes.sharing, conf, out);
-		if (cluster.nodes.any(core::Sharing::mixed))
+		if (cluster.nodes.any(core::Sharing::mixed)) {
 			check_suspension(about, conf, out);
+			check_expansion(about, conf, out);
+		}
 		check_devices(about, cluster, conf, out);
 		check_classes(about, cluster, out);
 		if (cluster.nodes.exclusive.on())

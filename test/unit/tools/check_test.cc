@@ -247,6 +247,18 @@ TEST_CASE("check: where nodes are mixed no job is to be suspended")
 	CHECK(contains(h.shared(core::Sharing::mixed), "PreemptMode=SUSPEND of partition low suspends jobs"));
 }
 
+TEST_CASE("check: where nodes are mixed no job is to absorb another one")
+{
+	Host h;
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	h.conf["SchedulerParameters"] = "bf_continue";
+	CHECK(h.shared(core::Sharing::mixed).empty());
+	h.conf["SchedulerParameters"] = "bf_continue,Permit_Job_Expansion";
+	CHECK(contains(h.shared(core::Sharing::mixed), "permit_job_expansion lets a job absorb another one"));
+	CHECK(contains(h.shared(core::Sharing::dedicated, {{"pool=gpu", core::Sharing::mixed}}), "its pods do not grow"));
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+}
+
 TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but where all nodes are mixed")
 {
 	Host h;
