@@ -26,6 +26,22 @@ def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_
 	wait_for("a free node", lambda: allocated(mixed)[0] == 0, 30)
 
 
+@pytest.mark.apis("real")
+def test_kubectl_shows_the_jobs_that_squeue_shows(mixed):
+	"""With the command of doc/sharing.md; kubesim has not all that kubectl asks for."""
+	jobs = [mixed.batch(2, options=("-A", "physics")), mixed.batch(3, node="n2", options=("-A", "biology"))]
+	for job in jobs:
+		job.wait_started()
+	foreign(mixed, "others").wait_running()
+	keys = ("job", "user", "account")
+	rows = mixed.run("kubectl", f"--kubeconfig={mixed.env['KUBECONFIG']}", "get", "pods", "-A", "-l", "slurm-k8s.io/job", "-L",
+		",".join(f"slurm-k8s.io/{key}" for key in keys), "-o", "wide", "--no-headers").splitlines()
+	squeue = mixed.run("squeue", "-h", "-t", "R", "-o", "%A %u %a %N").splitlines()
+	shown = [(*line.split()[-3:], node) for line in rows for node in ("n1", "n2") if node in line.split()]
+	assert sorted(shown) == sorted(tuple(line.split()) for line in squeue) and len(shown) == len(jobs) == len(rows), rows
+	assert {line.split()[3] for line in rows} == {"Running"}
+
+
 def test_no_foreign_pod_gets_the_cores_of_a_job(mixed):
 	job = mixed.batch(7)
 	job.wait_started()
