@@ -10,7 +10,8 @@ from command import findings, status, tool
 from conftest import lent, with_conf
 from device_plugin import A100, DEVICES, OF_EACH, Plugin
 from had import batch, by_job, by_pod, is_with_one
-from mixed import mixing, restore, set_resources, wait_reservation
+from mixed import mixing, reservations, restore, set_resources, wait_reservation
+from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
 from stands.waiting import wait_for
@@ -75,6 +76,44 @@ def in_slurm(stand, job_id):
 	return devices(stand.scontrol("-d", "show", "job", str(job_id)))
 
 
+WORD = "exec 3<>$SLURM_K8S_DEVICES && env"
+
+
+class Steps:
+	"""A job of n1 whose script makes steps one after the other, each when it is asked for, without the script's own variables: that
+	one is a task as well, and has been told which devices it has when it began."""
+
+	def __init__(self, stand, *options):
+		stand.count += 1
+		self.stand, self.made, self.file = stand, 0, os.path.join(stand.jobs_folder, f"{stand.count}.steps")
+		os.mkfifo(self.file)
+		self.fifo = open(os.open(self.file, os.O_RDWR), "w", buffering=1, encoding="utf-8")  # there, and not empty, before its script is
+		step = "env -i PATH=$PATH SLURM_CONF=$SLURM_CONF SLURM_JOB_ID=$SLURM_JOB_ID srun -n1"
+		self.job = int(stand.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-N", "1", "-n", "1", "--mem", "100", "-w", "n1", *options, "--wrap",
+			f"exec 3<>{self.file}; while read -r out <&3 && [ $out != end ]; do {step} sh -c '{WORD}' < /dev/null > $out.new 2>&1; mv $out.new $out; done"))
+
+	def devices(self):
+		"""(names of the plugin's variables, nodes) of another step of it."""
+		self.made += 1
+		out = f"{self.file}.{self.made}"
+		print(out, file=self.fifo)
+		wait_for(f"step {self.made} of job {self.job}", lambda: os.path.exists(out), 60, lambda: self.stand.scontrol("show", "job", str(self.job)))
+		with open(out, encoding="utf-8") as file:
+			text = file.read()
+		assert "SLURM_K8S_DEVICES=" in text, text
+		return set(re.findall(r"^TEST_DEVICE_\d+", text, re.MULTILINE)), re.search("^SLURM_K8S_DEVICES=(.*)$", text, re.MULTILINE)[1]
+
+	def wait_possible(self):
+		"""Slurm makes none before the slurmd of its node has registered again, and srun then waits for two minutes, until another step ends."""
+		probe = ("timeout", "5", "srun", f"--jobid={self.job}", "--overlap", "--gres=none", "-n1", "true")
+		wait_for("Slurm to make steps", lambda: not self.stand.run(*probe, check=False).returncode, 60)
+
+	def end(self):
+		print("end", file=self.fifo)
+		wait_for("its end", lambda: self.stand.job(self.job)["JobState"] == "COMPLETED", 60)
+		self.fifo.close()
+
+
 def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
 	stand, _ = plugged
 	mine = pod(stand, "mine", 1, POLITE)
@@ -110,10 +149,28 @@ def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_kno
 	assert two.state == "PENDING"
 	two.cancel()
 	last, = set(range(2 * OF_EACH, 3 * OF_EACH)) - inside(theirs)
-	env = stand.run("srun", "-w", "n1", "-n1", "--mem=100", "--gres=k8s:fpga:1", "sh", "-c", "exec 3<>$SLURM_K8S_DEVICES && env",
-		seconds=120).splitlines()
+	env = stand.run("srun", "-w", "n1", "-n1", "--mem=100", "--gres=k8s:fpga:1", "sh", "-c", WORD, seconds=120).splitlines()
 	assert {line.partition("=")[0] for line in env if line.startswith("TEST_DEVICE_")} == {f"TEST_DEVICE_{last}"}
 	assert "SLURM_K8S_DEVICES=/dev/null" in env  # the plugin's node of the host
+
+
+def test_steps_of_a_job_have_its_devices_whatever_becomes_of_slurmctld_between_them(plugged):
+	stand, _ = plugged
+	steps = Steps(stand, "--gres=k8s:fpga:2")
+	has = steps.devices()
+	assert len(has[0]) == 2 and has[1] == "/dev/null", has
+	its = reservations(stand)[steps.job, "n1"]["metadata"]["uid"]
+	saved(stand, node="n1")  # a crash would lose a younger job
+	for again in (stand.reconfigure, stand.restart_slurmctld, lambda: stand.restart_slurmctld(kill=False)):
+		again()
+		steps.wait_possible()
+		assert steps.devices() == has
+		assert reservations(stand)[steps.job, "n1"]["metadata"]["uid"] == its
+		three = stand.batch(1, seconds=0, options=("--gres=k8s:fpga:3",))
+		stand.scheduled()
+		assert three.state == "PENDING"  # they are still counted, too
+		three.cancel()
+	steps.end()
 
 
 def test_device_that_is_not_well_is_no_jobs_and_a_plugin_that_dies_takes_none_from_whoever_has_one(plugged):
