@@ -50,8 +50,7 @@ DevicesByJob job_devices(const std::unordered_map<std::string, kube::PodPtr> &po
 	for (const auto &[uid, pod] : pods) {
 		const auto resources = pod->meta.annotations.find(std::string(core::names::step_devices));
 		const auto job = pod->meta.ns == ns ? core::job_of_reservation(pod->meta.name, node) : std::nullopt;
-		const bool admitted = pod->started_at != 0 && (pod->phase == "Pending" || pod->phase == "Running");
-		if (!job || !admitted || resources == pod->meta.annotations.end() ||
+		if (!job || !pod->admitted || resources == pod->meta.annotations.end() ||
 		    (latest.contains(job->id) && latest[job->id] > job->submit_time))
 			continue;
 		latest[job->id] = job->submit_time;

@@ -55,8 +55,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->phase = p.phase;
 	out->reason = p.reason;
 	out->disruption = p.disruption;
-	// A kubelet writes startTime when it has admitted the pod, or with the phase Failed.
-	out->admitted = p.started_at != 0 && (p.phase == "Pending" || p.phase == "Running");
+	out->admitted = p.admitted;
 	out->over = kubelet_reports_over(p);
 	if (find_job_container(p.containers) && p.meta.labels.contains(std::string(names::reservation_job)))
 		out->container = std::make_shared<JobContainerState>(state_of_job_container(p.containers));

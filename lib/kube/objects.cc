@@ -219,6 +219,7 @@ void decode_status(const Json &status, Pod &pod)
 	pod.reason = shown(status["reason"]);
 	pod.message = shown(status["message"]);
 	pod.started_at = seconds(status["startTime"]);
+	pod.admitted = is_admitted(status);
 	for (const char *list :
 	     {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
 		Json all = status[list];
@@ -290,6 +291,14 @@ void decode_spec(const Json &spec, Pod &pod)
 }
 
 } // namespace
+
+bool is_admitted(const Json &status)
+{
+	const std::string_view phase = status["phase"].str();
+	bool initialized = false; // or not yet: told at all
+	status["conditions"].each_item([&](const Json &c) { initialized |= c["type"].str() == "Initialized"; });
+	return initialized && !status["startTime"].str().empty() && (phase == "Pending" || phase == "Running");
+}
 
 std::vector<NodeTerm> decode_node_terms(const Json &terms, std::string &problem)
 {

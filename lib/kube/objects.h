@@ -135,6 +135,7 @@ struct Pod {
 	std::string message;
 	std::vector<ContainerStatus> containers; // init, regular and ephemeral; of more than max_containers one in each state
 	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
+	bool admitted = false;       // is_admitted()
 	Disruption disruption = Disruption::none;
 	bool garbage_collected = false; // the pod garbage collector wrote the phase, not the kubelet
 	// Condition PodReadyToStartContainers is there (by default from Kubernetes 1.29 on): a kubelet
@@ -170,6 +171,12 @@ struct Node {
 	std::map<std::string, std::int64_t> capacity; // of extended resources with a domain, as nvidia.com/gpu
 };
 using NodePtr = std::shared_ptr<const Node>;
+
+// status: of a Pod. Its kubelet has admitted the pod, and has not said that it is over. Such a kubelet tells of its containers, in
+// the condition Initialized, from its first status on (generateAPIPodStatus() in kubelet_pods.go). startTime alone says that it has
+// seen the pod: in the first seconds after its start a kubelet does not know yet what runs, and of a pod that it refuses it writes
+// only that, and the phase Failed later (mergePodStatus() in status_manager.go, Kubernetes 1.35). Pure, any thread.
+bool is_admitted(const Json &status);
 
 // Errors: not an object of that kind, no name or no uid. Anything else that is
 // odd ends in Pod::problem. Pure, any thread.

@@ -48,13 +48,6 @@ static void decode_pending(const Json &conditions, Resize &out)
 	});
 }
 
-// By a kubelet that has admitted it.
-static bool may_run(const Json &status)
-{
-	const std::string_view phase = status["phase"].str();
-	return !status["startTime"].str().empty() && (phase == "Pending" || phase == "Running");
-}
-
 Resize decode_resize(const Json &object)
 {
 	Resize out;
@@ -67,7 +60,7 @@ Resize decode_resize(const Json &object)
 	out.observed = seen > 0;
 	containers.each_item([&](const Json &c) { add(out.asked, decode_resources(c["resources"]["requests"], problem)); });
 	decode_pending(status["conditions"], out);
-	if (!out.observed || seen < out.generation || !may_run(status) || !problem.empty())
+	if (!out.observed || seen < out.generation || !is_admitted(status) || !problem.empty())
 		return out;
 	out.allocated = allocated_of(containers, status["containerStatuses"]);
 	// Of containers that its runtime does not have yet (their image is being pulled) a kubelet tells no

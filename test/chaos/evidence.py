@@ -88,7 +88,7 @@ class Evidence:
 
 	def __init__(self, game):
 		stand = game.stand
-		self.users, self.sharing = game.users, game.sharing
+		self.users, self.sharing, self.gone = game.users, game.sharing, game.nodes.gone
 		self.steps = {step.target: step.about for step in game.steps if step.verb in LOAD}
 		self.server_ends = [when for when, name in game.faults.ends if name in SERVERS]
 		self.log = ControllerLog(stand.log())

@@ -10,6 +10,7 @@ from uses import all_uses, moments, too_much
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 # Ends of jobs that are Slurm's own decision, which pods must follow.
 SLURMS = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL")
+ADMITTED = 10  # seconds from an admission to a start, on a busy machine
 UNTOLD = 60  # seconds: an API server that ended so long before a launch may have taken the admission with it
 
 # kind: violation, lost or orphan. seen: how many were looked at. wrong, apart: sentences.
@@ -79,8 +80,14 @@ def check_numbers_of_devices(evidence):
 
 # -- sharing: mixed
 
+def _as_admitted(evidence, use):
+	"""A kubelet whose Node is not there knows no GPUs, as the Node says how many there are, and counts none."""
+	blind = any(node == use.node and begin <= use.start <= end + ADMITTED for begin, end, node in evidence.gone)
+	return use._replace(gpus=0) if blind else use
+
+
 def check_admitted(evidence):
-	return _check("more in use than a kubelet admits", over_admitted, all_uses(evidence))
+	return _check("more in use than a kubelet admits", over_admitted, [_as_admitted(evidence, use) for use in all_uses(evidence)])
 
 
 def _launches(evidence):

@@ -23,6 +23,7 @@ class Nodes(Insistent):
 	def __init__(self, stand):
 		super().__init__(stand)
 		self.to_resume = set()  # nodes that were drained, or failed, for a while
+		self.gone = []  # (from, to, node) of those that Kubernetes did not have
 		self.deleting = {name: threading.Lock() for name in NODES}  # who deletes one makes it again first
 
 	def register_gpus(self):
@@ -60,12 +61,13 @@ class Nodes(Insistent):
 		"""kubectl delete node. Its kubelet, if it does not start anew, makes no other one: somebody does, like the one before."""
 		path = f"/api/v1/nodes/{step.target}"
 		with self.deleting[step.target]:
-			old = self._insist(lambda: self.api.get(path))
+			old, began = self._insist(lambda: self.api.get(path)), time.time()
 			try:
 				self._insist(lambda: self.api.delete(path))
 				time.sleep(step.about["seconds"])
 			finally:
 				self._insist(lambda: self._make(path, old))
+				self.gone.append((began, time.time(), step.target))
 		return "for a while"
 
 	def _make(self, path, old):

@@ -8,7 +8,7 @@ from world import seconds_of
 
 US = "slurm-k8s"
 # One request that had an effect. when: it was received; what came of it was seen by others later. what: created; status:
-# its kubelet tells of it; over: its kubelet refuses it or has ended it; taken: somebody else deletes it; removed: we do.
+# its kubelet tells of its containers, so it has admitted it (is_admitted() in lib/kube/objects.h); seen: it tells nothing of these; over: its kubelet refuses it or has ended it; taken: somebody else deletes it; removed: we do.
 Told = namedtuple("Told", "when what")
 
 
@@ -26,7 +26,7 @@ class Reservation:
 			elif what == "status" and fresh:
 				self.admitted.append((when, None))
 				fresh = False
-			elif what != "status":
+			elif what not in ("status", "seen"):
 				fresh = False
 				self._ends(last if what == "over" else when)  # of a refusal nobody knows when others got its room
 				self.removed += [when] if what == "removed" else []
@@ -55,8 +55,9 @@ def told(event):
 		return None
 	by, verb, part = event["user"]["username"], event["verb"], ref.get("subresource")
 	if part == "status" and by.startswith("system:node:"):
-		phase = event.get("requestObject", {}).get("status", {}).get("phase")
-		what = "over" if phase in ("Failed", "Succeeded") else "status"
+		status = event.get("requestObject", {}).get("status", {})
+		admitted = any(condition.get("type") == "Initialized" for condition in status.get("conditions", []))
+		what = "over" if status.get("phase") in ("Failed", "Succeeded") else "status" if admitted else "seen"
 	elif part == "eviction" or verb == "delete" and not part:
 		what = "removed" if by == US else "taken"
 	else:

@@ -33,7 +33,7 @@ def world(log=START):
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
-		devices={UID: frozenset({0})}, sharing="none", server_ended=lambda begin, end: False,
+		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None)
 
@@ -280,7 +280,8 @@ def test_job_whose_pod_stands_from_before_its_launch_until_after_its_end_is_foun
 
 
 def test_job_that_is_launched_before_its_pod_was_admitted_is_found():
-	for told in ((), ((99.2, "created"),), ((99.2, "created"), (100.4, "status")), ((99.2, "created"), (99.5, "over"))):
+	for told in ((), ((99.2, "created"),), ((99.2, "created"), (100.4, "status")), ((99.2, "created"), (99.5, "over")),
+			((99.2, "created"), (99.5, "seen"), (101, "over"))):
 		assert checks(mixed(*told)) == [0, 1, 0]
 	late = mixed((99.2, "created"))
 	late.server_ended = lambda begin, end: begin < 99.6 < end  # nobody wrote down what it did last
@@ -338,17 +339,26 @@ def test_reservation_pod_that_stays_is_found():
 	assert ["slurm-2-5f-n1"] in [verdict.wrong for verdict in judge.check_left(game, world())]
 
 
+def test_kubelet_whose_node_is_not_there_counts_no_gpus_of_what_begins():
+	bad = mixed(*ADMITTED, GONE)
+	bad.steps["pod0"]["gpus"] = 2  # beside the two of job0
+	assert len(judge.check_admitted(bad).wrong) == 1
+	for gone, wrong in (((90.0, 92.0, "n1"), 0), ((80.0, 89.0, "n1"), 1), ((102.0, 108.0, "n1"), 1), ((90.0, 95.0, "n2"), 1), ((100.5, 106.0, "n1"), 0)):
+		bad.gone = [gone]
+		assert len(judge.check_admitted(bad).wrong) == wrong, gone
+
+
 def test_audit_log_tells_who_did_what_to_the_pods_of_which_run():
-	def event(verb, second, user, name="slurm-12-6a60-n1", code=201, part=None, phase=None):
+	def event(verb, second, user, name="slurm-12-6a60-n1", code=201, part=None, **status):
 		return {"verb": verb, "user": {"username": user}, "responseStatus": {"code": code},
-			"requestReceivedTimestamp": f"1970-01-01T07:33:{second:02}.000000Z", "requestObject": {"status": {"phase": phase} if phase else {}},
+			"requestReceivedTimestamp": f"1970-01-01T07:33:{second:02}.000000Z", "requestObject": {"status": status},
 			"objectRef": {"resource": "pods", "namespace": "slurm-k8s-jobs", "name": name, **({"subresource": part} if part else {})}}
 	begin = 7 * 3600 + 33 * 60
-	kubelet = "system:node:n1"
-	events = [event("create", 1, US), event("create", 2, US, code=409), event("patch", 3, "admin", part="status"),
-		event("patch", 5, kubelet, part="status"), event("create", 10, "admin", part="eviction"),
+	kubelet, admits = "system:node:n1", [{"type": "PodScheduled"}, {"type": "Initialized"}]
+	events = [event("create", 1, US), event("create", 2, US, code=409), event("patch", 3, "admin", part="status", conditions=admits),
+		event("patch", 4, kubelet, part="status"), event("patch", 5, kubelet, part="status", conditions=admits), event("create", 10, "admin", part="eviction"),
 		event("delete", 9, US, code=409), event("patch", 11, kubelet, part="status"), event("delete", 12, kubelet), event("create", 13, US),
-		event("patch", 14, kubelet, part="status", phase="Running"), event("delete", 20, US), event("get", 21, US),
+		event("patch", 14, kubelet, part="status", phase="Running", conditions=admits), event("delete", 20, US), event("get", 21, US),
 		event("create", 30, US, "slurm-12-6a80-n1"), event("patch", 31, kubelet, "slurm-12-6a80-n1", part="status", phase="Failed")]
 	first, second = reservations(events)[12, "n1"]
 	assert first.admitted == [(begin + 5, begin + 10), (begin + 14, begin + 20)] and first.removed == [begin + 20]

@@ -29,6 +29,8 @@ Kubelet::~Kubelet()
 		close(log_fd_);
 }
 
+static constexpr std::int64_t first_sync_us = 2'000'000; // housekeepingPeriod of the real one
+
 std::string Kubelet::start()
 {
 	if (!options_.runtime_log.empty()) {
@@ -69,6 +71,7 @@ std::string Kubelet::start()
 	});
 	api_.logs = [this](const Object &pod, const Request &r) { return logs(pod, r); };
 	heartbeat();
+	loop_.after_us(first_sync_us, [this] { synced(); });
 	return {};
 }
 
@@ -261,6 +264,14 @@ void Kubelet::reject(Pod &pod, const std::string &reason, const std::string &mes
 	pod.finished = true;
 	write_event(pod, "Warning", reason, message);
 	write_status(pod);
+}
+
+void Kubelet::synced()
+{
+	synced_ = true;
+	for (auto &[uid, pod] : pods_)
+		if (pod.finished && !pod.fail_reason.empty() && !pod.start_time)
+			write_status(pod);
 }
 
 void Kubelet::heartbeat()

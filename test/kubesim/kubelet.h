@@ -73,6 +73,7 @@ private:
 	void adopt(const ObjectPtr &object);
 	bool admit(Pod &pod);
 	void reject(Pod &pod, const std::string &reason, const std::string &message);
+	void synced();
 	void heartbeat();
 	Reply logs(const Object &pod, const Request &r);
 	void find_left_containers();
@@ -108,6 +109,9 @@ private:
 	Audit &audit_;
 	const Options &options_;
 	int log_fd_ = -1;
+	// It has looked once at what runs. Before that a kubelet gives no pod a final phase that it may have started before (podsSynced in
+	// pod_workers.go, mergePodStatus() in status_manager.go).
+	bool synced_ = false;
 	std::map<std::string, Node> nodes_;
 	std::map<std::string, Pod> pods_; // by uid
 	std::set<std::string> due_;       // uids that wait for sync

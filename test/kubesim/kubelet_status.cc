@@ -56,6 +56,8 @@ J Kubelet::status_of(const Pod &pod) const
 	J status = J::make("phase", any_running ? "Running" : "Pending");
 	if (all_ended && !pod.runs.empty())
 		status.set("phase", failed ? "Failed" : "Succeeded");
+	if (pod.finished && !pod.fail_reason.empty() && !pod.start_time && !synced_)
+		return J::make("startTime", rfc3339(now_s()), "observedGeneration", pod.seen); // and why later
 	if (pod.finished && !pod.fail_reason.empty()) {
 		status.set("phase", "Failed").set("reason", pod.fail_reason).set("message", pod.fail_message);
 		if (!pod.start_time) { // rejected: no container ever was

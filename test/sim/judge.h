@@ -94,6 +94,7 @@ public:
 	void node_cordoned_by_people(const std::string &name, bool on);
 	void node_news(const std::string &name) { nodes_[name].news++; }
 	void node_deleted_by_people(const std::string &name);
+	void node_made_again(const std::string &name) { nodes_[name].made_at = time_.now(); }
 	void node_drained_by_people(const std::string &name, const std::string &reason);
 	void node_resumed_by_people(const std::string &name, bool for_cordon);
 	bool node_state = false; // is carried from side to side
@@ -298,6 +299,7 @@ private:
 		std::int64_t told = 0;              // ... that the engine knows
 		Micros deleted_at = -1;             // by people, who have not resumed it in Slurm since
 		Micros kept_away_at = -second;      // drained, down or failing in Slurm, the last time
+		Micros made_at = -second;           // its object, after the one before was deleted
 		Micros first_told_at = -second;     // an engine of the object; before engine_began_: this one was not
 		Micros devices_told_at = -second;   // an engine of what its agent says there, the last time
 		Micros drained_at = -second;        // by people, the last time that it was not drained before

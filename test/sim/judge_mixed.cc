@@ -213,14 +213,14 @@ void Judge::native_launched(const SlurmJob &job)
 	for (const auto &[at, c] : kubelet_->containers()) {
 		const PodTruth &t = pods_.at(c.uid);
 		const bool ended = c.state == State::ended;
-		if (!n.small || !t.shared || c.node != job.node || (ended && time_.now() - c.ended_at >= 60 * second))
+		if (!n.small || !t.shared || c.program.refused || c.node != job.node || (ended && time_.now() - c.ended_at >= 60 * second))
 			continue;
 		n.evicted |= t.evicted;
 		n.loose |= ended;
 	}
 	// For this engine it was no node of Kubernetes when it decided: it had been deleted before.
 	const NodeTruth &node = nodes_[job.node];
-	n.loose |= node.first_told_at < engine_began_ || node.first_told_at >= n.arrived;
+	n.loose |= node.first_told_at < engine_began_ || (node.first_told_at >= n.arrived && node.made_at >= engine_began_);
 	const bool admitted = has_own_pod(ref(job), job.node) || std::ranges::any_of(kubelet_->containers(), [&](const auto &c) {
 		return pods_.at(c.second.uid).shared && c.second.node == job.node && c.second.state != State::ended;
 	});
@@ -314,6 +314,8 @@ void Judge::container_resized(const Container &c)
 
 void Judge::reservation_ended(const Container &c)
 {
+	if (c.program.refused)
+		return; // it never stood for any
 	const PodTruth &t = pods_.at(c.uid);
 	for (const Ref &job : jobs_of(t))
 		if (auto it = natives_.find(job); it != natives_.end()) {

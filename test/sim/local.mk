@@ -198,6 +198,7 @@ EXTRA_DIST += \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \
 	test/sim/regressions/refused-together-again-and-again.case \
+	test/sim/regressions/refusal-told-late.case \
 	test/sim/regressions/released-as-the-foreign-pod-that-it-was.case \
 	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \

@@ -139,8 +139,24 @@ bool ModelKubelet::admits(Container &c)
 		listener_.container_refused(c, missing);
 	}
 	if (c.program.refused)
-		end(c, 0, "OutOf" + (missing.empty() ? "cpu" : missing.front()), false);
+		refuse(c, "OutOf" + (missing.empty() ? "cpu" : missing.front()));
 	return !c.program.refused;
+}
+
+// One that has started anew a moment ago, which happens at any time, says so a few seconds late (mergePodStatus() in
+// status_manager.go).
+void ModelKubelet::refuse(Container &c, const std::string &reason)
+{
+	const Key key{c.node, c.uid};
+	c.tells_late = dice_.chance("tells late/" + c.pod, 200);
+	if (c.tells_late)
+		time_.after(dice_.between("tells late/" + c.pod, 500 * ms, 5 * second), [this, key] {
+			Container &mine = containers_.at(key);
+			mine.tells_late = false;
+			plan_report(mine);
+		});
+	tell(story_, "kubelet ", c.node, ": ", c.pod, " (", c.uid, ") is refused: ", reason, c.tells_late ? ", which is told late" : "");
+	end(c, 0, reason, false);
 }
 
 void ModelKubelet::first_seen(const std::string &node, const kube::Pod &pod)
@@ -294,6 +310,8 @@ void ModelKubelet::plan_report(Container &c)
 void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 {
 	pod.started_at = c.seen_at;
+	if (c.state == State::ended && c.program.refused && c.tells_late)
+		return; // and is_admitted() is not true
 	kube::ContainerStatus status;
 	status.name = "main";
 	status.started_ever = c.started_ever;
@@ -321,6 +339,7 @@ void ModelKubelet::write_status(kube::Pod &pod, const Container &c) const
 			pod.disruption = kube::Disruption::kubelet;
 		break;
 	}
+	pod.admitted = c.state != State::ended;
 	if (c.state == State::ended && c.program.refused)
 		pod.containers.clear();
 	else

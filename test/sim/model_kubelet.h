@@ -44,6 +44,7 @@ struct Container {
 	int exit_code = 0;
 	std::string reason;
 	bool evicted = false;     // by its kubelet, for this reason
+	bool tells_late = false;  // its kubelet refuses it, and does not know yet what runs: it says only that it has seen the pod
 	bool by_itself = false;   // ended by its own program
 	bool told_to_end = false; // SIGTERM was sent
 	bool started_ever = false;
@@ -136,6 +137,7 @@ private:
 	Lacks lacks(const std::string &node, const Program &program, const Container *itself) const; // itself: of that program
 	Lacks lacks_beside(const std::string &node, const Program &program, const std::function<bool(const Container &)> &counts) const;
 	bool admits(Container &c);
+	void refuse(Container &c, const std::string &reason);
 	void make_room(const Container &c);
 	void notice(const std::string &node, const std::string &name, const std::string &uid, Micros delay);
 	void look(const std::string &node, const std::string &name, const std::string &uid);

@@ -79,6 +79,7 @@ const std::vector<MutantInfo> &mutants()
 		{reservation_goes_early, "reservation-goes-early", "a job's pod goes when its end begins"},
 		{device_pod_goes_early, "device-pod-goes-early", "where no node is mixed, a job's pod goes when the job is launched"},
 		{reservation_not_deleted, "reservation-not-deleted", "pods of jobs are believed to be deleted and are not"},
+		{seen_is_admitted, "seen-is-admitted", "a pod that its kubelet has only seen counts as admitted"},
 		{refusal_is_eviction, "refusal-is-eviction", "a pod that its kubelet does not admit counts as evicted"},
 		{absence_is_eviction, "absence-is-eviction", "a job's pod that is not listed counts as deleted by somebody"},
 		{eviction_requeues, "eviction-requeues", "jobs whose pods are taken are queued again, whatever is set"},

@@ -90,6 +90,7 @@ enum class Mutant {
 	reservation_goes_early,
 	device_pod_goes_early,
 	reservation_not_deleted,
+	seen_is_admitted,
 	refusal_is_eviction,
 	absence_is_eviction,
 	eviction_requeues,

@@ -47,8 +47,19 @@ kube::NodePtr mutate_node(Mutant m, kube::NodePtr node)
 	return out;
 }
 
+static kube::PodPtr admitted(kube::PodPtr pod)
+{
+	if (pod->started_at == 0 || pod->phase == "Failed" || pod->phase == "Succeeded")
+		return pod;
+	auto copy = std::make_shared<kube::Pod>(*pod);
+	copy->admitted = true;
+	return copy;
+}
+
 kube::PodPtr mutate_resized(Mutant m, kube::PodPtr pod)
 {
+	if (m == Mutant::seen_is_admitted)
+		return admitted(std::move(pod));
 	if (m != Mutant::foreign_resize_believed || !is_resizable(*pod))
 		return pod;
 	auto copy = std::make_shared<kube::Pod>(*pod);

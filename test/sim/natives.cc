@@ -54,8 +54,10 @@ void World::take_reservation(const Action &a)
 		api_.change(name, uid, [&way](kube::Pod &p) {
 			p.disruption = way.disruption;
 			p.garbage_collected |= way.disruption == kube::Disruption::garbage;
-			if (p.garbage_collected)
-				p.phase = "Failed";
+			if (!p.garbage_collected)
+				return;
+			p.phase = "Failed";
+			p.admitted = false;
 		});
 		api_.remove(name, uid, a.text("how") == std::string("force") ? 0 : -1);
 		return;

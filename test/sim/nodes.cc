@@ -88,6 +88,7 @@ void World::register_node(const std::string &name)
 		return;
 	api_.register_node(name);
 	kubelet_.registered(name);
+	judge_.node_made_again(name);
 }
 
 // In the end all are well.

@@ -62,6 +62,7 @@ void World::collect_pod(const kube::Pod &pod)
 		judge_.phase_by_people(pod.meta.uid);
 		api_.change(pod.meta.name, pod.meta.uid, [](kube::Pod &p) {
 			p.phase = "Failed";
+			p.admitted = false;
 			p.garbage_collected = true;
 		});
 	}

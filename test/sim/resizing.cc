@@ -45,7 +45,7 @@ void ask_for(kube::Pod &pod, std::int64_t milli_cpu, std::int64_t memory_bytes)
 	Resizing r;
 	if (is_resizable(pod)) {
 		r = resizing_of(pod);
-	} else if (pod.started_at) { // its kubelet has set that aside
+	} else if (pod.admitted) { // its kubelet has set that aside
 		r.seen = r.generation;
 		r.has_milli_cpu = pod.request.milli_cpu;
 		r.has_memory_bytes = pod.request.memory_bytes;
@@ -96,6 +96,8 @@ static Json state_of(const kube::ContainerStatus &c)
 static Json conditions_of(const kube::Pod &pod, const Resizing &r)
 {
 	Json out = Json::array();
+	if (pod.admitted)
+		out.append(Json::object().set("type", "Initialized").set("status", "True"));
 	if (r.put_off)
 		out.append(Json::object()
 				   .set("type", "PodResizePending")

@@ -124,6 +124,7 @@ struct Verbs {
 		w.judge_.deleted_by_people(pod->meta.uid);
 		w.api_.change(pod->meta.name, pod->meta.uid, [](kube::Pod &p) {
 			p.phase = "Failed";
+			p.admitted = false;
 			p.garbage_collected = true;
 		});
 		w.api_.remove(pod->meta.name, pod->meta.uid, -1);

@@ -182,6 +182,21 @@ def test_batch_job_that_is_refused_goes_back_into_the_queue_and_starts_soon_afte
 	assert job.wait_started(seconds=30) > pod.runs()[0].stop  # by itself Slurm would wait two minutes
 
 
+@pytest.mark.apis("real")
+def test_job_is_not_launched_by_what_a_kubelet_that_has_just_started_says_before_it_refuses(crowded):
+	"""As long as it does not know yet what runs it says only that it has seen the pod: is_admitted() in lib/kube/objects.h."""
+	stand, pod = crowded
+	stand.cluster("stop", "kubelet-n1")
+	job = stand.batch(8)
+	wait_reservation(stand, job.id)
+	stand.cluster("start", "kubelet-n1")
+	wait_for("a refusal", lambda: int(job.show()["Restarts"]) >= 1 or job.stamps()[0], 60, job.why)
+	assert not job.stamps()[0]
+	pod.delete()
+	pod.wait_gone()
+	assert job.wait_started(seconds=30) > pod.runs()[0].stop
+
+
 def test_srun_that_is_refused_waits_in_the_gate_and_starts_when_there_is_room(crowded):
 	stand, pod = crowded
 	with stand.start("srun", "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "date", "+%s.%N") as srun:

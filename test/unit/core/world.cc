@@ -472,6 +472,7 @@ void World::kubelet_starts(const std::string &name)
 		throw std::logic_error("the kubelet of no node");
 	p.phase = "Running";
 	p.started_at = timer.wall_seconds();
+	p.admitted = true;
 	kube::ContainerStatus c;
 	c.name = "main";
 	c.state = kube::ContainerStatus::State::running;

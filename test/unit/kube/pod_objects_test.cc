@@ -138,6 +138,35 @@ TEST_CASE("every field of a pod that we use is decoded")
 	CHECK(p.containers[2].message == "soon");
 }
 
+TEST_CASE("pod: its kubelet has admitted it when it tells of its containers, and not when it has only seen it")
+{
+	const std::string began = R"("startTime":"2026-08-01T10:00:05Z")", sees = R"(,"observedGeneration":1)";
+	const std::string waits = R"(,"conditions":[{"type":"PodScheduled","status":"True"},{"type":"Initialized","status":"False"}])";
+	const struct {
+		std::string what, status;
+		bool admitted;
+	} rows[] = {
+		{"nobody has seen it", R"("phase":"Pending")", false},
+		{"it is refused, which a kubelet says later that does not know yet what runs", R"("phase":"Pending",)" + began + sees, false},
+		{"the same, and who bound it said so", R"("phase":"Pending",)" + began + R"(,"conditions":[{"type":"PodScheduled","status":"True"}])",
+		 false},
+		{"its containers are waiting for volumes", R"("phase":"Pending",)" + began + waits, true},
+		{"it runs", R"("phase":"Running",)" + began + waits, true},
+		{"it was refused", R"("phase":"Failed","reason":"OutOfcpu",)" + began, false},
+		{"it has ended", R"("phase":"Succeeded",)" + began + waits, false},
+		{"it was evicted", R"("phase":"Failed","reason":"Evicted",)" + began + waits, false},
+		{"somebody else has written its conditions", R"("phase":"Pending")" + waits, false},
+	};
+	for (const auto &row : rows) {
+		INFO(row.what);
+		const auto object = Json::parse(R"({"metadata":{"name":"a","namespace":"b","uid":"u"},"spec":{},"status":{)" + row.status + "}}");
+		REQUIRE(object.ok());
+		const auto pod = decode_pod(*object);
+		REQUIRE(pod.ok());
+		CHECK((*pod)->admitted == row.admitted);
+	}
+}
+
 TEST_CASE("a pod that says nothing gets Kubernetes' defaults")
 {
 	Pod p = pod("");

@@ -9,13 +9,15 @@ using namespace sk8::kube;
 
 namespace {
 
+const std::string initialized = R"({"type":"Initialized","status":"True"})";
+
 // A pod of 3 CPUs whose spec was changed once. status: members after phase and startTime.
-Resize seen(const std::string &status, const std::string &phase = "Running")
+Resize seen(const std::string &status, const std::string &phase = "Running", const std::string &conditions = initialized)
 {
 	auto object = Json::parse(
 		R"({"metadata":{"name":"a","uid":"u","generation":2},"spec":{"containers":[{"name":"c","resources":)"
 		R"({"requests":{"cpu":"3","memory":"300Mi"}}}]},"status":{"phase":")" + phase +
-		R"(","startTime":"2026-11-21T07:00:00Z")" + status + "}}");
+		R"(","startTime":"2026-11-21T07:00:00Z","conditions":[)" + conditions + "]" + status + "}}");
 	REQUIRE(object.ok());
 	return decode_resize(*object);
 }
@@ -24,8 +26,8 @@ const std::string has_two = R"(,"containerStatuses":[{"name":"c","allocatedResou
 
 std::string pending(const std::string &reason, int observed)
 {
-	return R"(,"conditions":[{"type":"PodResizePending","status":"True","reason":")" + reason +
-	       R"(","message":"no room","observedGeneration":)" + std::to_string(observed) + "}]";
+	return initialized + R"(,{"type":"PodResizePending","status":"True","reason":")" + reason +
+	       R"(","message":"no room","observedGeneration":)" + std::to_string(observed) + "}";
 }
 
 } // namespace
@@ -43,21 +45,22 @@ TEST_CASE("resize: what the kubelet has set aside is known when it has seen the 
 	CHECK_FALSE(seen(has_two).allocated); // a kubelet that does not tell
 	CHECK_FALSE(seen(has_two).observed);
 	CHECK_FALSE(seen(R"(,"observedGeneration":2)" + has_two, "Failed").allocated);
+	CHECK_FALSE(seen(R"(,"observedGeneration":2)", "Pending", "").allocated); // one that will refuse it
 }
 
 TEST_CASE("resize: of a container that does not run yet all is set aside that is not put off")
 {
 	CHECK(seen(R"(,"observedGeneration":2)", "Pending").allocated->milli_cpu == 3000);
 	CHECK_FALSE(seen(R"(,"observedGeneration":1)", "Pending").allocated);
-	CHECK_FALSE(seen(R"(,"observedGeneration":2)" + pending("Deferred", 2), "Pending").allocated);
+	CHECK_FALSE(seen(R"(,"observedGeneration":2)", "Pending", pending("Deferred", 2)).allocated);
 }
 
 TEST_CASE("resize: the kubelet's refusal counts for the spec that it is about")
 {
 	const std::string seen_it = R"(,"observedGeneration":2)" + has_two;
-	CHECK(seen(seen_it + pending("Deferred", 2)).pending == Resize::Pending::deferred);
-	CHECK(seen(seen_it + pending("Deferred", 2)).message == "no room");
-	CHECK(seen(seen_it + pending("Infeasible", 2)).pending == Resize::Pending::infeasible);
-	CHECK(seen(seen_it + pending("Deferred", 1)).pending == Resize::Pending::no);
+	CHECK(seen(seen_it, "Running", pending("Deferred", 2)).pending == Resize::Pending::deferred);
+	CHECK(seen(seen_it, "Running", pending("Deferred", 2)).message == "no room");
+	CHECK(seen(seen_it, "Running", pending("Infeasible", 2)).pending == Resize::Pending::infeasible);
+	CHECK(seen(seen_it, "Running", pending("Deferred", 1)).pending == Resize::Pending::no);
 	CHECK(seen(seen_it).pending == Resize::Pending::no);
 }
