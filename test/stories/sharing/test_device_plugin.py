@@ -7,10 +7,9 @@ import signal
 
 import pytest
 from command import findings, status, tool
-from conftest import lent, with_conf
-from device_plugin import A100, DEVICES, OF_EACH, Plugin
+from device_plugin import A100, DEVICES, FPGA, OF_EACH, with_plugins
 from had import batch, by_job, by_pod, is_with_one
-from mixed import mixing, reservations, restore, set_resources, wait_reservation
+from mixed import reservations, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
@@ -19,28 +18,8 @@ from world import seconds_of
 
 pytestmark = pytest.mark.apis("real")
 
-H100, FPGA = "example.com/h100", "example.com/fpga"
 NODES = ("n1", "n2")
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
-
-
-def with_plugins(request, session_stands, *nodes):
-	"""(stand, Plugin of the first node's A100): on each node eight GPUs, behind four A100 four H100, and four FPGAs, which only Kubernetes
-	knows."""
-	if len(os.sched_getaffinity(0)) < 2:
-		pytest.skip("a machine with one CPU has no cores to choose from")
-	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", str(len(nodes)),
-			"--gres", f"gpu@0-1:a100:{OF_EACH},gpu@0-1:h100:{OF_EACH},k8s:fpga:{OF_EACH}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
-		plugins = [Plugin(stand, resource, number * OF_EACH, node) for node in nodes for number, resource in enumerate((A100, H100, FPGA))]
-		for plugin in plugins:
-			plugin.wait_told()
-		before = set_resources(stand, [{"kubernetes": A100, "gres": "gpu", "type": "a100"},
-			{"kubernetes": H100, "gres": "gpu", "type": "h100", "devices": [{"first": OF_EACH}]},
-			{"kubernetes": FPGA, "gres": "k8s", "type": "fpga"}])
-		for mixed in mixing(stand):
-			yield mixed, plugins[0]
-		plugins[0].not_well()
-		restore(stand, before)
 
 
 @pytest.fixture(name="plugged")
