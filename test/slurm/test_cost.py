@@ -12,7 +12,7 @@ from conftest import Cluster
 from stands.waiting import wait_for
 
 NODES, ROUNDS, JOBS = 1000, 16, 10
-STARTS, MOST_START = 20, 1.25
+STARTS, MOST_START = int(os.environ.get("SK8_STARTS", "20")), 1.25
 COMMANDS, STEPS, MOST_COMMAND = 100, 60, 1.0  # milliseconds
 RUN_NOW, WILL_RUN = 0, 2  # SELECT_MODE_* of Slurm, the same on all releases
 MOST, MOST_NEW = {"22.05": 1.25, "24.11": 1.25}, 1.5  # times what stock Slurm takes, which is less with each release
@@ -147,8 +147,9 @@ def test_job_that_fits_beside_foreign_pods_starts_as_fast_as_on_stock_slurm(clus
 	finally:
 		stock.down()
 	median = {whose: statistics.median(values[1:]) for whose, values in took.items()}
+	most = {whose: sorted(values[1:])[-1 - STARTS // 100] for whose, values in took.items()}
 	print(f"{STARTS} times srun beside foreign pods: median {median['ours'] * 1000:.0f} ms, on stock Slurm {median['stock'] * 1000:.0f} ms, "
-		f"ratio {median['ours'] / median['stock']:.2f} (at most {MOST_START})")
+		f"ratio {median['ours'] / median['stock']:.2f} (at most {MOST_START}); p99 {most['ours'] * 1000:.0f} and {most['stock'] * 1000:.0f} ms")
 	assert median["ours"] <= MOST_START * median["stock"]
 
 
