@@ -74,7 +74,7 @@ bool NodeView::remove(const std::string &name)
 
 void NodeView::forget(const std::string &node, kube::NodePtr last)
 {
-	if (slurm_.contains(node))
+	if (!slurm_synced_ || slurm_.contains(node)) // what Slurm has not set_slurm() drops
 		deleted_[node] = std::move(last);
 }
 

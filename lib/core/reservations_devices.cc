@@ -17,7 +17,7 @@ void Reservations::read_devices()
 	if (settings_.resources.empty() || only_former_)
 		return;
 	for (const std::string &node : nodes_.names())
-		if (nodes_.shared(node) == NodeView::Shared::yes)
+		if (nodes_.shared_in_kubernetes(node) == NodeView::Shared::yes)
 			(void) devices_.read(*nodes_.find(node));
 }
 

@@ -199,7 +199,7 @@ void Reservations::look(JobRef job)
 void Reservations::node_changed(const std::string &node)
 {
 	const kube::Node *n = nodes_.find(node);
-	if (!n || only_former_ || nodes_.shared(node) != NodeView::Shared::yes || !devices_.read(*n))
+	if (!n || only_former_ || nodes_.shared_in_kubernetes(node) != NodeView::Shared::yes || !devices_.read(*n))
 		return;
 	std::vector<Id> waiting;
 	for (const auto &[id, e] : entries_)

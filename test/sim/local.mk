@@ -121,6 +121,7 @@ EXTRA_DIST += \
 	test/sim/regressions/adopted-by-itself-and-preempted.case \
 	test/sim/regressions/adopted-elsewhere.case \
 	test/sim/regressions/again-in-the-same-second.case \
+	test/sim/regressions/agent-told-before-slurms-nodes.case \
 	test/sim/regressions/aside-known-late.case \
 	test/sim/regressions/beside-what-is-set-aside.case \
 	test/sim/regressions/binding-after-a-word.case \

@@ -137,6 +137,29 @@ TEST_CASE("deleted node: the agent of one that is back has told nothing yet, and
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("deleted node: so it is if it goes before slurmctld has told which nodes it has")
+{
+	DeletedWorld w(GENERATE(Sharing::mixed, Sharing::dedicated));
+	w.restart(false);
+	w.controller->jobs_replaced({});
+	w.list_nodes();
+	w.controller->nodes_changed();
+	w.tell_devices("n1", "nobody", "0"); // there is an agent
+	w.run();
+	w.delete_node("n1");
+	w.run();
+	w.list();
+	CHECK(w.nodes->is_or_was_shared("n1"));
+	w.controller->arrived(w.gpu_job(7));
+	w.register_node("n1");
+	w.run(Millis(2'000));
+	REQUIRE(w.only_pod() == pod);
+	CHECK(w.fate(7) == "waits");
+	w.tell_devices("n1", pod, "2,3");
+	w.run();
+	CHECK(w.fate(7) == "launched");
+}
+
 TEST_CASE("deleted node: what its agent has told of cores counts until it tells again, and is forgotten when the agent takes it back")
 {
 	PinnedCores pinned;

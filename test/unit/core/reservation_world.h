@@ -174,7 +174,7 @@ public:
 		for (const auto &[name, pod] : pods)
 			tell(name);
 	}
-	void list()
+	void list_nodes() // of Kubernetes
 	{
 		std::vector<kube::NodePtr> kube;
 		for (const std::string name : {"n1", "n2", "alone"}) {
@@ -182,6 +182,10 @@ public:
 				kube.push_back(node_of(name));
 		}
 		nodes->replace(kube);
+	}
+	void list()
+	{
+		list_nodes();
 		tell_slurm_nodes();
 		std::vector<ForeignPodPtr> all;
 		told.clear();
