@@ -200,6 +200,7 @@ public:
 	void node_event(const NodeEvent &event) override;
 	void devices_changed_by_us(const SlurmJob &job) override;
 	void reservation_by_us(const kube::Pod &pod) override;
+	void gate_opened(core::JobRef job) override;
 	void gate_opens() override { mixed_since_.clear(), devices_since_.clear(); }
 	void container_admitted(const Container &c) override;
 	void container_preempted(const Container &c) override;
@@ -359,6 +360,7 @@ private:
 	void check_overcommit();
 	bool may_lack_slot(const Container &c) const;
 	void check_told_devices(const SlurmJob &job);
+	bool knows_agent(const std::string &node) { return nodes_[node].devices_told_at >= engine_began_; }
 	std::int64_t gpus_in_use(const SlurmJob &job) const;
 	void check_launched_devices(const SlurmJob &job);
 	void check_given_devices(const Container &c);

@@ -144,11 +144,18 @@ std::int64_t Judge::gpus_in_use(const SlurmJob &job) const
 	return sum;
 }
 
+// It was not known by then that there is an agent, which may have told the first time when the job is launched.
+void Judge::gate_opened(core::JobRef job)
+{
+	if (const auto it = natives_.find({job.id, job.submit_time}); it != natives_.end())
+		it->second.devices_loose |= !knows_agent(it->second.node);
+}
+
 void Judge::check_launched_devices(const SlurmJob &job)
 {
 	NativeTruth &n = natives_.at(ref(job));
 	n.devices_loose |= n.loose; // no pod stands for it yet
-	n.devices_loose |= nodes_[job.node].devices_told_at < engine_began_; // it is not known that there is an agent
+	n.devices_loose |= !knows_agent(job.node);
 	if (!device_plugin || job.devices.empty() || n.loose || n.devices_loose || !devices_promised(job.node))
 		return;
 	const std::string who = "I1: job " + std::to_string(job.id) + " is launched with GPUs " + core::index_list(job.devices) + " of " + job.node;

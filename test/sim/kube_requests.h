@@ -48,6 +48,8 @@ public:
 	virtual void waited_enough() = 0;
 	// It makes a reservation pod, whose program is this.
 	virtual void reservation_by_us(const kube::Pod &pod) = 0;
+	// It opens the gate for this job; Slurm hears of that when its locks can be had.
+	virtual void gate_opened(core::JobRef job) = 0;
 	// slurm-k8s.yaml cannot be read at the start: every job of Slurm's own is launched.
 	virtual void gate_opens() = 0;
 	// It wrote to this Node object.

@@ -156,6 +156,7 @@ EXTRA_DIST += \
 	test/sim/regressions/formerly-foreign.case \
 	test/sim/regressions/freed-while-one-of-its-pods-is-bound.case \
 	test/sim/regressions/full-disk-takes-one-of-two-holds.case \
+	test/sim/regressions/gate-open-before-an-agent-tells.case \
 	test/sim/regressions/gate-that-is-not-needed-any-more.case \
 	test/sim/regressions/get-older-than-the-watch.case \
 	test/sim/regressions/gone-in-the-turn-of-its-release.case \

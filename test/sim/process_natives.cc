@@ -200,6 +200,8 @@ void Process::answer_gate(JobRef job, const core::GateAnswer &answer)
 {
 	if (!worker_ || dying_)
 		return;
+	if (answer.open)
+		out_.requests.gate_opened(job);
 	worker_->answer_gate(job, answer, [this, job] { return gate_.told(job); });
 	plan_round(out_.dice.between("round", 0, 10 * ms));
 }
