@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 #include "lib/slurm/release.h"
 #include <dlfcn.h>
+#include "lib/slurm/constraint.h"
 #include "lib/slurm/feature_hint.h"
 #include "lib/slurm/sizes.h"
 
 #define PREFIX "k8s."		/* lib/core/node_features.h */
-#define OPERATORS "&|,[]()*"	/* of --constraint */
 #define SHOW "sinfo -o \"%%N %%f\" shows what nodes have"
 
-static const unsigned max_named = 3;
+enum {
+	MOST_NAMED = 3,
+	MOST_MISSING = 6,	/* of which it is found out whether it is their fault: each number of them may be there */
+};
 
-/* slurmctld's own; a plugin that refers to it by name cannot be loaded for a look elsewhere */
-static sk8_list_t active_features(void)
+/*
+ * slurmctld's own; a plugin that refers to it by name cannot be loaded for a look elsewhere.
+ * Those that nodes may get by a reboot are among them.
+ */
+static sk8_list_t features(void)
 {
-	sk8_list_t *list = dlsym(RTLD_DEFAULT, "active_feature_list");
+	sk8_list_t *list = dlsym(RTLD_DEFAULT, "avail_feature_list");
 
 	return list ? *list : NULL;
 }
@@ -25,17 +31,12 @@ static int is_named(void *x, void *key)
 	return sk8_is_sized(feature, sizeof(*feature)) && !xstrcmp(feature->name, key);
 }
 
-/* Slurm refuses a constraint with a name that it has never heard, even among others to choose from. */
-static bool is_unknown(sk8_list_t list, const char *name)
+static int has_nodes(void *x, void *key)
 {
-	return !list_find_first(list, is_named, (void *) name);
-}
+	const node_feature_t *feature = x;
 
-static bool has_node(sk8_list_t list, const char *name)
-{
-	const node_feature_t *found = list_find_first(list, is_named, (void *) name);
-
-	return found && (!found->node_bitmap || (bit_ffs(found->node_bitmap) >= 0));
+	(void) key;
+	return sk8_is_sized(feature, sizeof(*feature)) && feature->node_bitmap;
 }
 
 static bool is_ours(const char *name)
@@ -52,125 +53,262 @@ static bool is_of_label(const char *name)
 	return false;
 }
 
-/* Calls f for each name of the constraint, until it is false. */
-static void each_name(const char *constraint, bool (*f)(void *arg, const char *name), void *arg)
-{
-	char *rest = NULL, *text = xstrdup(constraint);
+/* ---- the names of a constraint ---- */
 
-	for (char *name = strtok_r(text, OPERATORS, &rest); name && f(arg, name); name = strtok_r(NULL, OPERATORS, &rest))
-		;
-	xfree(text);
+struct name {
+	char *text;
+	bitstr_t *nodes;	/* slurmctld's; NULL: all, or none of one that is unknown */
+	bool unknown;		/* Slurm has never heard it, and refuses the constraint, even with others to choose from */
+	int missing;		/* no node has it: which one of those it is, from 1 on */
+};
+
+struct names {
+	sk8_list_t list;
+	struct name name[SK8_MOST_TERMS];
+	int count, missing;
+	bitstr_t *all, *none;
+	uint64_t there;		/* a bit for each that no node has, and all are taken to have */
+	bool everywhere;	/* what some nodes have is taken to be on all */
+};
+
+static void free_names(struct names *n)
+{
+	for (int k = 0; k < n->count; k++)
+		xfree(n->name[k].text);
+	FREE_NULL_BITMAP(n->all);
+	FREE_NULL_BITMAP(n->none);
+}
+
+static struct name *name_of(struct names *n, const char *text, int length)
+{
+	struct name *found = n->name;
+	const node_feature_t *feature;
+
+	for (; found < n->name + n->count; found++)
+		if (!xstrncmp(found->text, text, length) && !found->text[length])
+			return found;
+	n->count++;
+	found->text = xstrndup(text, length);
+	feature = list_find_first(n->list, is_named, found->text);
+	found->unknown = !feature;
+	found->nodes = feature ? feature->node_bitmap : NULL;
+	if (found->unknown || (found->nodes && (bit_ffs(found->nodes) < 0)))
+		found->missing = ++n->missing;
+	return found;
+}
+
+static bitstr_t *nodes_of(void *arg, const char *text, int length)
+{
+	struct names *n = arg;
+	const struct name *name = name_of(n, text, length);
+
+	if (name->missing)
+		return (n->there >> (name->missing - 1)) & 1 ? n->all : n->none;
+	/* of another size: while slurmctld makes its table of nodes anew */
+	return n->everywhere || !name->nodes || (bit_size(name->nodes) != bit_size(n->all)) ? n->all : name->nodes;
+}
+
+static bool is_possible(struct names *n, const char *constraint, uint64_t there)
+{
+	struct sk8_constraint c;
+	bool possible;
+
+	n->there = there;
+	possible = sk8_read_constraint(&c, constraint, nodes_of, n) && sk8_is_possible(&c);
+	sk8_free_constraint(&c);
+	return possible;
 }
 
 /* ---- those that no node has ---- */
 
-struct missing {
-	sk8_list_t list;
-	bool choice;		/* others may do instead of those that no node has any more */
-	char *labels, *others;
-	unsigned named;
-};
-
-struct alternative {
-	sk8_list_t list;
-	bool possible;
-};
-
-static bool is_possible(void *arg, const char *name)
-{
-	struct alternative *a = arg;
-	bool number = !name[strspn(name, "0123456789")];	/* of nodes, behind a '*' */
-
-	return a->possible = number || has_node(a->list, name);
-}
-
 /*
- * May nodes have all names between two '|', or before the first or behind the last one? If not
- * of any, the constraint holds nowhere, however it is bracketed: (a|b)&(c|d) needs a, b and c, or d.
+ * Is there a number of the others with which it would be possible, and is not without this
+ * one? So of a&(b|c) c is at no fault if nodes have b.
  */
-static bool leaves_a_choice(sk8_list_t list, const char *constraint)
+static bool is_at_fault(const bool *possible, int missing, int number)
 {
-	struct alternative a = { .list = list };
-	char *rest = NULL, *text = xstrdup(constraint);
+	const uint32_t bit = 1u << (number - 1);
 
-	for (char *part = strtok_r(text, "|", &rest); part && !a.possible; part = strtok_r(NULL, "|", &rest)) {
-		a.possible = true;
-		each_name(part, is_possible, &a);
+	for (uint64_t there = 0; there < (1u << missing); there++)
+		if (!possible[there & ~bit] && possible[there | bit])
+			return true;
+	return false;
+}
+
+/* If they are too many to look at all that no node has; those that Slurm has never heard always are. */
+static void find_faults(struct names *n, const char *constraint, bool *at_fault)
+{
+	bool possible[1 << MOST_MISSING];
+	const bool few = n->missing <= MOST_MISSING, all = !few && !is_possible(n, constraint, 0);
+
+	/* if not even all of them together would do: as if they were all that is wrong */
+	n->everywhere = few && !is_possible(n, constraint, UINT64_MAX);
+	for (uint64_t there = 0; few && (there < (1u << n->missing)); there++)
+		possible[there] = is_possible(n, constraint, there);
+	for (int k = 0; k < n->count; k++)
+		at_fault[k] = n->name[k].unknown || (n->name[k].missing && (few ? is_at_fault(possible, n->missing, n->name[k].missing) : all));
+}
+
+static char *hint_about_missing(struct names *n, const char *constraint)
+{
+	bool at_fault[SK8_MOST_TERMS];
+	char *labels = NULL, *others = NULL, *hint = NULL;
+	int named = 0;
+
+	find_faults(n, constraint, at_fault);
+	for (int k = 0; (k < n->count) && (named < MOST_NAMED); k++) {
+		char **names = is_of_label(n->name[k].text) ? &labels : &others;
+
+		if (!is_ours(n->name[k].text) || !at_fault[k])
+			continue;
+		xstrfmtcat(*names, "%s%.400s", *names ? ", " : "", n->name[k].text);
+		named++;
 	}
-	xfree(text);
-	return a.possible;
-}
-
-static bool add_missing(void *arg, const char *name)
-{
-	struct missing *m = arg;
-	char **names = is_of_label(name) ? &m->labels : &m->others;
-
-	if (!is_ours(name) || (m->choice ? !is_unknown(m->list, name) : has_node(m->list, name)))
-		return true;
-	xstrfmtcat(*names, "%s%.400s", *names ? ", " : "", name);
-	return ++m->named < max_named;
-}
-
-static char *hint_about_missing(sk8_list_t list, const char *constraint)
-{
-	struct missing m = { .list = list, .choice = leaves_a_choice(list, constraint) };
-	char *hint = NULL;
-
-	each_name(constraint, add_missing, &m);
-	if (m.labels)
-		xstrfmtcat(hint, "slurm-k8s: no node has the label for %s (k8s.KEY.VALUE, each dot of the key twice); " SHOW, m.labels);
-	if (m.others)
+	if (labels)
+		xstrfmtcat(hint, "slurm-k8s: no node has the label for %s (k8s.KEY.VALUE, each dot of the key twice); " SHOW, labels);
+	if (others)
 		xstrfmtcat(hint, "%sslurm-k8s: no node has %s, and no label makes such a feature (k8s.KEY.VALUE does); k8s.exclusive and k8s.shared are those "
-			   "of nodes that jobs may have without others' pods; " SHOW, hint ? "\n" : "", m.others);
-	xfree(m.labels);
-	xfree(m.others);
+			   "of nodes that jobs may have without others' pods; " SHOW, hint ? "\n" : "", others);
+	xfree(labels);
+	xfree(others);
 	return hint;
 }
 
-/* ---- those that no node has together ---- */
+/* ---- those that no node has together, or too few ---- */
 
-struct together {
-	sk8_list_t list;
-	node_feature_t *seen[16];	/* more are not looked at */
-	unsigned count;
-	char *hint;
-};
-
-static bool compare(void *arg, const char *name)
+static bool speaks_of_ours(const struct sk8_term *t)
 {
-	struct together *t = arg;
-	node_feature_t *found = list_find_first(t->list, is_named, (void *) name);
-
-	if (!found || !found->node_bitmap || (t->count == sizeof(t->seen) / sizeof(*t->seen)))
-		return false;
-	for (unsigned k = 0; k < t->count; k++) {
-		if ((!is_ours(t->seen[k]->name) && !is_ours(name)) || bit_overlap_any(t->seen[k]->node_bitmap, found->node_bitmap))
-			continue;
-		t->hint = xstrdup_printf("slurm-k8s: no node has both %.400s and %.400s; " SHOW, t->seen[k]->name, name);
-		return false;
-	}
-	t->seen[t->count++] = found;
-	return true;
+	return memmem(t->text, t->length, PREFIX, strlen(PREFIX));
 }
 
-/* Only of a constraint that wants all of them on each node. */
-static char *hint_about_pairs(sk8_list_t list, const char *constraint)
+static char *hint_about_few(const struct sk8_terms *counted)
 {
-	struct together t = { .list = list };
+	for (int k = 0; k < counted->count; k++) {
+		const struct sk8_term *t = &counted->term[k];
 
-	if (!strpbrk(constraint, "|[]()*"))
-		each_name(constraint, compare, &t);
-	return t.hint;
+		if (((uint32_t) bit_set_count(t->nodes) < t->count) && speaks_of_ours(t))
+			return xstrdup_printf("slurm-k8s: of the %u nodes with %.*s that it wants there are %d; " SHOW, t->count,
+					      MIN(t->length, 400), t->text, bit_set_count(t->nodes));
+	}
+	return NULL;
+}
+
+/* What nodes need all of: all before the last '|' is one of these. */
+struct needs {
+	struct sk8_term term[SK8_MOST_TERMS];
+	int count;
+};
+
+static void take_needs(struct needs *needs, const struct sk8_terms *terms)
+{
+	int last = terms->count - 1;
+
+	while (last && !terms->term[last].either)
+		last--;
+	needs->term[0] = (struct sk8_term) { .text = terms->term[0].text, .nodes = sk8_joined(terms->term, last + 1) };
+	needs->term[0].length = terms->term[last].text + terms->term[last].length - terms->term[0].text;
+	needs->count = 1;
+	for (int k = last + 1; k < terms->count; k++)
+		needs->term[needs->count++] = terms->term[k];
+}
+
+static bool is_met_without(const struct needs *needs, int without)
+{
+	bitstr_t *nodes = NULL;
+	bool met;
+
+	for (int k = 0; k < needs->count; k++) {
+		if (k == without)
+			continue;
+		if (nodes)
+			bit_and(nodes, needs->term[k].nodes);
+		else
+			nodes = bit_copy(needs->term[k].nodes);
+	}
+	met = !nodes || (bit_ffs(nodes) >= 0);
+	FREE_NULL_BITMAP(nodes);
+	return met;
+}
+
+/* Those without which it still is not met have no part in it. */
+static void leave_conflict(struct needs *needs)
+{
+	for (int k = needs->count - 1; k >= 0; k--)
+		if (!is_met_without(needs, k))
+			memmove(&needs->term[k], &needs->term[k + 1], (--needs->count - k) * sizeof(*needs->term));
+}
+
+static char *words_about(const struct needs *needs)
+{
+	char *list = NULL;
+	bool ours = false;
+
+	for (int k = 0; k < needs->count; k++) {
+		const struct sk8_term *t = &needs->term[k];
+
+		ours = ours || speaks_of_ours(t);
+		xstrfmtcat(list, "%s%.*s", !k ? "" : k + 1 < needs->count ? ", " : " and ", MIN(t->length, 400), t->text);
+	}
+	if (!ours)
+		xfree(list);
+	return list;
+}
+
+static char *hint_about_conflict(const struct sk8_terms *terms)
+{
+	struct needs needs;
+	bitstr_t *joined;
+	char *list, *hint = NULL;
+
+	take_needs(&needs, terms);
+	joined = needs.term[0].nodes;
+	leave_conflict(&needs);
+	if ((list = words_about(&needs)))
+		hint = xstrdup_printf("slurm-k8s: no node has %s%.1200s%s; " SHOW, needs.count == 2 ? "both " : "", list, needs.count > 2 ? " together" : "");
+	FREE_NULL_BITMAP(joined);
+	xfree(list);
+	return hint;
+}
+
+/* Each name is on some node, or is taken to be. */
+static char *hint_about_nodes(struct names *n, const char *constraint)
+{
+	struct sk8_constraint c;
+	char *hint = NULL;
+
+	n->everywhere = false;
+	n->there = UINT64_MAX;
+	if (sk8_read_constraint(&c, constraint, nodes_of, n) && !sk8_is_possible(&c))
+		hint = c.counted.count ? hint_about_few(&c.counted) : hint_about_conflict(&c.outer);
+	sk8_free_constraint(&c);
+	return hint;
+}
+
+/* Also of one that Slurm would not take: the names up to where it does not understand it. */
+static void read_names(struct names *n, const char *constraint)
+{
+	struct sk8_constraint c;
+	const node_feature_t *any = list_find_first(n->list, has_nodes, NULL);
+	const int size = any ? bit_size(any->node_bitmap) : 1;
+
+	n->all = bit_alloc(size);
+	n->none = bit_alloc(size);
+	bit_set_all(n->all);
+	(void) sk8_read_constraint(&c, constraint, nodes_of, n);
+	sk8_free_constraint(&c);
 }
 
 extern char *sk8_feature_hint(const char *constraint)
 {
-	sk8_list_t list = constraint && strstr(constraint, PREFIX) ? active_features() : NULL;
+	struct names n = { .list = constraint && strstr(constraint, PREFIX) ? features() : NULL };
 	char *hint;
 
-	if (!list)
+	if (!n.list)
 		return NULL;
-	hint = hint_about_missing(list, constraint);
-	return hint ? hint : hint_about_pairs(list, constraint);
+	read_names(&n, constraint);
+	hint = hint_about_missing(&n, constraint);
+	if (!hint)
+		hint = hint_about_nodes(&n, constraint);
+	free_names(&n);
+	return hint;
 }

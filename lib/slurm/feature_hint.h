@@ -4,10 +4,15 @@
 #define SK8_SLURM_FEATURE_HINT_H
 
 /*
- * A sentence about those features of --constraint that stand for labels of Kubernetes' nodes
- * (or k8s.exclusive and the like) and that no node has, or none together with another one that
- * is asked for: Slurm refuses or holds the job, and does not say for which. NULL: there are
- * none, or others may do in their stead. xfree() it. Node read lock.
+ * A sentence about a --constraint that no node can meet (too few can, where it has numbers of
+ * nodes), if one of its features stands for a label of Kubernetes' nodes, or is k8s.exclusive
+ * or the like: Slurm refuses or holds the job, and does not say for which.
+ *
+ *	a, (gone|b)&lost	those that no node has, and without which it would be possible
+ *	a&b, a&(b|c), a&b&c	those that nodes have, and none has together
+ *	[a*3&b*1]		that there are too few with one
+ *
+ * NULL: there are nodes for it. xfree() it. Node read lock.
  */
 extern char *sk8_feature_hint(const char *constraint);
 

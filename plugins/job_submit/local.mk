@@ -5,6 +5,8 @@ endif
 
 job_submit_k8s_la_SOURCES = \
 	lib/sk8_abi.h \
+	lib/slurm/constraint.c \
+	lib/slurm/constraint.h \
 	lib/slurm/feature_hint.c \
 	lib/slurm/feature_hint.h \
 	lib/slurm/release.h \

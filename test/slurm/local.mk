@@ -20,7 +20,7 @@ other-plugins: lib/core/libsk8core.la
 	done
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/job_submit_k8s.so $(srcdir)/plugins/job_submit/job_submit_k8s.c \
 		$(srcdir)/plugins/job_submit/complete.c $(srcdir)/lib/slurm/tokens.c \
-		$(srcdir)/lib/slurm/sizes.c $(srcdir)/lib/slurm/feature_hint.c -Llib/core/.libs -lsk8core
+		$(srcdir)/lib/slurm/sizes.c $(srcdir)/lib/slurm/constraint.c $(srcdir)/lib/slurm/feature_hint.c -Llib/core/.libs -lsk8core
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/select_cons_tres.so $(srcdir)/plugins/select/select_cons_tres.c \
 		$(srcdir)/lib/slurm/sizes.c -Wl,--version-script=$(srcdir)/plugins/select/select.map
 	$(sk8_other_compile) -o $(SK8_OUT)/plugins/prep_k8s.so $(srcdir)/plugins/prep/prep_k8s.c \

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Features that labels give nodes, in a real slurmctld: what scontrol shows and --constraint finds, and whose they are."""
+import itertools
 import os
+import random
 import re
 import time
 
@@ -28,6 +30,13 @@ def nodes(cluster):
 	cluster.cancel_all()
 	for node in cluster.nodes:
 		give(cluster, node, "")
+
+
+@pytest.fixture(name="cluster_of_three", scope="module")
+def cluster_of_three_fixture():
+	cluster = Cluster(nodes=["n1", "n2", "n3"])
+	yield cluster
+	cluster.down()
 
 
 def constrained(cluster, text, *options):
@@ -101,36 +110,118 @@ def said(nodes, constraint):
 
 
 GONE, LOST = "k8s.zone.gone", "k8s.zone.lost"
+OTHERS = tuple(f"k8s.zone.{number}" for number in range(8))
 
 
 @pytest.fixture
 def less(nodes):
-	"""n1 has B alone; GONE and LOST it has had."""
-	give(nodes, "n1", f"{GONE},{LOST}")
+	"""n1 has B alone; the others it has had."""
+	give(nodes, "n1", ",".join((GONE, LOST, *OTHERS)))
 	give(nodes, "n1", f"{B},big")
 	return nodes
 
 
 @pytest.mark.parametrize("constraint, named", [(GONE, GONE), (f"{GONE}|{LOST}", f"{GONE}, {LOST}"), (f"[{GONE}|{LOST}]", f"{GONE}, {LOST}"),
-	(f"{GONE}|{LOST}&{B}", f"{GONE}, {LOST}"), (f"[{GONE}*1|{LOST}*2]", f"{GONE}, {LOST}")])
+	(f"{GONE}|{LOST}&{B}", f"{GONE}, {LOST}"), (f"[{GONE}*1|{LOST}*2]", f"{GONE}, {LOST}"), (f"{B}&({GONE}|{LOST})", f"{GONE}, {LOST}"),
+	(f"({GONE}|{B})&{LOST}", LOST), (f"{B}|big&{GONE}", GONE), (f"{GONE}|{LOST}|k8s.zone.never", f"{GONE}, {LOST}, k8s.zone.never"),
+	(f"[{GONE}*1&{B}*1]", GONE), (f"{GONE}*2", GONE), (f"{B}&[{GONE}|{LOST}]", f"{GONE}, {LOST}"), (f"{GONE}&{B}&big", GONE)])
 def test_of_labels_that_no_node_has_any_more_the_user_reads_which(less, constraint, named):
 	with pytest.raises(StandError, match="no node has the label for " + re.escape(named) + " "):
 		said(less, constraint)
 
 
-@pytest.mark.parametrize("constraint", [B, f"{GONE}|{B}", f"[{B}|{GONE}]", f"({GONE}|{B})&big", f"{GONE}|big&{B}"])
+@pytest.mark.parametrize("constraint", [B, f"{GONE}|{B}", f"[{B}|{GONE}]", f"({GONE}|{B})&big", f"{GONE}|big&{B}", f"{GONE}|{LOST}|{B}",
+	f"big&({GONE}|{B})", f"[{B}*1&big*1]", "|".join([GONE, LOST, *OTHERS, B])])
 def test_a_label_that_no_node_has_any_more_is_not_named_where_there_is_a_choice(less, constraint):
-	assert "no node has" not in less.run("sh", "-c", f"sbatch -D / -o /dev/null -N1 -C '{constraint}' --wrap 'sleep 600' 2>&1 || true")
+	assert "slurm-k8s" not in less.run("sh", "-c", f"sbatch -D / -o /dev/null -N1 -C '{constraint}' --wrap 'sleep 600' 2>&1 || true")
 
 
-def test_labels_that_no_node_has_together_are_named(nodes):
-	give(nodes, "n1", f"big,{A}")
-	give(nodes, "n2", B)
-	for constraint, pair in ((f"{A}&{B}", (A, B)), (f"{A},big,{B}", (A, B)), (f"big&{B}", ("big", B))):
-		with pytest.raises(StandError, match=f"no node has both {pair[0]} and {pair[1]}; sinfo"):
-			said(nodes, constraint)
-	for fine in (f"{A}&big", f"{A}|{B}"):
-		assert "no node has" not in said(nodes, fine)
+C = "k8s.zone.c"
+
+
+@pytest.mark.parametrize("constraint, told", [(f"{A}&{B}", f"no node has both {A} and {B};"), (f"{A},big,{B}", f"no node has both {A} and {B};"),
+	(f"big&{B}", f"no node has both big and {B};"), (f"{B}&({A}|big)", f"no node has both {B} and ({A}|big);"),
+	(f"{A}|big&{B}", f"no node has both {A}|big and {B};"),
+	(f"({A}&{B})", f"no node has ({A}&{B});"), (f"[{A}*1&{C}*3]", f"of the 3 nodes with {C} that it wants there are 2;"),
+	(f"{A}*2", f"of the 2 nodes with {A} that it wants there are 1;")])
+def test_labels_that_no_node_has_together_or_too_few_have_are_named(nodes, constraint, told):
+	give(nodes, "n1", f"big,{A},{C}")
+	give(nodes, "n2", f"{B},{C}")
+	with pytest.raises(StandError) as error:
+		said(nodes, constraint)
+	assert told in str(error.value)
+
+
+@pytest.mark.parametrize("constraint", [f"{A}&big", f"{A}|{B}", f"{C}&({A}|{B})", f"{A}&{B}|{C}", f"[{A}*1&{B}*1]", f"{C}*2", f"[{A}|{B}]&{C}"])
+def test_nothing_is_said_of_labels_that_are_there(nodes, constraint):
+	give(nodes, "n1", f"big,{A},{C}")
+	give(nodes, "n2", f"{B},{C}")
+	assert "slurm-k8s" not in nodes.run("sh", "-c", f"sbatch -D / -o /dev/null -N1-2 -C '{constraint}' --wrap 'sleep 600' 2>&1")
+
+
+def test_three_labels_of_which_nodes_have_any_two_are_named_together(cluster_of_three):
+	for node, features in (("n1", f"{A},{B}"), ("n2", f"{B},{C}"), ("n3", f"{A},{C}")):
+		give(cluster_of_three, node, features)
+	with pytest.raises(StandError, match=re.escape(f"no node has {A}, {B} and {C} together;")):
+		said(cluster_of_three, f"{A}&{B}&{C}")
+
+
+class Constraints:
+	"""At random, with what they mean: sets of nodes, from left to right, as Slurm reads them."""
+
+	def __init__(self, chance, has):
+		self.chance, self.has = chance, has
+
+	def some(self, depth=0):
+		"""A constraint without numbers: a list of (operator, name or such a list)."""
+		return [(self.chance.choice("&&|"), self.some(depth + 1) if not depth and self.chance.random() < 0.3 else self.chance.choice(sorted(self.has)))
+			for _ in range(self.chance.choice((2, 2, 3) if depth else (1, 2, 2, 3, 4)))]
+
+	def text(self, terms):
+		return "".join((op if number else "") + (term if isinstance(term, str) else f"({self.text(term)})") for number, (op, term) in enumerate(terms))
+
+	def nodes(self, terms, has=None):
+		"""Those that meet it."""
+		found = None
+		for op, term in terms:
+			its = (has or self.has)[term] if isinstance(term, str) else self.nodes(term, has)
+			found = its if found is None else found & its if op == "&" else found | its
+		return found
+
+	def at_fault(self, terms):
+		"""Of what no node has that without which it is not possible, whatever the others: if all had it, or, if even that does not
+		help, if each were alone."""
+		everywhere, missing = {"n1", "n2", "n3"}, [name for name, nodes in self.has.items() if not nodes]
+		has = self.has
+		if not self.nodes(terms, {name: nodes or everywhere for name, nodes in has.items()}):
+			has = {name: nodes and everywhere for name, nodes in has.items()}
+
+		def possible(there):
+			return bool(self.nodes(terms, {**has, **{name: everywhere for name in there}}))
+		subsets = [set(found) for size in range(len(missing) + 1) for found in itertools.combinations(missing, size)]
+		return {name for name in missing if any(possible(some | {name}) and not possible(some) for some in subsets)}
+
+
+def test_a_hint_is_given_exactly_of_what_slurm_refuses_and_names_what_no_node_has(cluster_of_three):
+	"""Slurm is the judge of what cannot be met, whatever the constraint."""
+	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
+	print(f"SK8_SEED={seed}")
+	has = {A: {"n1"}, B: {"n2", "n3"}, C: {"n1", "n3"}, GONE: set(), LOST: set()}
+	give(cluster_of_three, "n1", f"{GONE},{LOST}")
+	for node in ("n1", "n2", "n3"):
+		give(cluster_of_three, node, ",".join(name for name, nodes in has.items() if node in nodes))
+	constraints = Constraints(random.Random(seed), has)
+	refusals = 0
+	for _ in range(400):
+		terms = constraints.some()
+		text = constraints.text(terms)
+		told = cluster_of_three.run("sh", "-c", f"sbatch --begin=now+1hour -D / -o /dev/null -N1 -C '{text}' --wrap true 2>&1 || true")
+		refused = "error: Batch job submission failed" in told
+		refusals += refused
+		assert refused == (not constraints.nodes(terms)) == ("slurm-k8s: no node has" in told), f"{text}: {told}"
+		named = re.search(r"no node has the label for (.*) \(k8s.KEY", told)
+		assert (set(named[1].split(", ")) if named else set()) == constraints.at_fault(terms), f"{text}: {told}"
+	assert 40 < refusals < 360
 
 
 def test_a_pool_that_is_mistyped_is_called_no_label(nodes):
