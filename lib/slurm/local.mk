@@ -34,6 +34,7 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/mask_table.c \
 	lib/slurm/mask_table.h \
 	lib/slurm/masks.c \
+	lib/slurm/matching_or.c \
 	lib/slurm/pod_wait.c \
 	lib/slurm/pod_wait.h \
 	lib/slurm/module.c \

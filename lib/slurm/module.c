@@ -152,7 +152,7 @@ static void stop(void)
 static int on_job_test(SK8_JOB_TEST_PARAMS)
 {
 	sk8_gres_unshow();
-	return sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
+	return sk8_matching_or_job_test(SK8_JOB_TEST_ARGS);
 }
 
 static void on_job_fini(job_record_t *job_ptr)

@@ -8,7 +8,8 @@
  * those plugins what the features should be: helpers never lets go of one that is not its
  * own. It would also cut config_list into a record for each node, all of which the
  * scheduler walks for each job. So this is what update_node() does besides: the node's
- * two lists, and the two tables by which --constraint finds it.
+ * two lists, and the two tables by which --constraint finds it. What Slurm asks those records
+ * instead, matching_or.c knows better.
  *
  * slurm.conf has none of this: after a reconfigure or a restart it is done again.
  */

@@ -111,7 +111,9 @@
 #ifdef SK8_FEATURE_LIST_OF_CTLD
 # include "src/slurmctld/read_config.h"
 # define SK8_UPDATE_FEATURE_LIST update_feature_list
+# define FEATURE_OP_MOR FEATURE_OP_XOR	/* "matching or", as it is called since */
 #else
+# include "src/common/job_features.h"
 # include "src/common/node_features.h"
 # define SK8_UPDATE_FEATURE_LIST node_features_update_list
 #endif

@@ -109,6 +109,8 @@ extern void sk8_features_done(void);
 
 /* suspension.c: sk8_preemptors_job_test(), without cores of pods whose jobs would be suspended */
 extern int sk8_suspension_job_test(SK8_JOB_TEST_PARAMS);
+/* matching_or.c: the same, on nodes that all have one of the features that the job leaves to choose from */
+extern int sk8_matching_or_job_test(SK8_JOB_TEST_PARAMS);
 extern void sk8_on_suspension(job_record_t *job_ptr, bool suspended);
 
 /* submit.c, end.c, nodes.c */

@@ -35,8 +35,25 @@ def nodes(cluster):
 @pytest.fixture(name="cluster_of_three", scope="module")
 def cluster_of_three_fixture():
 	cluster = Cluster(nodes=["n1", "n2", "n3"])
+	in_one_line(cluster)
 	yield cluster
 	cluster.down()
+
+
+def in_one_line(cluster):
+	"""slurm.conf describes all nodes by one line, so that Slurm has one record for them: from 23.11 on it makes that of alike ones, too."""
+	conf = os.path.join(cluster.slurm.etc, "slurm.conf")
+	with open(conf, encoding="utf-8") as file:
+		text = file.read()
+	lines = re.findall(r"^NodeName=(n\d) (.*) Port=(\d+)$", text, re.MULTILINE)
+	assert [name for name, *_ in lines] == cluster.nodes
+	one = f"NodeName={','.join(cluster.nodes)} {lines[0][1]} Port=[{','.join(port for *_, port in lines)}]"
+	with open(conf, "w", encoding="utf-8") as file:
+		file.write(re.sub(r"^NodeName=n1 .*$", one, re.sub(r"^NodeName=n[23] .*\n", "", text, flags=re.MULTILINE), flags=re.MULTILINE))
+	cluster.slurm.daemon("slurmctld").stop()
+	cluster.slurm.daemon("slurmctld").start_again()
+	cluster.slurm.wait_controller()
+	cluster.slurm.wait_nodes(cluster.nodes)
 
 
 def constrained(cluster, text, *options):
@@ -164,6 +181,41 @@ def test_three_labels_of_which_nodes_have_any_two_are_named_together(cluster_of_
 		give(cluster_of_three, node, features)
 	with pytest.raises(StandError, match=re.escape(f"no node has {A}, {B} and {C} together;")):
 		said(cluster_of_three, f"{A}&{B}&{C}")
+
+
+# which of n1, with A and C, n2, with B, and n3, with C, a job may have
+CHOICES = [(f"[{A}|{B}]", "n1 n2"), (f"[{A}|{C}]", "n1 n3"), (f"{C}&[{A}|{B}]", "n1"), (f"[{A}|{B}]&{C}", "n1"), (f"{B}&[{A}|{C}]", ""),
+	(f"[{B}|({A}&{C})]", "n1 n2"), (f"[{B}|({A}|{C})]", "n1 n2 n3")]
+
+
+@pytest.mark.parametrize("constraint, fit", CHOICES)
+def test_brackets_find_nodes_with_the_feature_and_not_those_beside_them_in_slurm_conf(cluster_of_three, constraint, fit):
+	for node, features in (("n1", f"{A},{C}"), ("n2", B), ("n3", C)):
+		give(cluster_of_three, node, features)
+	found = []
+	for node in cluster_of_three.nodes:
+		told = cluster_of_three.run("sh", "-c", f"sbatch --parsable -D / -o /dev/null -N1 -w {node} -C '{constraint}' --wrap 'sleep 600' 2>&1 || true")
+		if told.strip().isdigit():
+			assert runs_on(cluster_of_three, int(told)) == node
+			found.append(node)
+		else:
+			assert "Requested node configuration is not available" in told
+			assert ("slurm-k8s" in told) == (not fit), told
+	cluster_of_three.cancel_all()
+	assert " ".join(found) == fit
+
+
+def test_all_nodes_of_a_job_with_brackets_have_the_same_feature(cluster_of_three):
+	for node, features in (("n1", A), ("n2", B), ("n3", A)):
+		give(cluster_of_three, node, features)
+	job = cluster_of_three.batch("-C", f"[{B}|{A}]", "-N2")
+	cluster_of_three.becomes(job, "RUNNING")
+	assert cluster_of_three.show(job)["NodeList"] == "n[1,3]"
+	block = cluster_of_three.batch("-C", f"[{B}|{A}]", "-N1", "--exclusive")
+	assert runs_on(cluster_of_three, block) == "n2"
+	with pytest.raises(StandError, match="Requested node configuration is not available"):
+		cluster_of_three.batch("-C", f"[{B}|{A}]", "-N3")
+	cluster_of_three.cancel_all()
 
 
 class Constraints:
