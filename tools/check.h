@@ -105,6 +105,8 @@ void check_tokens(const core::Settings &settings, const SlurmConf &conf, Finding
 void check_token_nodes(const core::Settings &settings, const SlurmConf &conf, const std::set<std::string> &shared, Findings &out);
 // Does gres.conf, beside slurm.conf, count devices that pods claim as their driver does? Reads the disk.
 void check_gres_conf(const core::Settings &settings, const SlurmConf &conf, Findings &out);
+// On a node: has each device of it that gres.conf names a file? host: as slurm.conf calls it, by NodeName or NodeHostname. Reads the disk.
+void check_gres_files(const SlurmConf &conf, const std::string &host, Findings &out);
 // Does slurm.conf name prep/k8s? slurmd loads it, too.
 bool has_prep_plugin(const SlurmConf &conf);
 // Kubernetes: connection, rights, version, clock, and its nodes beside Slurm's.

@@ -193,6 +193,14 @@ static std::optional<core::Settings> settings_for(uid_t slurm_uid, const std::st
 	return check_settings(path, slurm_uid, out);
 }
 
+// As slurm.conf has it: up to the first dot.
+static std::string host_name()
+{
+	char name[256] = "";
+	::gethostname(name, sizeof(name) - 1);
+	return std::string(split(name, '.').front());
+}
+
 static void check_all(const Arguments &args, Findings &out)
 {
 	const std::string path = args.get("--slurm-conf", SlurmConf::default_path());
@@ -204,6 +212,7 @@ static void check_all(const Arguments &args, Findings &out)
 	const Runner run = [](const std::vector<std::string> &argv) { return run_program(argv); };
 	if (args.has("--on-node")) {
 		check_compute_node(*conf, run, out);
+		check_gres_files(*conf, host_name(), out);
 		return check_agent(*conf, node_config_path(args, path), "/sys/fs/cgroup", out);
 	}
 	SlurmSide side;
@@ -264,7 +273,7 @@ static const std::vector<Command> &commands()
 		 "Kubernetes with the engine's credentials: connection, rights, clock, nodes.\n"
 		 "Changes nothing. One sentence for each finding; exit code 1 if one is a problem.",
 		 {{"--config", "FILE", "slurm-k8s.yaml (default: SLURM_K8S_CONF, else beside slurm.conf); of a node slurm-k8s-node.yaml"},
-		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too, and what slurmd's agent reads"},
+		  {"--on-node", nullptr, "this is a compute or login node: only PluginDir, which Slurm needs there, too, devices' files, and what slurmd's agent reads"},
 		  slurm_conf_option,
 		  json_option},
 		 run_check},

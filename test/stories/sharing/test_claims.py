@@ -7,17 +7,20 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 import pytest
 from claims import CLASS, DEVICES, PREPARED, uses, with_drivers
-from command import status, tool
+from command import TOOL, status, tool
 from conftest import lent
 from had import batch as gpu_job
 from had import by_job, by_pod, is_with_one
 from mixed import restore, set_resources
 from stands.gres import devices
+from stands.process import Daemon
 from stands.replays import once_only
 from stands.waiting import wait_for
+from world import fields
 
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
@@ -209,6 +212,10 @@ def tell_numa(stand, node, cores):
 	stand.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {"slurm-k8s.io/numa": said}}})
 
 
+def told(stand):
+	return fields(stand.run("scontrol", "-o", "show", "node", "n1"))
+
+
 def cores_shown(stand):
 	"""Of all devices of n1."""
 	head, *rows = (line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines())
@@ -251,6 +258,63 @@ def test_gres_conf_has_the_files_of_a_drivers_devices_and_the_cores_that_they_ar
 			file.write(lines_before)
 		tell_numa(stand, "n1", None)
 		driver.publish("n1")
+		restore(stand, before)
+
+
+def problems_on(stand, node):
+	"""What check --on-node finds there: the host has the node's name."""
+	done = stand.run("unshare", "--uts", "sh", "-c", f"hostname {node} && exec {TOOL} check --on-node --json", check=False)
+	return [one["text"] for one in json.loads(done.stdout)["findings"] if one["level"] == "problem" and one["about"] == "gres.conf"]
+
+
+def gpus_of_a_job(stand):
+	"""Of one that wants all of n1."""
+	return stand.run("srun", "-w", "n1", "--mem=100", f"--gres=gpu:{DEVICES}", "sh", "-c", "echo ${SLURM_STEP_GPUS:-$SLURM_JOB_GPUS}", seconds=90)
+
+
+@pytest.mark.apis("sim")
+@pytest.mark.slow
+def test_slurmd_starts_with_the_gres_conf_that_was_written_and_without_a_file_of_it_ends_as_check_says(drivers, files):
+	stand, *_ = drivers
+	log, etc = os.path.join(stand.folder, "log", "slurmd-n1.log"), os.path.dirname(stand.env["SLURM_CONF"])
+	own, every = os.path.join(etc, "gres.conf"), ",".join(map(str, range(DEVICES)))
+	with open(own, encoding="utf-8") as file:
+		lines_before = file.read()
+	before = set_resources(stand, [{"deviceClass": CLASS, "gres": "gpu", "file": files}])
+	last = files.replace("%d", str(DEVICES - 1))
+
+	def starts(word):
+		began = told(stand)["SlurmdStartTime"]
+		wait_for("another second", lambda: time.strftime("%Y-%m-%dT%H:%M:%S") > began, 5)
+		stand.cluster(word, "slurmd-n1")
+		wait_for("slurmd to register", lambda: told(stand)["SlurmdStartTime"] != began and "*" not in told(stand)["State"], 60, lambda: str(told(stand)))
+		assert "DRAIN" not in told(stand)["State"], told(stand)
+	try:
+		wait_for("its devices", lambda: f"NodeName=n1 Name=gpu Count={DEVICES} File={files.replace('%d', f'[0-{DEVICES - 1}]')}" in
+			written_again(stand, os.path.join(etc, "gres-drivers.conf")), 60)
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(f"Include {os.path.join(etc, 'gres-drivers.conf')}\n")
+		assert not problems_on(stand, "n1")
+		starts("restart")
+		assert gpus_of_a_job(stand) == every
+		os.unlink(last)
+		text, = problems_on(stand, "n1")
+		assert text.startswith(f"{last} (File=, ") and "is not there: a slurmd that starts, or is reconfigured, waits 20 seconds" in text
+		assert gpus_of_a_job(stand) == every  # the one that runs does not look again
+		size = os.path.getsize(log)
+		stand.cluster("restart", "slurmd-n1")
+		wait_for("its end", lambda: not Daemon(stand.folder, "slurmd-n1").pid, 60)
+		with open(log, encoding="utf-8") as file:
+			file.seek(size)
+			assert f"can't stat gres.conf file {last}" in file.read()
+		os.symlink("/dev/null", last)
+		assert not problems_on(stand, "n1")
+		starts("start")
+		assert gpus_of_a_job(stand) == every
+	finally:
+		with open(own, "w", encoding="utf-8") as file:
+			file.write(lines_before)
+		starts("restart")
 		restore(stand, before)
 
 

@@ -205,6 +205,34 @@ TEST_CASE("check: GPUs that Slurm finds itself are counted otherwise than by the
 	CHECK(contains(h.gres("what is this"), "whether Slurm counts GPUs as their driver does is not known"));
 }
 
+TEST_CASE("check: on a node a device of gres.conf without a file is named, for slurmd does not start there")
+{
+	Host h;
+	const auto check = [&](const std::string &gres_conf, const std::string &host) {
+		REQUIRE(write_file_atomic(h.folder.path + "/gres-k8s.conf", gres_conf, 0644));
+		REQUIRE(write_file_atomic(h.folder.path + "/gres.conf", "Include gres-k8s.conf\n", 0644));
+		h.found = {};
+		check_gres_files(h.read(), host, h.found);
+		return h.bad();
+	};
+	const std::string gpu = h.folder.path + "/gpu";
+	for (const char *number : {"0", "1", "2"})
+		h.folder.write(std::string("gpu") + number, "");
+	const std::string lines = "NodeName=n1 Name=gpu Type=a100 Count=4 File=" + gpu + "[0-3]\nNodeName=n2 Name=gpu File=" + gpu + "[1-2]," + gpu + "0\n";
+	const std::string told = check(lines, "n1");
+	CHECK(contains(told, "gres.conf: " + gpu + "3 (File=, " + h.folder.path + "/gres-k8s.conf:1) is not there: a slurmd that starts"));
+	CHECK(check(lines, "n2").empty());
+	CHECK(check(lines, "login").empty());
+	CHECK(contains(check("Name=gpu File=" + gpu + "[7-9]", "login"), gpu + "7 and 2 more (File=, "));
+	CHECK(contains(check("what is this", "n1"), "; slurmd does not start with such a file"));
+	h.more += "NodeName=n[5-6] NodeHostname=big Port=[7001-7002]\n";
+	CHECK(contains(check("NodeName=n6 Name=gpu File=" + gpu + "4", "big"), gpu + "4 ("));
+	CHECK(check("NodeName=n7 Name=gpu File=" + gpu + "4\nNodeName=n6 Name=page Count=4 Flags=CountOnly", "big").empty());
+	std::filesystem::remove(h.folder.path + "/gres.conf");
+	check_gres_files(h.read(), "n1", h.found);
+	CHECK(h.bad().empty());
+}
+
 TEST_CASE("check: what each kind of sharing means, and that mixed needs the prep plugin")
 {
 	Host h;
