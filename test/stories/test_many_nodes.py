@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """How soon one side hears of the other's node among a thousand."""
 import re
-import statistics
 import time
 from datetime import datetime, timedelta
 
@@ -13,7 +12,7 @@ from stands.gres import indices
 from stands.waiting import wait_for
 
 NODES = 1000
-TIMES = 5
+TIMES = 8  # the slowest counts
 
 
 def starts_now(stand, *request):
@@ -40,7 +39,7 @@ def test_cordon_drains_and_drain_cordons_within_a_second_among_a_thousand_nodes(
 		drain.append(took(node.drain, lambda: node.cordoned))
 		took(node.resume, lambda: not node.cordoned)
 	print(f"cordon -> drain {sorted(cordon)}, drain -> cordon {sorted(drain)} seconds")
-	assert statistics.median(cordon) < 1 and statistics.median(drain) < 1, (cordon, drain)
+	assert max(cordon + drain) < 1, (cordon, drain)
 
 
 @pytest.mark.apis("sim")
@@ -82,8 +81,8 @@ def test_label_is_a_feature_and_lets_its_job_go_within_a_second_among_a_thousand
 			ran.append(time.monotonic() - began)
 			many.run("scancel", str(job))
 		print(f"label -> feature {sorted(seen)}, -> scheduler {sorted(fits)}, -> job may run {sorted(free)}, -> runs {sorted(ran)} seconds")
-		assert all(statistics.median(seconds) < 1 for seconds in (seen, fits, free)), (seen, fits, free)
-		assert statistics.median(ran) < 10, ran  # Slurm looks once a second what it is to start; by itself only every 30
+		assert max(seen + fits + free) < 1, (seen, fits, free)
+		assert max(ran) < 10, ran  # Slurm looks once a second what it is to start; by itself only every 30
 	finally:
 		label(None)
 		restore(many, before)
@@ -163,7 +162,7 @@ def test_device_that_goes_or_comes_back_is_seen_within_a_second_among_a_thousand
 			took("device of the driver back, for the scheduler", lambda: driver_has(many, "n1", tainted={1}), lambda: fits("hca:1"))
 			took("device of the driver back", lambda: driver_has(many, "n1"), lambda: not used(many, "hca"))
 		print("\n".join(f"{what}: {sorted(seconds)} seconds" for what, seconds in times.items()))
-		assert all(statistics.median(seconds) < 1 for what, seconds in times.items() if what != "job may run"), times
-		assert statistics.median(times["job may run"]) < 5, times  # Slurm looks once a second what it is to start
+		assert all(max(seconds) < 1 for what, seconds in times.items() if what != "job may run"), times
+		assert max(times["job may run"]) < 5, times  # Slurm looks once a second what it is to start
 	finally:
 		restore(many, before)  # nobody looks at devices then
