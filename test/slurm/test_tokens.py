@@ -337,11 +337,15 @@ end
 """
 
 
-def test_what_another_job_submit_plugin_changes_is_completed_too():
+def with_lua(plugins):
 	if not os.path.exists(os.path.join(stock_plugins(), "job_submit_lua.so")):
 		pytest.skip("this Slurm has no job_submit/lua")
-	cluster = Cluster(nodes=["n1"], conf=CONF.replace(",n2", "") + "JobSubmitPlugins=lua,k8s\n", gres="k8scpu:8,k8smemory:16000",
+	return Cluster(nodes=["n1"], conf=CONF.replace(",n2", "") + f"JobSubmitPlugins={plugins}\n", gres="k8scpu:8,k8smemory:16000",
 		files={"job_submit.lua": LUA})
+
+
+def test_what_another_job_submit_plugin_changes_is_completed_too():
+	cluster = with_lua("lua,k8s")
 	try:
 		cluster.tell("tokens", COMPLETED)
 		assert start(cluster, "-p", "one", "-J", "wide", "--mem=50") == {"n1": (4, 50, 4, 50)}
@@ -358,6 +362,17 @@ def test_what_another_job_submit_plugin_changes_is_completed_too():
 		cluster.down()
 
 
+def test_what_a_plugin_behind_ours_changes_is_not_seen_and_one_that_ours_refuses_it_is_not_asked_about():
+	cluster = with_lua("k8s,lua")  # of which slurm-k8s check warns
+	try:
+		cluster.tell("tokens", COMPLETED)
+		assert start(cluster, "-p", "one", "-J", "wide", "--mem=50") == {"n1": (4, 50, 1, 50)}
+		said = refused(cluster, "-p", "one", "-J", "talk", "-c3", "--mem=50", "--gres=k8scpu:2")
+		assert "k8scpu:2 is less than the 3 CPUs" in said and "lua says so" not in said
+	finally:
+		cluster.down()
+
+
 def test_what_plugins_in_front_that_are_no_lua_decide_is_completed_and_refused_too():
 	"""One chooses the partitions of a job that names none, one refuses a job without a time limit."""
 	cluster = Cluster(nodes=["n1"], conf=CONF.replace(",n2", "") + "JobSubmitPlugins=require_timelimit,all_partitions,k8s\n",
@@ -366,7 +381,9 @@ def test_what_plugins_in_front_that_are_no_lua_decide_is_completed_and_refused_t
 	try:
 		cluster.tell("tokens", COMPLETED + ",plain,batch,low,short")  # all that there are
 		assert start(cluster, *ask) == {"n1": (3, 50, 3, 50)}
+		assert start(cluster, "-t5", "-c3")["n1"][2:] == (3, None)  # their partitions give different memory
 		assert "k8scpu:2 is less than the 3 CPUs" in refused(cluster, *ask, "--gres=k8scpu:2")
+		cluster.cancel_all()
 		cluster.tell("tokens", COMPLETED + ",batch,low,short")  # the job may run in one that has none
 		assert start(cluster, *ask) == {"n1": (3, 50, None, None)}
 		said = refused(cluster, *ask[1:], "--gres=k8scpu:2")
