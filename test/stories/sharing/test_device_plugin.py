@@ -59,17 +59,18 @@ WORD = "exec 3<>$SLURM_K8S_DEVICES && env"
 
 
 class Steps:
-	"""A job of n1 whose script makes steps one after the other, each when it is asked for, without the script's own variables: that
-	one is a task as well, and has been told which devices it has when it began."""
+	"""A job of n1 whose script makes steps one after the other, each when it is asked for. They do not inherit what the script, which
+	is a task as well, has been told of devices when it began."""
 
 	def __init__(self, stand, *options):
 		stand.count += 1
 		self.stand, self.made, self.file = stand, 0, os.path.join(stand.jobs_folder, f"{stand.count}.steps")
 		os.mkfifo(self.file)
 		self.fifo = open(os.open(self.file, os.O_RDWR), "w", buffering=1, encoding="utf-8")  # there, and not empty, before its script is
-		step = "env -i PATH=$PATH SLURM_CONF=$SLURM_CONF SLURM_JOB_ID=$SLURM_JOB_ID srun -n1"
+		forget = r"for known in $(env | sed -n 's/^\(TEST_DEVICE_[0-9]*\|SLURM_K8S_DEVICES\)=.*/\1/p'); do unset $known; done"
+		step = f"srun -n1 sh -c '{WORD}' < /dev/null > $out.new 2>&1; mv $out.new $out"
 		self.job = int(stand.run("sbatch", "--parsable", "-D", "/", "-o", "/dev/null", "-N", "1", "-n", "1", "--mem", "100", "-w", "n1", *options, "--wrap",
-			f"exec 3<>{self.file}; while read -r out <&3 && [ $out != end ]; do {step} sh -c '{WORD}' < /dev/null > $out.new 2>&1; mv $out.new $out; done"))
+			f"{forget}; exec 3<>{self.file}; while read -r out <&3 && [ $out != end ]; do {step}; done"))
 
 	def devices(self):
 		"""(names of the plugin's variables, nodes) of another step of it."""
