@@ -244,11 +244,11 @@ bool is_named(const GresList &gres, const std::vector<ResourceSettings> &setting
 	});
 }
 
-static std::uint64_t count_of(const GresList &gres, const std::string &name, const std::string &type)
+std::uint64_t count_of(const GresList &gres, std::string_view name, std::optional<std::string_view> type)
 {
 	std::uint64_t sum = 0;
 	for (const Gres &g : gres)
-		if (g.name == name && (type.empty() || g.type == type))
+		if (g.name == name && (!type || g.type == *type))
 			sum += g.count;
 	return sum;
 }
@@ -256,8 +256,8 @@ static std::uint64_t count_of(const GresList &gres, const std::string &name, con
 bool is_part_of(const GresList &part, const GresList &whole)
 {
 	return std::ranges::all_of(part, [&](const Gres &g) {
-		return count_of(part, g.name, g.type) <= count_of(whole, g.name, g.type) &&
-		       count_of(part, g.name, "") <= count_of(whole, g.name, "");
+		return (g.type.empty() || count_of(part, g.name, g.type) <= count_of(whole, g.name, g.type)) &&
+		       count_of(part, g.name) <= count_of(whole, g.name);
 	});
 }
 

@@ -55,6 +55,9 @@ std::optional<GresList> gres_from_json(const Json &list); // null: none; nullopt
 // The known devices of all types of this name, sorted.
 std::vector<std::uint16_t> devices_named(const GresList &gres, const std::string &name);
 
+// How many of this name, of all types or of one; "" is that of those without one.
+std::uint64_t count_of(const GresList &gres, std::string_view name, std::optional<std::string_view> type = std::nullopt);
+
 // Adds those of the same name, type and devices up, in order. Devices that are not known are one entry.
 GresList merged(GresList gres);
 // Slurm's own names of what several jobs have of one device.

@@ -303,15 +303,6 @@ void add_cores(NodeGres &out, const NumaCores &numa, std::uint32_t sockets, std:
 
 // ---- both sides ----
 
-static std::uint64_t of_type(const GresList &slurm, const std::string &name, const std::string &type)
-{
-	std::uint64_t sum = 0;
-	for (const Gres &g : slurm)
-		if (g.name == name && g.type == type)
-			sum += g.count;
-	return sum;
-}
-
 static bool has_type(const GresList &slurm, const std::string &name, const std::string &type)
 {
 	return !type.empty() && std::ranges::any_of(slurm, [&](const Gres &g) { return g.name == name && g.type == type; });
@@ -328,7 +319,7 @@ std::vector<GresDifference> gres_differences(const NodeGres &node, const GresLis
 	for (const auto &g : node.gres)
 		if (has_type(slurm, g.name, g.type)) {
 			typed.emplace(g.name, g.type);
-			compare({g.kubernetes, g.name, g.type, g.count, of_type(slurm, g.name, g.type), g.missing});
+			compare({g.kubernetes, g.name, g.type, g.count, count_of(slurm, g.name, g.type), g.missing});
 		}
 	std::map<std::string, GresDifference> rest; // by name
 	for (const auto &g : node.gres)

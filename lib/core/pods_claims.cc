@@ -117,14 +117,6 @@ bool PodsController::wants_other_devices(const Entry &e) const
 	return claims && text_of(gres_of_claims(claims->own, settings_.resources)) != *e.asked_for_claims;
 }
 
-static std::uint64_t count_of(const GresList &gres, const std::string &name)
-{
-	std::uint64_t out = 0;
-	for (const Gres &g : gres)
-		out += g.name == name ? g.count : 0;
-	return out;
-}
-
 // The same, where its job has started before that was known, or before slurmctld knew.
 std::string PodsController::claims_not_met(const Entry &e) const
 {
