@@ -5,6 +5,7 @@
 noinst_LTLIBRARIES += lib/core/libcore.la
 lib_core_libcore_la_LIBADD = lib/kube/libkube.la
 lib_core_libcore_la_SOURCES = \
+	lib/core/agent_word.h \
 	lib/core/annotations.cc \
 	lib/core/annotations.h \
 	lib/core/cluster_dra.cc \

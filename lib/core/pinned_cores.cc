@@ -59,11 +59,10 @@ bool PinnedCores::read(const kube::Node &node)
 {
 	const std::string text = annotation(node, names::pinned_cores);
 	const auto known = nodes_.find(node.meta.name);
-	if (known != nodes_.end() && text == known->second.text)
-		known->second.uid = node.meta.uid;
-	if (text == (known == nodes_.end() ? "" : known->second.text) || (text.empty() && known->second.uid != node.meta.uid))
+	const AgentNews news = agent_news(known == nodes_.end() ? nullptr : &known->second.word, node, text);
+	if (news == AgentNews::none)
 		return false;
-	if (text.empty()) {
+	if (news == AgentNews::gone) {
 		nodes_.erase(known);
 		return true;
 	}
@@ -71,7 +70,7 @@ bool PinnedCores::read(const kube::Node &node)
 	if (!pods)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::pinned_cores).c_str(), pods.error().message.c_str());
-	nodes_[node.meta.name] = {node.meta.uid, text, pods ? std::move(*pods) : PinnedPods{}};
+	nodes_[node.meta.name] = {{node.meta.uid, text}, pods ? std::move(*pods) : PinnedPods{}};
 	return true;
 }
 

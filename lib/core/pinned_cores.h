@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/core/agent_word.h"
 #include "lib/kube/objects.h"
 
 namespace sk8::core {
@@ -42,8 +43,7 @@ public:
 
 private:
 	struct OfNode {
-		std::string uid; // of the Node object that said so; one that takes its place says nothing until the agent has told it
-		std::string text;
+		AgentWord word;
 		PinnedPods pods;
 	};
 	std::unordered_map<std::string, OfNode> nodes_; // those that say something

@@ -157,23 +157,21 @@ bool PodDevices::read(const kube::Node &node)
 {
 	const std::string text = annotation(node, names::devices);
 	const auto known = nodes_.find(node.meta.name);
-	if (known == nodes_.end() ? text.empty() : text == known->second.text && node.meta.labels == known->second.labels) {
-		if (known != nodes_.end())
-			known->second.uid = node.meta.uid;
+	const bool is_known = known != nodes_.end();
+	const bool said_again = is_known && text == known->second.word.text;
+	const AgentNews news = agent_news(is_known ? &known->second.word : nullptr, node, text);
+	if (news == AgentNews::none && !(said_again && node.meta.labels != known->second.labels))
 		return false;
-	}
-	if (text.empty() && known->second.uid != node.meta.uid)
-		return false;
-	if (text.empty()) {
+	if (news == AgentNews::gone) {
 		nodes_.erase(known);
 		return true;
 	}
 	auto devices = parse_devices(text);
-	if (!devices && (known == nodes_.end() || known->second.text != text))
+	if (!devices && !said_again)
 		log_warning("node %s: its annotation %s %s and does not count", node.meta.name.c_str(),
 			    std::string(names::devices).c_str(), devices.error().message.c_str());
 	OfNode &of = nodes_[node.meta.name];
-	of = {node.meta.uid, text, node.meta.labels, {}, {}, {}, {}};
+	of = {{node.meta.uid, text}, node.meta.labels, {}, {}, {}, {}};
 	if (!devices)
 		return true;
 	for (const auto &[resource, ids] : devices->ids)

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/core/agent_word.h"
 #include "lib/core/gres.h"
 #include "lib/kube/objects.h"
 
@@ -72,8 +73,7 @@ public:
 private:
 	using SlurmIndices = std::map<std::string, std::vector<std::optional<std::uint16_t>>>; // by resource and position
 	struct OfNode {
-		std::string uid; // of the Node object that said so; one that takes its place says nothing until the agent has told it
-		std::string text;
+		AgentWord word;
 		std::map<std::string, std::string> labels;
 		SlurmIndices indices;
 		std::map<std::string, DevicesByResource> pods;
