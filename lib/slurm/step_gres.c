@@ -3,6 +3,7 @@
  * step_gres.c - see there. Functions of Slurm only, and no data: spank_k8s.so is loaded by programs that have less of it than slurmstepd,
  * and calls none of these there.
  */
+#include "lib/slurm/sizes.h"
 #include "lib/slurm/spank_step.h"
 #include "lib/slurm/step_gres.h"
 
@@ -11,22 +12,14 @@ struct teller {
 	void *arg;
 };
 
-static bool is_sized(const void *p, size_t size)
-{
-	return p && (xsize((void *) p) == size);
-}
-
 static int tell(void *x, void *arg)
 {
 	const gres_state_t *state = x;
 	const struct teller *to = arg;
 	const gres_job_state_t *js;
 
-	if (!is_sized(state, sizeof(*state)))
+	if (!sk8_is_sized(state, sizeof(*state)) || !(js = state->gres_data) || !sk8_is_sized(js, sizeof(*js)))
 		return -1;	/* stop */
-	js = state->gres_data;
-	if (!is_sized(js, sizeof(*js)))
-		return -1;
 	/* of this node alone: gres_job_state_extract() */
 	if (state->gres_name && (js->node_cnt == 1) && js->gres_cnt_node_alloc && js->gres_cnt_node_alloc[0] &&
 	    (js->gres_cnt_node_alloc[0] != NO_CONSUME_VAL64))
