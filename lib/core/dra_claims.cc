@@ -14,9 +14,9 @@ static constexpr auto finalizer = "resource.kubernetes.io/delete-protection";
 
 // ---- to Slurm ----
 
-static std::string named(const kube::ResourceClaim &claim)
+std::string claim_text(const std::string &name)
 {
-	return "resource claim " + one_line(claim.meta.name, 128);
+	return "resource claim " + one_line(name, 128);
 }
 
 Result<GresList> gres_of_claims(const Claims &claims, const std::vector<ResourceSettings> &settings)
@@ -24,9 +24,9 @@ Result<GresList> gres_of_claims(const Claims &claims, const std::vector<Resource
 	GresList out;
 	for (const auto &claim : claims) {
 		if (!claim->problem.empty())
-			return Error{named(*claim) + ": " + claim->problem};
+			return Error{claim_text(claim->meta.name) + ": " + claim->problem};
 		for (const kube::DeviceRequest &r : claim->requests) {
-			const std::string request = named(*claim) + ", request " + one_line(r.name, 64) + ": ";
+			const std::string request = claim_text(claim->meta.name) + ", request " + one_line(r.name, 64) + ": ";
 			if (!r.odd.empty())
 				return Error{request + r.odd + ", which is not supported"};
 			const ResourceSettings *of = find_device_class(settings, r.device_class);
@@ -259,7 +259,7 @@ Result<std::vector<ClaimDevices>> share_out(const Claims &claims, const GresList
 	}
 	for (const auto &[claim, devices] : given)
 		if (std::string why = matching_objection(*claims[claim], devices); !why.empty())
-			return Error{named(*claims[claim]) + ": " + why};
+			return Error{claim_text(claims[claim]->meta.name) + ": " + why};
 	return out;
 }
 

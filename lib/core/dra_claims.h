@@ -21,6 +21,8 @@ namespace sk8::core {
 
 using Claims = std::vector<kube::ResourceClaimPtr>; // of one pod
 
+std::string claim_text(const std::string &name); // for people
+
 // What they are together in Slurm. Error: why we cannot honour them.
 Result<GresList> gres_of_claims(const Claims &claims, const std::vector<ResourceSettings> &settings);
 // Where they can be had. The selectors are read once for all nodes. What they may cost is bounded, for all of them together: as

@@ -8,6 +8,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/agent_word.h \
 	lib/core/annotations.cc \
 	lib/core/annotations.h \
+	lib/core/claim_writer.cc \
+	lib/core/claim_writer.h \
 	lib/core/cluster_dra.cc \
 	lib/core/cluster_engine.cc \
 	lib/core/cluster_engine.h \

@@ -3,35 +3,19 @@
 // Pods that claim devices (Dynamic Resource Allocation). Their job asks Slurm for as many, and when it has got some, just
 // these are written into the claims, before the Binding: its kubelet prepares what the claims have. A claim that has devices
 // and stands for a pod without a node is of a Binding that failed: it is freed first.
-//
-// Each write names the claim's version: whoever else changes a claim meanwhile makes it fail, and it is tried again.
 #include "lib/core/pods_controller.h"
 #include "lib/core/pods_then.h"
 
 #include <algorithm>
-#include <ranges>
+#include <functional>
 
 #include "lib/base/text.h"
 #include "lib/core/claim_pods.h"
+#include "lib/core/claim_writer.h"
 #include "lib/core/names.h"
 #include "lib/core/pod_log.h"
 
 namespace sk8::core {
-
-// Set by an answer: who claims and who gave are known a moment later by the watch as well.
-struct PodsController::Allocation {
-	std::string uid; // of the pod
-	Hold hold;
-	std::vector<ClaimDevices> claims; // its own, and from shared_at on those that others have, too
-	std::size_t shared_at = 0;
-	std::size_t at = 0;       // the one that is written
-	std::vector<int> tries{}; // of each
-};
-
-static std::string named(const std::string &claim)
-{
-	return "resource claim " + one_line(claim, 128);
-}
 
 // It had a part of what the claim has when others had it, too: what it holds by that is no job's, also when these are gone.
 static bool has_shared(const std::optional<HeldBy> &held, const kube::ResourceClaim &claim, const std::string &uid, const Dra &dra)
@@ -51,7 +35,7 @@ Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) cons
 			return Error{"its claim " + one_line(c.name, 128) + " has not been made from its template yet, by kube-controller-manager"};
 		auto claim = ports_.dra->find(e.key.ns, c.claim);
 		if (!claim || claim->meta.deleting)
-			return Error{named(c.claim) + (claim ? " is being deleted" : " does not exist")};
+			return Error{claim_text(c.claim) + (claim ? " is being deleted" : " does not exist")};
 		// ... or its job has the devices, and others have come to have them, too
 		const bool of_job = e.job && e.job->running() && is_reserved_for(*claim, e.key.uid) &&
 				    devices_collide(e.job->gres, ports_.dra->held(*claim, e.job->node));
@@ -69,16 +53,16 @@ Result<PodsController::PodClaims> PodsController::claims_of(const Entry &e) cons
 Result<void> PodsController::add_shared_claim(const Entry &e, const kube::ResourceClaimPtr &claim, bool has_part, PodClaims &out) const
 {
 	if (claim->reserved_for_other)
-		return Error{named(claim->meta.name) + " is in use by something that is no pod"};
+		return Error{claim_text(claim->meta.name) + " is in use by something that is no pod"};
 	if (!is_reserved_for(*claim, e.key.uid) && claim->reserved_for.size() >= kube::max_claim_consumers)
-		return Error{named(claim->meta.name) + " has as many pods as it can have"};
+		return Error{claim_text(claim->meta.name) + " has as many pods as it can have"};
 	auto has = ports_.dra->devices_of(*claim);
 	if (!has)
-		return Error{named(claim->meta.name) + ": " + has.error().message};
+		return Error{claim_text(claim->meta.name) + ": " + has.error().message};
 	if (!out.node.empty() && !has->node.empty() && out.node != has->node)
 		return Error{"its resource claims have devices of nodes " + one_line(out.node, 128) + " and " + one_line(has->node, 128)};
 	if (!has_part && !ports_.holds.held_by_others(e.key, has->node, has->gres))
-		return Error{named(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
+		return Error{claim_text(claim->meta.name) + " has devices that no pod uses any more, and is not free yet"};
 	out.shared.push_back(claim);
 	out.node = has->node.empty() ? out.node : has->node; // none: it has devices that others have, too
 	std::ranges::move(has->gres, std::back_inserter(out.devices));
@@ -203,18 +187,6 @@ PodsController::ClaimNodes PodsController::compute_claim_nodes(const PodClaims &
 
 // ---- its job has devices ----
 
-// Empty, or which of these devices another claim has, as far as is known now. own: the pod's, which are freed before.
-static std::string taken_by_another(const ClaimDevices &wanted, const std::string &node, const Dra &dra, const Claims &own = {})
-{
-	const auto is_own = [&](const std::string &name) {
-		return std::ranges::any_of(own, [&](const auto &claim) { return name == claim->meta.ns + "/" + claim->meta.name; });
-	};
-	for (const auto &d : wanted.devices)
-		if (const std::string other = dra.holder(d, *wanted.claim); !other.empty() && !is_own(other))
-			return "device " + one_line(d.device, 128) + " of node " + node + " is allocated to resource claim " + other;
-	return "";
-}
-
 // As they are when a Binding is sent.
 static bool all_given(const Claims &claims)
 {
@@ -247,68 +219,29 @@ void PodsController::allocate_claims(Entry &e, const Hold &hold)
 	for (const ClaimDevices &c : *shares) // one that others have, too, may have got what kube-scheduler gave another meanwhile
 		if (const std::string why = taken_by_another(c, hold.node, *ports_.dra, claims->own); !why.empty())
 			return claims_failed(e, why, {});
-	next_claim(std::make_shared<Allocation>(Allocation{e.key.uid, hold, std::move(*shares), own}));
+	const auto writes = std::make_shared<ClaimWrites>(ClaimWrites{e.key.name, e.key.uid, hold.node, std::move(*shares), own});
+	write_claims(writes, {*ports_.dra, std::bind_front(&KubePort::patch_claim, &ports_.kube),
+			      [this, uid = e.key.uid, node = hold.node] { return goes_on_claiming(uid, node); },
+			      [this, uid = e.key.uid, hold](const std::string &why, const KubeReply &r) {
+				      if (auto it = entries_.find(uid); it != entries_.end() && it->second.op == Op::binding)
+					      why.empty() ? send_binding(it->second, hold) : claims_failed(it->second, why, r);
+			      }});
 }
 
-static constexpr int most_writes = 4; // for a claim: it is freed, protected, given its devices
-
-// The next write that is needed, or the Binding.
-void PodsController::next_claim(const std::shared_ptr<Allocation> &a)
+// While its claims are written for a Binding to that node.
+bool PodsController::goes_on_claiming(const std::string &uid, const std::string &node)
 {
-	auto it = entries_.find(a->uid);
+	auto it = entries_.find(uid);
 	if (it == entries_.end() || it->second.op != Op::binding)
-		return;
+		return false;
 	Entry &e = it->second;
-	const bool held = ports_.holds.node_of(e.key) == a->hold.node; // else it was released by hand meanwhile
-	if (!can_be_bound(e) || !held) { // it queues again, or goes, or holds something first
-		e.op = Op::none;
-		keep_only_if_unsure(e);
-		return sync(a->uid);
-	}
-	const auto is_given = [&](std::size_t i) { return a->claims[i].claim->allocated && a->claims[i].claim->devices == a->claims[i].devices; };
-	const auto to_write = [&](std::size_t i) { return !is_given(i) || !is_reserved_for(*a->claims[i].claim, a->uid); };
-	const auto to_free = [&](std::size_t i) { return i < a->shared_at && a->claims[i].claim->allocated && to_write(i); };
-	const auto all = std::views::iota(std::size_t{0}, a->claims.size());
-	auto next = std::ranges::find_if(all, to_free); // first: another one of this pod may be to get what it has
-	if (next == all.end())
-		next = std::ranges::find_if(all, to_write);
-	if (next == all.end()) {
-		for (const ClaimDevices &c : a->claims) // while its own write was under way
-			if (const std::string why = taken_by_another(c, a->hold.node, *ports_.dra); !why.empty())
-				return claims_failed(e, why, {});
-		return send_binding(e, a->hold);
-	}
-	a->at = *next;
-	a->tries.resize(a->claims.size());
-	const ClaimDevices &wanted = a->claims[a->at];
-	const kube::ResourceClaim &claim = *wanted.claim;
-	const bool shared = a->at >= a->shared_at;
-	if (a->tries[a->at]++ == most_writes)
-		return claims_failed(e, "somebody else changes " + named(claim.meta.name), {});
-	if (shared && !is_given(a->at))
-		return claims_failed(e, named(claim.meta.name) + " was freed meanwhile", {});
-	if (shared)
-		return write_claim(a, true, reserving_patch(claim, e.key.name, a->uid));
-	if (to_free(a->at))
-		return write_claim(a, true, freeing_patch(claim));
-	if (!is_protected(claim))
-		return write_claim(a, false, protecting_patch(claim));
-	if (const std::string why = taken_by_another(wanted, a->hold.node, *ports_.dra); !why.empty()) // while others were written
-		return claims_failed(e, why, {});
-	write_claim(a, true, allocating_patch(wanted, a->hold.node, e.key.name, a->uid, ports_.dra->inventory));
-}
-
-void PodsController::write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch)
-{
-	ports_.kube.patch_claim(*a->claims[a->at].claim, status, patch, [this, a](const KubeReply &r) {
-		if (r.ok() && r.claim) {
-			ports_.dra->claim_changed(r.claim);
-			a->claims[a->at].claim = r.claim;
-			return next_claim(a);
-		}
-		if (auto it = entries_.find(a->uid); it != entries_.end() && it->second.op == Op::binding)
-			claims_failed(it->second, r.error, r);
-	});
+	const bool held = ports_.holds.node_of(e.key) == node; // else it was released by hand meanwhile
+	if (can_be_bound(e) && held)
+		return true;
+	e.op = Op::none; // it queues again, or goes, or holds something first
+	keep_only_if_unsure(e);
+	sync(uid);
+	return false;
 }
 
 // The pod is not bound, and its job ends after bindTimeout. What its claims have got is freed then.

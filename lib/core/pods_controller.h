@@ -118,7 +118,6 @@ private:
 		std::set<std::string> excluded;
 		std::string none; // all are: why, one sentence
 	};
-	struct Allocation;
 	struct PodClaims {
 		Claims own;       // this pod alone is to have what they get
 		Claims shared;    // other pods have what they have, and this one may have it, too
@@ -341,8 +340,7 @@ private:
 	const ClaimNodes &claim_nodes(const PodClaims &claims);
 	ClaimNodes compute_claim_nodes(const PodClaims &claims) const;
 	void allocate_claims(Entry &e, const Hold &hold);
-	void next_claim(const std::shared_ptr<Allocation> &a);
-	void write_claim(const std::shared_ptr<Allocation> &a, bool status, const Json &patch);
+	bool goes_on_claiming(const std::string &uid, const std::string &node);
 	void claims_failed(Entry &e, const std::string &why, const KubeReply &r);
 	bool cannot_have_been_bound(const Entry &e) const;
 	GresList claimed_there(const Entry &e, Whose whose) const;
