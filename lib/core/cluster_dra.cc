@@ -76,11 +76,13 @@ void ClusterEngine::watch_claims()
 			return;
 		foreign_->claim_changed(claim->meta.ns, claim->meta.name);
 		pods_->claim_changed(claim->meta.ns, claim->meta.name);
+		reservations_->claims_changed();
 	};
 	call.on_delete = [this](kube::ResourceClaimPtr last) {
 		dra_.claim_removed(last);
 		foreign_->claim_changed(last->meta.ns, last->meta.name);
 		pods_->claim_changed(last->meta.ns, last->meta.name);
+		reservations_->claims_changed();
 	};
 	start_watch(claim_reflector_, "resource claims", kube::resource_claims_resource, kube::decode_resource_claim, std::move(call));
 }

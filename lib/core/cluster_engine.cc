@@ -6,6 +6,7 @@
 #include "lib/base/log_limit.h"
 #include "lib/core/kube_link.h"
 #include "lib/core/metrics.h"
+#include "lib/core/names.h"
 #include "lib/core/node_link.h"
 
 namespace sk8::core {
@@ -194,6 +195,7 @@ void ClusterEngine::run()
 	// on its own thread, if this was the last share.
 	pod_reflectors_.clear();
 	foreign_reflector_.reset();
+	unbound_reflector_.reset();
 	node_reflector_.reset();
 	slice_reflector_.reset();
 	class_reflector_.reset();
@@ -213,6 +215,8 @@ void ClusterEngine::end_of_turn()
 		foreign_known();
 		nodes_->drivers_changed(changed);
 		pods_->dra_changed();
+		if (reservations_)
+			reservations_->claims_changed();
 	}
 	if (reservations_)
 		reservations_->end_of_turn(); // before what it masks is counted and saved
@@ -307,6 +311,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);
 	watch_foreign_pods();
+	watch_unbound_pods();
 	watch_nodes();
 	watch_dra();
 }
@@ -321,6 +326,8 @@ void ClusterEngine::back(const std::string &what)
 		r->hurry();
 	if (foreign_reflector_)
 		foreign_reflector_->hurry();
+	if (unbound_reflector_)
+		unbound_reflector_->hurry();
 	if (node_reflector_)
 		node_reflector_->hurry();
 	if (slice_reflector_)
@@ -402,6 +409,33 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 		foreign_->removed(last);
 		exclusive_->pods_changed(last->node_name);
 	};
+}
+
+// Those of jobs whose containers claim devices, before they are bound; afterwards they are foreign pods. Whatever the settings say
+// of templates: they may have said more.
+void ClusterEngine::watch_unbound_pods()
+{
+	if (!settings_.nodes.any(Sharing::dedicated) && !dra_.wanted())
+		return;
+	kube::ReflectorOptions options;
+	options.name = "unbound pods of jobs of cluster " + settings_.name;
+	options.path = resource_path(kube::pods_resource, settings_.reservations.ns);
+	options.field_selector = "spec.nodeName=,spec.schedulerName=" + std::string(names::reservation_scheduler);
+	options.backoff.most = longest_pause;
+	const std::string what = "unbound pods of jobs";
+	kube::Reflector<ForeignPod>::Callbacks call;
+	call.on_replace = [this, what, first = true](std::vector<ForeignPodPtr> pods) mutable {
+		listed("pods", std::exchange(first, false));
+		back(what);
+		reservations_->unbound_replaced(pods);
+	};
+	call.on_upsert = [this](ForeignPodPtr pod) { reservations_->unbound_changed(pod); };
+	call.on_delete = [this](ForeignPodPtr last) { reservations_->unbound_removed(last); };
+	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
+	call.on_regained = [this, what] { back(what); };
+	unbound_reflector_ = std::make_unique<kube::Reflector<ForeignPod>>(*client_, options, decode_foreign_pod, call,
+									   [this] { return random(); });
+	unbound_reflector_->start();
 }
 
 // Who shares one with this foreign pod may have waited for what that holds.

@@ -103,6 +103,7 @@ private:
 	void holds_claims(const ForeignPod &pod);
 	void refuse_after_timeout();
 	void watch_nodes();
+	void watch_unbound_pods();
 	void watch_dra();
 	template <class T>
 	void start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, const kube::ResourceType &type,
@@ -164,6 +165,7 @@ private:
 	std::unique_ptr<Reservations> reservations_; // null: not connected yet
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
+	std::unique_ptr<kube::Reflector<ForeignPod>> unbound_reflector_; // null: no job can have had one
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
 	std::unique_ptr<kube::Reflector<kube::ResourceSlice>> slice_reflector_; // these three null: no deviceClass
 	std::unique_ptr<kube::Reflector<kube::DeviceClass>> class_reflector_;

@@ -32,9 +32,11 @@ void ClusterEngine::reserve()
 	auto tell_devices = [this](const PodKey &pod, const std::string &what) {
 		pods_->warn(pod, names::event_devices, what);
 	};
+	auto placed = [this](const ForeignPodPtr &pod, bool there) { there ? foreign_->changed(pod) : foreign_->removed(pod); };
 	reservations_ = std::make_unique<Reservations>(settings_,
 						       ReservationPorts{*this, *reservation_kube_, *this, known_user_name, cover_changed,
-									holds_.taken_by(), exclusive_.get(), tell_devices, groups_of},
+									holds_.taken_by(), exclusive_.get(), tell_devices, groups_of,
+									&dra_, kube_.get(), placed},
 						       pods_->nodes());
 	gate_changed();
 }

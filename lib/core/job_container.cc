@@ -34,6 +34,13 @@ Json without_privileges()
 	return out.set("allowPrivilegeEscalation", Json::boolean(false)).set("capabilities", Json::object().set("drop", drop));
 }
 
+static Json with_claims(const Json &resources, const Json &claims)
+{
+	Json out = Json::object();
+	resources.each_member([&](std::string_view key, const Json &value) { out.set(key, value); });
+	return claims.size() > 0 ? out.set("claims", claims) : out;
+}
+
 static Json container(const JobContainerWish &wish, const Json &resources)
 {
 	Json mounts = Json::array(), command = Json::array();
@@ -50,7 +57,8 @@ static Json container(const JobContainerWish &wish, const Json &resources)
 	out.set("name", job_container).set("image", wish.image);
 	out.set("imagePullPolicy", says_when ? wish.more->pull_policy : Json::string("IfNotPresent"));
 	// The folder of the image a runtime would make, as root, also in a claim or host path. Tasks do not begin there.
-	out.set("command", command).set("args", Json::array()).set("workingDir", "/").set("resources", resources);
+	out.set("command", command).set("args", Json::array()).set("workingDir", "/");
+	out.set("resources", with_claims(resources, wish.more ? wish.more->job_claims : Json()));
 	return out.set("securityContext", without_privileges()).set("volumeMounts", mounts);
 }
 
@@ -62,7 +70,7 @@ static Json with_requests(const Json &container, const JobContainerWish &wish, b
 	requests.set("cpu", lasts && limits["cpu"].is_string() ? limits["cpu"] : Json::string("0"));
 	requests.set("memory", lasts && wish.counts_memory ? limits["memory"] : Json::string("0"));
 	container.each_member([&](std::string_view key, const Json &value) { out.set(key, value); });
-	return out.set("resources", Json::object().set("requests", requests).set("limits", limits));
+	return out.set("resources", with_claims(Json::object().set("requests", requests).set("limits", limits), container["resources"]["claims"]));
 }
 
 // hostPID: its /proc is the node's, in which tasks of Slurm, which are no processes of the container's, find themselves.
@@ -79,6 +87,8 @@ void add_job_container(Json &spec, const JobContainerWish &wish, const Json &res
 		wish.more->init_containers.each_item([&](const Json &more) { first.append(with_requests(more, wish, more["restartPolicy"].is_string())); });
 		wish.more->volumes.each_item([&](const Json &more) { volumes.append(more); });
 		spec.set("initContainers", first).set("imagePullSecrets", wish.more->pull_secrets);
+		if (claims_devices(*wish.more))
+			spec.set("resourceClaims", wish.more->device_claims);
 	}
 	Json context = Json::object();
 	context.set("runAsUser", Json::integer(wish.uid)).set("runAsGroup", Json::integer(wish.gid));

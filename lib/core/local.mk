@@ -66,6 +66,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/indices.cc \
 	lib/core/indices.h \
 	lib/core/job.cc \
+	lib/core/job_claims.cc \
+	lib/core/job_claims.h \
 	lib/core/job_container.cc \
 	lib/core/job_container.h \
 	lib/core/job.h \
@@ -151,6 +153,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/reservation_port.h \
 	lib/core/reservations.cc \
 	lib/core/reservations.h \
+	lib/core/reservations_claims.cc \
 	lib/core/reservations_devices.cc \
 	lib/core/reservations_eviction.cc \
 	lib/core/reservations_exchange.cc \

@@ -57,8 +57,14 @@ inline constexpr std::string_view shared_reservation = "slurm-k8s.io/shared-rese
 inline constexpr std::string_view reservation_job_shared = "shared"; // its reservation_job: no job id
 inline constexpr std::string_view reservation_jobs = "slurm-k8s.io/jobs";
 
+// Who places a reservation pod that has no node at first, for its container claims devices: we do, and no scheduler looks at it.
+inline constexpr std::string_view reservation_scheduler = "slurm-k8s-jobs";
+
 // On a reservation pod: the extended resources, comma list, of whose devices the job's steps are told by the agent of its node.
 inline constexpr std::string_view step_devices = "slurm-k8s.io/step-devices";
+
+// The same, whose containers claim devices: so many times its kubelet was to look at it again.
+inline constexpr std::string_view look_again = "slurm-k8s.io/look-again";
 
 // The taint of nodes that only pods that go through Slurm may use; its effect is NoSchedule.
 inline constexpr std::string_view dedicated_taint = "slurm-k8s.io/dedicated";

@@ -63,7 +63,8 @@ const Shape *container_shape(const Shape *text, const Shape *flag)
 		{"restartPolicy", text},
 		{"env", list_of(object_of({{"name", text}, {"value", text}, {"valueFrom", source}}))},
 		{"envFrom", list_of(object_of({{"prefix", text}, {"configMapRef", all}, {"secretRef", all}}))},
-		{"resources", object_of({{"limits", object_of({{"cpu", text}, {"memory", text}})}})},
+		{"resources", object_of({{"limits", object_of({{"cpu", text}, {"memory", text}})},
+					 {"claims", list_of(object_of({{"name", text}, {"request", text}}))}})},
 		{"volumeMounts", list_of(object_of({{"name", text}, {"mountPath", text}, {"subPath", text}, {"readOnly", flag}}))},
 	});
 }
@@ -82,11 +83,13 @@ const Shape &pod_shape()
 			{"hostPath", object_of({{"path", text}, {"type", text}})},
 		});
 		const Shape *containers = list_of(container_shape(text, flag));
+		const Shape *claim = object_of({{"name", text}, {"resourceClaimName", text}, {"resourceClaimTemplateName", text}});
 		const Shape *spec = object_of({
 			{"volumes", list_of(volume)},
 			{"containers", containers},
 			{"initContainers", containers},
 			{"imagePullSecrets", list_of(object_of({{"name", text}}))},
+			{"resourceClaims", list_of(claim)},
 		});
 		return object_of({{"apiVersion", text}, {"kind", text}, {"metadata", object_of({{"name", text}})}, {"spec", spec}});
 	}();
@@ -153,8 +156,6 @@ std::string instead_of(const std::string &field)
 {
 	if (field == "spec.serviceAccountName" || field == "spec.serviceAccount")
 		return " is not taken from a template: give --k8s-service-account=NAME to the command that makes the job";
-	if (field == "spec.resourceClaims")
-		return " is not taken from a template: ask Slurm for devices, for example by --gres=gpu:1";
 	return " is none of the fields that a template may have, see spank_k8s.so(8)";
 }
 
@@ -208,6 +209,8 @@ private:
 	Json mounts(const std::string &where, const Json &container, bool of_job) const;
 	void no_mount_points(const std::string &where, const Json &mounts) const;
 	Json environment(const std::string &where, const Json &env) const;
+	void device_claim(const Json &c);
+	Json device_claims(const std::string &where, const Json &container) const;
 	void reference(const std::string &where, const Json &of) const;
 	void job_container_of(const Json &container);
 	Json other_container(const Json &container, bool init);
@@ -218,6 +221,7 @@ private:
 	PodTemplate out_;
 	std::set<std::string> containers_;
 	std::set<std::string> volumes_, only_for_job_; // names
+	std::set<std::string> device_claims_, claim_objects_; // the same
 };
 
 void Reader::check_name(const char *what, const char *setting, const std::vector<std::string> &patterns, std::string_view name) const
@@ -357,10 +361,40 @@ Json Reader::environment(const std::string &where, const Json &env) const
 	return env;
 }
 
+// How many devices the job is to have for it is known when the claim is, see job_claims.h.
+void Reader::device_claim(const Json &c)
+{
+	const std::string name(c["name"].str()), claim(c["resourceClaimName"].str());
+	if (name.empty() || !device_claims_.insert(name).second)
+		no("a resource claim has no name, or one that is taken: " + one_line(name, 64));
+	if (c.size() != 2)
+		no("resource claim " + one_line(name, 64) + " needs exactly one of resourceClaimName, resourceClaimTemplateName");
+	const bool of_template = !c["resourceClaimTemplateName"].is_null();
+	check_name(of_template ? "ResourceClaimTemplate" : "ResourceClaim", "resourceClaims", allowed_.resource_claims,
+		   of_template ? c["resourceClaimTemplateName"].str() : std::string_view(claim));
+	if (!of_template && !claim_objects_.insert(claim).second)
+		no("ResourceClaim " + one_line(claim, 64) + " is named twice");
+	if (!of_template)
+		out_.one_claim = claim;
+	out_.device_claims.append(c);
+}
+
+Json Reader::device_claims(const std::string &where, const Json &container) const
+{
+	const Json claims = container["resources"]["claims"];
+	claims.each_item([&](const Json &c) {
+		if (!device_claims_.contains(std::string(c["name"].str())))
+			no(where + " has claim " + one_line(c["name"].str(), 64) + ", which is none of the template's resourceClaims");
+	});
+	return claims;
+}
+
 void Reader::job_container_of(const Json &c)
 {
+	const Json resources = c["resources"], claims = device_claims("container job", c);
+	const bool only_claims = resources.size() == 1 && claims.is_array();
 	for (const char *key : {"command", "args", "workingDir", "env", "envFrom", "resources", "restartPolicy"})
-		if (!c[key].is_null())
+		if (!c[key].is_null() && !(only_claims && key == std::string_view("resources")))
 			no("container job has " + std::string(key) + ", but what runs there are the job's tasks: program, environment, folder "
 			   "and resources are the job's");
 	out_.image = c["image"].str();
@@ -368,6 +402,8 @@ void Reader::job_container_of(const Json &c)
 		check_image("container job", out_.image);
 	out_.pull_policy = c["imagePullPolicy"];
 	out_.job_mounts = mounts("container job", c, true);
+	if (only_claims)
+		out_.job_claims = claims;
 }
 
 // Its memory has a limit, or it could take all of the node's. lasts: it is there as long as the job runs.
@@ -380,7 +416,10 @@ void Reader::limits(const std::string &where, const Json &c, Json &out, bool las
 		no(where + " needs resources.limits.memory, for example 128Mi");
 	if (!milli || *milli < 0 || *milli > kube::max_milli_cpu)
 		no(where + " has a resources.limits.cpu that is none, use for example 500m");
-	out.set("resources", Json::object().set("limits", given));
+	Json resources = Json::object().set("limits", given);
+	if (const Json claims = device_claims(where, c); claims.size() > 0)
+		resources.set("claims", claims);
+	out.set("resources", resources);
 	if (!lasts) {
 		out_.first_memory_bytes = std::max(out_.first_memory_bytes, std::min(*memory, most_memory));
 		return;
@@ -423,6 +462,7 @@ PodTemplate Reader::read(const Json &pod)
 		check_name("Secret", "secrets", allowed_.secrets, s["name"].str());
 		out_.pull_secrets.append(s);
 	});
+	spec["resourceClaims"].each_item([&](const Json &c) { device_claim(c); });
 	const auto add = [&](const Json &c, Json &to, bool init) {
 		const std::string name(c["name"].str());
 		if (name.empty() || !containers_.insert(name).second)

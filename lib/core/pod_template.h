@@ -31,6 +31,9 @@ struct PodTemplate {
 	Json pull_policy;    // ... a string, or null
 	Json job_mounts = Json::array(); // ... its volumeMounts
 	Json volumes = Json::array(), containers = Json::array(), init_containers = Json::array(), pull_secrets = Json::array();
+	Json device_claims = Json::array(); // resourceClaims
+	Json job_claims = Json::array();    // ... those of them that the job's container has, its resources.claims
+	std::string one_claim;              // one of them that there is once, whatever the number of nodes; empty: none
 	// What its other containers may use together as long as the job runs.
 	std::int64_t milli_cpu = 0, memory_bytes = 0;
 	std::int64_t volume_bytes = 0; // of its volumes in memory, all together; whoever writes there takes it
@@ -40,6 +43,11 @@ struct PodTemplate {
 // Error: the first thing that is wrong, as a part of a sentence that begins with the line.
 Result<PodTemplate> read_pod_template(std::string_view text, const TemplateSettings &allowed, const TemplateUser &who);
 
+// Its pod has no node before its claims have devices.
+inline bool claims_devices(const PodTemplate &more)
+{
+	return more.device_claims.size() > 0;
+}
 // A claim or a host path: there are files of others in it, too, and root makes them.
 bool has_files_of_others(const Json &volume);
 // Is this path somewhere in that folder? Both are plain and absolute.

@@ -34,6 +34,14 @@ bool is_reservation_name(std::string_view name)
 	       std::ranges::all_of(time, [](unsigned char c) { return std::isxdigit(c); });
 }
 
+std::string node_of_reservation(std::string_view name)
+{
+	if (!is_reservation_name(name))
+		return "";
+	const auto after_id = name.find('-', name_begin.size());
+	return std::string(name.substr(name.find('-', after_id + 1) + 1));
+}
+
 std::optional<JobRef> job_of_reservation(std::string_view name, const std::string &node)
 {
 	if (!is_reservation_name(name))
@@ -104,7 +112,11 @@ Json reservation_spec(const std::string &node, const Json &resources, const Rese
 	context.set("seccompProfile", Json::object().set("type", "RuntimeDefault"));
 	Json out = Json::object();
 	// Placed by us: no scheduler is asked, the kubelet decides.
-	out.set("nodeName", node).set("containers", containers).set("tolerations", tolerations);
+	if (node.empty())
+		out.set("schedulerName", names::reservation_scheduler);
+	else
+		out.set("nodeName", node);
+	out.set("containers", containers).set("tolerations", tolerations);
 	out.set("terminationGracePeriodSeconds", Json::integer(grace_seconds)).set("securityContext", context);
 	out.set("automountServiceAccountToken", Json::boolean(false)).set("enableServiceLinks", Json::boolean(false));
 	if (!settings.priority_class.empty())
@@ -152,7 +164,7 @@ Json reservation_object(const NativeJob &job, const NativeShare &share, const st
 			const ReservationSettings &settings, const Devices &devices, const PodTemplate *more, const JobGroups &groups)
 {
 	const Json resources = resources_of(share, devices, more);
-	Json spec = reservation_spec(share.node, resources, settings);
+	Json spec = reservation_spec(more && claims_devices(*more) ? "" : share.node, resources, settings);
 	if (!image_of(job, more).empty())
 		add_job_container(spec, {.image = image_of(job, more), .pause = settings.pause_path, .uid = job.user_id, .gid = job.group_id,
 					 .more = more, .service_account = job.service_account, .groups = groups, .counts_memory = share.memory_mb != 0}, resources);
@@ -185,8 +197,12 @@ ReservationStep next_step(const ReservationFacts &f)
 {
 	if (f.busy)
 		return ReservationStep::none;
+	if (f.exists && f.doubtful)
+		return ReservationStep::look;
+	if (f.exists && (!f.wanted || f.over))
+		return f.deleting ? ReservationStep::none : ReservationStep::remove;
 	if (f.exists)
-		return (!f.wanted || f.over) && !f.deleting ? ReservationStep::remove : ReservationStep::none;
+		return f.unbound && !f.deleting ? ReservationStep::place : ReservationStep::none;
 	return f.wanted ? ReservationStep::create : ReservationStep::none;
 }
 

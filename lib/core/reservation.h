@@ -21,6 +21,8 @@ namespace sk8::core {
 std::string reservation_name(JobRef job, const std::string &node);
 // The job of which a pod of this name is on this node; nothing: of none.
 std::optional<JobRef> job_of_reservation(std::string_view name, const std::string &node);
+// The node that such a name says; empty: it is none.
+std::string node_of_reservation(std::string_view name);
 // Whether a pod of ours may have had this name once.
 bool is_reservation_name(std::string_view name);
 
@@ -40,7 +42,7 @@ std::string does_not_fit(const PodTemplate &more, const NativeShare &share);
 // Of the container in which its tasks run; empty: its user has named none.
 const std::string &image_of(const NativeJob &job, const PodTemplate *more);
 
-// Its spec. resources: of the one container.
+// Its spec. node: empty, it is bound to one later. resources: of the one container.
 Json reservation_spec(const std::string &node, const Json &resources, const ReservationSettings &settings);
 
 inline constexpr std::string_view reservation_container = "reservation";
@@ -74,8 +76,10 @@ struct ReservationFacts {
 	bool over = false;    // its kubelet has refused it, or has ended it
 	bool deleting = false;
 	bool busy = false;    // an answer is awaited
+	bool unbound = false; // it has no node yet, and is to get one now
+	bool doubtful = false; // nobody knows whether it has one, or is there at all
 };
-enum class ReservationStep { none, create, remove };
+enum class ReservationStep { none, create, remove, place, look };
 ReservationStep next_step(const ReservationFacts &facts);
 
 } // namespace sk8::core

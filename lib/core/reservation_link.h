@@ -42,15 +42,16 @@ public:
 	{
 		pods_.annotate_pod(key, {{std::string(name), value}}, std::move(done));
 	}
-	void find_mount_trouble(const PodKey &key, std::function<void(const std::string &)> done) override
+	void find_trouble(const PodKey &key, Lacks what, std::function<void(const std::string &)> done) override
 	{
+		const std::string reason = what == Lacks::volume ? "FailedMount" : "FailedResourceClaimCreation";
 		struct Last {
 			std::string time, message; // RFC 3339 in UTC: texts are in the order of times
 		};
 		auto last = std::make_shared<Last>();
 		client_.list(
 			resource_path(kube::events_resource, key.ns),
-			{{"fieldSelector", "involvedObject.uid=" + key.uid + ",reason=FailedMount"}, {"limit", "100"}},
+			{{"fieldSelector", "involvedObject.uid=" + key.uid + ",reason=" + reason}, {"limit", "100"}},
 			[last](std::string_view text) {
 				const auto event = Json::parse(text);
 				const std::string time(event ? (*event)["lastTimestamp"].str() : "");

@@ -23,8 +23,10 @@ public:
 	virtual void resize_pod(const PodKey &key, const std::string &version, const Json &requests, Resized done) = 0;
 	// Refused (409) as the next one.
 	virtual void annotate_pod(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done) = 0;
-	// What its kubelet has last said of a volume that it cannot mount: only its events tell. Empty: nothing is known.
-	virtual void find_mount_trouble(const PodKey &key, std::function<void(const std::string &message)> done) = 0;
+	// What its kubelet has last said of a volume that it cannot mount, or kube-controller-manager of a claim that it cannot make from
+	// its template: only its events tell. Empty: nothing is known.
+	enum class Lacks { volume, claim };
+	virtual void find_trouble(const PodKey &key, Lacks what, std::function<void(const std::string &message)> done) = 0;
 	// Refused (409) if the pod of this name has another uid.
 	virtual void delete_pod(const PodKey &key, std::int64_t grace_seconds, KubePort::Done done) = 0;
 };

@@ -284,8 +284,13 @@ void Reservations::step(Entry &e, Pod &p)
 	if (p.shared)
 		return shared_.sync(p.share.node);
 	const Millis now = ports_.timer.now();
-	const ReservationFacts facts{p.wanted && (!e.ending || !p.uid.empty()), !p.uid.empty(), p.ours() && p.to_go(),
-				     p.deleting || (!p.uid.empty() && !p.ours()), p.busy};
+	const ReservationFacts facts{.wanted = p.wanted && (!e.ending || !p.uid.empty()),
+				     .exists = !p.uid.empty(),
+				     .over = p.ours() && p.to_go(),
+				     .deleting = p.deleting || (!p.uid.empty() && !p.ours()),
+				     .busy = p.busy,
+				     .unbound = p.to_place && !e.ending && e.asked == Asked::no,
+				     .doubtful = p.doubtful};
 	const ReservationStep what = next_step(facts);
 	if (what == ReservationStep::none || now < p.retry_at)
 		return;
@@ -299,6 +304,10 @@ void Reservations::step(Entry &e, Pod &p)
 		return e.in_gate ? void() : later(e, p); // without what its user may have it would not be the job's
 	if (what == ReservationStep::create)
 		return e.asked == Asked::waits || is_hopeless(e) ? void() : create(e, p);
+	if (what == ReservationStep::place)
+		return place(e, p);
+	if (what == ReservationStep::look)
+		return look_where_it_is(e, p);
 	// A batch job that is refused goes back at once, and not before that is known.
 	if (p.to_go() && e.in_gate && e.job->requeues)
 		return;
@@ -312,6 +321,8 @@ void Reservations::step(Entry &e, Pod &p)
 		pod.busy = false;
 		if (r.status == 404)
 			lose(it->second, pod, Gone::unseen);
+		else if (r.ok() && pod.to_place)
+			pod.doubtful = true; // one without a node is gone at once
 		else if (r.ok())
 			pod.deleting = true;
 		else
@@ -334,8 +345,9 @@ void Reservations::create(Entry &e, Pod &p)
 	Json object = p.devices_only ? device_reservation_object(*e.job, p.share, user, settings_.reservations, devices)
 				     : reservation_object(as_allowed(e), p.share, user, settings_.reservations, devices, more(e), groups);
 	add_step_devices(object, step_devices(devices, settings_.resources));
+	const bool unbound = object["spec"]["nodeName"].is_null();
 	ports_.kube.create_pod(settings_.reservations.ns, object,
-			       [this, id, node = p.share.node, small = p.devices_only](const KubeReply &r, const std::string &uid) {
+			       [this, id, node = p.share.node, small = p.devices_only, unbound](const KubeReply &r, const std::string &uid) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;
@@ -351,6 +363,8 @@ void Reservations::create(Entry &e, Pod &p)
 			pod.uid = uid;
 			pod.fits = true;
 			pod.small = small;
+			if (unbound)
+				is_to_be_placed(it->second, pod);
 			cover(it->second, pod);
 		}
 		sync(id);

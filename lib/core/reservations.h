@@ -26,6 +26,7 @@
 #ifndef SK8_CORE_RESERVATIONS_H
 #define SK8_CORE_RESERVATIONS_H
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -35,6 +36,7 @@
 #include <vector>
 
 #include "lib/core/device_exchange.h"
+#include "lib/core/dra.h"
 #include "lib/core/exclusive_nodes.h"
 #include "lib/core/node_view.h"
 #include "lib/core/pod_devices.h"
@@ -59,6 +61,11 @@ struct ReservationPorts {
 	std::function<void(const PodKey &pod, const std::string &what)> tell_devices = {};
 	// Those of a user besides this one. Null: nobody is in any. May ask NSS.
 	std::function<std::vector<std::uint32_t>(const std::string &user, std::uint32_t gid)> groups = {};
+	// For pods that claim devices. Null: there are none, or both are there, and outlive it.
+	Dra *dra = nullptr;
+	KubePort *pods = nullptr;
+	// This pod is about to be bound, and counts as one that is there; or does not any more (over: nothing of it has run).
+	std::function<void(const ForeignPodPtr &pod, bool there)> placed = {};
 };
 
 class Reservations {
@@ -77,6 +84,11 @@ public:
 	void replaced(const std::vector<ForeignPodPtr> &pods);
 	void changed(const ForeignPodPtr &pod);
 	void removed(const ForeignPodPtr &last);
+	// The same of those that have no node yet, see reservations_claims.cc.
+	void unbound_replaced(const std::vector<ForeignPodPtr> &pods);
+	void unbound_changed(const ForeignPodPtr &pod);
+	void unbound_removed(const ForeignPodPtr &last);
+	void claims_changed(); // or devices, after Dra has heard of it
 	void nodes_changed();
 	void node_changed(const std::string &node); // of any
 
@@ -113,8 +125,19 @@ private:
 		Millis exchange_at{0};      // the next one, not before
 		std::string other;          // which devices these are; empty: those of its job, as far as is known
 		std::string other_told;     // uid of the pod of which that was told
+		bool to_place = false; // it is there without a node, as far as is known
+		bool doubtful = false; // ... or is bound, or gone
+		bool unsure = false;   // a Binding may have had its effect, or may yet
+		bool counted = false;  // ports_.placed() has been told that it is there, and nothing since
+		bool lacks_claims() const // one has not been made from its template yet
+		{
+			return to_place && unbound && std::ranges::any_of(unbound->resource_claims, [](const auto &c) { return c.claim.empty(); });
+		}
+		ForeignPodPtr unbound; // as it will be on its node; null: nothing has told of it
+		Millis misses_since{0};   // a claim
+		std::string wrong_claims; // why it will never have them, as a part of a sentence
 		int failures = 0;
-		std::string mount_trouble; // its kubelet says of a volume
+		std::string mount_trouble; // its kubelet says of a volume; to_place: see ReservationPort::Lacks::claim
 		Millis retry_at{0};
 	};
 	enum class Asked { no, waits, refused }; // Slurm, to end it
@@ -170,14 +193,15 @@ private:
 	std::string taken(const Entry &e) const;
 	ExclusiveWord word(const Entry &e) const;
 	bool sleeps(const Entry &e) const;
-	static std::string bad_wish(const Entry &e);
-	static bool is_hopeless(const Entry &e);
+	std::string bad_wish(const Entry &e) const;
+	static std::string bad_claims(const Entry &e, bool known);
+	bool is_hopeless(const Entry &e) const;
 	// By then a kubelet has said that a volume of a pod is not there, and who makes the volume just now has made it.
 	static constexpr Millis time_to_mount{10'000};
 	static NativeJob as_allowed(const Entry &e);
 	static std::string mount_text(const std::string &node, const Pod &p);
 	void look_at_volumes(Id id);
-	static std::string container_trouble(const Entry &e);
+	std::string container_trouble(const Entry &e) const;
 	void open(Entry &e);
 	void refuse(Entry &e, const std::string &why);
 	void keep_to_the_end(Entry &e);
@@ -204,6 +228,17 @@ private:
 	void look_at_exchange(Entry &e, Pod &p);
 	void tell_exchange(const Entry &e, Pod &p, ExchangeStep what, const std::string &given, const std::string &holder);
 	void look_at_neighbours();
+	void see_unbound(Entry &e, Pod &p, const ForeignPodPtr &there);
+	void is_to_be_placed(const Entry &e, Pod &p);
+	void place(Entry &e, Pod &p);
+	bool goes_on_placing(Id id, const std::string &node, const std::string &uid);
+	void claims_written(Id id, const std::string &node, const std::string &uid, const std::string &why);
+	void bind(const Entry &e, Pod &p, const std::string &uid);
+	void is_bound(const Entry &e, Pod &p);
+	void touch_later(Id id, const std::string &node, const std::string &uid, int times);
+	void not_bound(const Entry &e, Pod &p, const KubeReply &r);
+	void uncount(Pod &p);
+	void look_where_it_is(const Entry &e, Pod &p);
 	void timeout(Id id);
 	void not_wanted(Entry &e);
 	void failed(const Entry &e, Pod &p, const std::string &why);
@@ -228,6 +263,8 @@ private:
 	std::unordered_map<std::string, Place> by_name_;
 	// By name: in our namespace, of no job known, or of one that has a part of a shared pod.
 	std::unordered_map<std::string, ForeignPodPtr> orphans_;
+	std::unordered_map<std::string, ForeignPodPtr> unbound_; // by name: of any job, those that have no node yet
+	std::set<Id> placing_;                                   // jobs with such a pod, perhaps
 	std::set<std::string> asked_;                            // uids of orphans whose DELETE is under way
 	std::unordered_map<std::uint32_t, int> refusals_;      // by job id, since it last was launched
 	std::set<std::string> covered_;                        // uids

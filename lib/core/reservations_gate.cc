@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/base/doubling.h"
+#include "lib/base/text.h"
 #include "lib/core/reservation_log.h"
 #include "lib/core/reservations.h"
 #include "lib/core/service_account.h"
@@ -61,8 +62,21 @@ bool Reservations::may_start(const Entry &e, const Pod &p)
 	return p.admitted && !p.too_small() && (!has_container(e, p) || p.container.runs) && (p.shared || compare_devices(p) == Devices::same);
 }
 
+// known: drivers' devices are.
+std::string Reservations::bad_claims(const Entry &e, bool known)
+{
+	if (!e.more || !claims_devices(**e.more))
+		return "";
+	if (!known)
+		return "it has resourceClaims, and clusters[].resources in slurm-k8s.yaml names no deviceClass, so they are of none of Slurm's devices";
+	if (const std::string &claim = (*e.more)->one_claim; !claim.empty() && e.job->shares.size() > 1)
+		return "ResourceClaim " + one_line(claim, 64) + " has devices of one node, and the job has " + std::to_string(e.job->shares.size()) +
+		       ": give a resourceClaimTemplateName, of which each node's pod gets a claim of its own";
+	return "";
+}
+
 // What its user wants is nothing that anybody could make, wherever it is queued again.
-std::string Reservations::bad_wish(const Entry &e)
+std::string Reservations::bad_wish(const Entry &e) const
 {
 	const std::string &image = image_of(*e.job, more(e));
 	if (e.more && !*e.more)
@@ -78,6 +92,8 @@ std::string Reservations::bad_wish(const Entry &e)
 	if (!e.job->service_account.empty() && e.more && takes_token_folder(**e.more))
 		return "--k8s-template: container job mounts a volume where the token of its service account is, or a claim or host path above it, "
 		       "on " SK8_TOKEN_FOLDER;
+	if (const std::string why = bad_claims(e, ports_.dra && ports_.dra->wanted()); !why.empty())
+		return "--k8s-template: " + why;
 	for (const NativeShare &share : e.job->shares)
 		if (const std::string why = e.more ? does_not_fit(**e.more, share) : ""; !why.empty())
 			return "--k8s-template: " + why;
@@ -94,7 +110,7 @@ NativeJob Reservations::as_allowed(const Entry &e)
 }
 
 // No pod is made for a job that judge() ends at once.
-bool Reservations::is_hopeless(const Entry &e)
+bool Reservations::is_hopeless(const Entry &e) const
 {
 	return e.in_gate && e.job->wants_container() && !bad_wish(e).empty();
 }
@@ -106,16 +122,20 @@ std::string Reservations::mount_text(const std::string &node, const Pod &p)
 }
 
 // Why the container that its user wants will never run. Where none of them is to be on nodes of this cluster, another one may allow more.
-std::string Reservations::container_trouble(const Entry &e)
+std::string Reservations::container_trouble(const Entry &e) const
 {
 	if (std::ranges::none_of(e.pods, [&](const auto &at) { return at.second.wanted && has_container(e, at.second); }))
 		return "";
 	if (const std::string why = bad_wish(e); !why.empty())
 		return why;
 	for (const auto &[node, p] : e.pods) {
+		if (p.wanted && p.lacks_claims() && is_lasting_mount_trouble(p.mount_trouble))
+			return "--k8s-template: on node " + node + " a resource claim cannot be made: " + p.mount_trouble;
+		if (p.wanted && !p.wrong_claims.empty())
+			return "--k8s-template: " + p.wrong_claims;
 		if (p.wanted && !p.container.trouble.empty())
 			return "image " + image_of(*e.job, more(e)) + " on node " + node + ": " + p.container.trouble;
-		if (p.wanted && !p.container.runs && is_lasting_mount_trouble(p.mount_trouble))
+		if (p.wanted && !p.to_place && !p.container.runs && is_lasting_mount_trouble(p.mount_trouble))
 			return mount_text(node, p);
 		if (p.wanted && !e.job->service_account.empty() && is_unknown_account(p.trouble))
 			return "--k8s-service-account: " + p.trouble;
@@ -123,19 +143,20 @@ std::string Reservations::container_trouble(const Entry &e)
 	return "";
 }
 
-// A kubelet tries for ever to mount what is not there, and says so in events only.
+// A kubelet tries for ever to mount what is not there, and says so in events only; so does who makes claims.
 void Reservations::look_at_volumes(Id id)
 {
 	const auto entry = entries_.find(id);
 	if (entry == entries_.end() || !entry->second.in_gate)
 		return;
 	for (const auto &[node, p] : entry->second.pods) {
-		if (!p.wanted || !p.admitted || !has_container(entry->second, p) || p.container.runs)
+		if (!p.wanted || p.uid.empty() || !(p.admitted || p.to_place) || !has_container(entry->second, p) || p.container.runs)
 			continue;
-		ports_.kube.find_mount_trouble({settings_.name, settings_.reservations.ns, p.name, p.uid},
-					       [this, id, node = node, uid = p.uid](const std::string &message) {
+		const auto lacks = p.to_place ? ReservationPort::Lacks::claim : ReservationPort::Lacks::volume;
+		ports_.kube.find_trouble({settings_.name, settings_.reservations.ns, p.name, p.uid}, lacks,
+					 [this, id, node = node, uid = p.uid, to_place = p.to_place](const std::string &message) {
 			auto it = entries_.find(id);
-			if (it == entries_.end() || it->second.pods.at(node).uid != uid)
+			if (it == entries_.end() || it->second.pods.at(node).uid != uid || it->second.pods.at(node).to_place != to_place)
 				return;
 			it->second.pods.at(node).mount_trouble = message;
 			sync(id);

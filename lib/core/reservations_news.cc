@@ -26,9 +26,9 @@ void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 		listed.insert(pod->meta.uid);
 	for (auto &[id, e] : entries_)
 		for (auto &[node, p] : e.pods)
-			if (!p.uid.empty() && !listed.contains(p.uid))
+			if (!p.uid.empty() && !p.to_place && !listed.contains(p.uid))
 				lose(e, p, Gone::unseen);
-	orphans_.clear();
+	std::erase_if(orphans_, [&](const auto &o) { return !unbound_.contains(o.first) || listed.contains(o.second->meta.uid); });
 	choose_all(); // of which some of these may be
 	if (!std::exchange(pods_listed_, true))
 		begun_ = ports_.timer.now();
@@ -60,6 +60,8 @@ void Reservations::changed(const ForeignPodPtr &pod)
 			static_cast<ReservationState &>(*p) = {};
 		}
 		see(*e, *p, *pod);
+		if (p->uid == pod->meta.uid && p->to_place)
+			is_bound(*e, *p);
 		return sync(id);
 	}
 	if (is_reservation_name(pod->meta.name) && !pod->meta.deleting) {
@@ -148,6 +150,11 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 	uncover(p.uid);
 	p.uid.clear();
 	p.made_uid.clear();
+	uncount(p);
+	p.to_place = p.doubtful = p.unsure = false;
+	p.unbound = nullptr;
+	p.misses_since = Millis(0);
+	p.wrong_claims.clear();
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;
 	p.container = {};
 }

@@ -27,7 +27,8 @@ void Reservations::look_at_orphans()
 	}
 	for (const auto &pod : found) {
 		orphans_.erase(pod->meta.name);
-		changed(pod);
+		const auto unbound = unbound_.find(pod->meta.name);
+		unbound != unbound_.end() && unbound->second == pod ? unbound_changed(pod) : changed(pod);
 	}
 	for (const auto &pod : gone) {
 		log_info("cluster %s: reservation pod %s stands for no job%s and is deleted", settings_.name.c_str(),

@@ -8,6 +8,7 @@
 #include "lib/base/http_listener.h"
 #include "lib/base/text.h"
 #include "lib/core/gres.h"
+#include "lib/core/names.h"
 #include "lib/core/placement.h"
 #include "lib/core/pod_devices.h"
 #include "lib/core/pod_template.h"
@@ -169,6 +170,8 @@ static const Schema<TemplateSettings> &template_schema()
 		field("secrets", &T::secrets, "The same of Secrets, as volumes, in the environment, and for pulling images. What configMaps says of {user} and {account} counts here, too.")
 			.check(each(bad_pattern)),
 		field("claims", &T::claims, "The same of PersistentVolumeClaims. What configMaps says of {user} and {account} counts here, too. Only the container in which tasks run may have them.")
+			.check(each(bad_pattern)),
+		field("resourceClaims", &T::resource_claims, "The same of ResourceClaims and ResourceClaimTemplates (Dynamic Resource Allocation), for devices in the containers of a job: it must have as many by --gres, of those GRES for which resources has a deviceClass, and the claim gets just these. What configMaps says of {user} and {account} counts here, too. On dedicated nodes alone, see resources[].deviceClass.")
 			.check(each(bad_pattern)),
 		field("hostPaths", &T::host_paths, "Folders of the nodes that templates may name, just as they stand here. Only the container in which tasks run may have them, and there its user has the rights that he has on the node to what is in them; folders above them do not count.")
 			.check(each(bad_host_path)),
@@ -409,8 +412,24 @@ static void types_differ(const ClusterSettings &c, const Place &place)
 	}
 }
 
+// Which of Slurm's devices a claim is for only a deviceClass says.
+static void claims_have_a_class(const ClusterSettings &c, const Place &place)
+{
+	if (!c.reservations.templates.resource_claims.empty() && !has_device_class(c.resources))
+		place.error("reservations", "has templates.resourceClaims, and no entry of resources has a deviceClass: nobody knows of which GRES they are");
+}
+
+// Pods that have this one are jobs' own, and have none of theirs.
+static void schedulers_are_not_ours(const ClusterSettings &c, const Place &place)
+{
+	if (std::ranges::find(c.scheduler_names, names::reservation_scheduler) != c.scheduler_names.end())
+		place.error("schedulerNames", "has " + std::string(names::reservation_scheduler) + ", which the pods of Slurm's own jobs have; use another name");
+}
+
 static void is_whole(const ClusterSettings &c, const Place &place)
 {
+	claims_have_a_class(c, place);
+	schedulers_are_not_ours(c, place);
 	classes_are_not_mixed(c, place);
 	types_differ(c, place);
 }

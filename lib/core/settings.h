@@ -82,7 +82,7 @@ struct SharedReservationSettings {
 // What --k8s-template may have. Names: see takes_name().
 struct TemplateSettings {
 	bool allow = false;
-	std::vector<std::string> config_maps, secrets, claims; // names
+	std::vector<std::string> config_maps, secrets, claims, resource_claims; // names
 	std::vector<std::string> host_paths; // these, and what is below
 
 	bool operator==(const TemplateSettings &) const = default;

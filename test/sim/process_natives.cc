@@ -72,7 +72,7 @@ public:
 		p_.plan_round(p_.out_.dice.between("round", 0, 10 * ms));
 	}
 	// No job has a template here.
-	void find_mount_trouble(const core::PodKey &, std::function<void(const std::string &)> done) override { done(""); }
+	void find_trouble(const core::PodKey &, Lacks, std::function<void(const std::string &)> done) override { done(""); }
 	void create_pod(const std::string &ns, const Json &object, Created done) override
 	{
 		if (p_.effect("create"))

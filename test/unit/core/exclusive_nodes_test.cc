@@ -32,7 +32,7 @@ struct JobsPods final : ReservationPort {
 	}
 	void resize_pod(const PodKey &, const std::string &, const Json &, Resized) override { FAIL("nobody asked for that"); }
 	void annotate_pod(const PodKey &, std::string_view, const std::string &, KubePort::Done) override { FAIL("nobody asked for that"); }
-	void find_mount_trouble(const PodKey &, std::function<void(const std::string &)>) override { FAIL("nobody asked for that"); }
+	void find_trouble(const PodKey &, Lacks, std::function<void(const std::string &)>) override { FAIL("nobody asked for that"); }
 	void delete_pod(const PodKey &, std::int64_t, KubePort::Done) override { FAIL("nobody asked for that"); }
 
 	explicit JobsPods(std::deque<std::function<void()>> &q) : queue(q) {}

@@ -31,6 +31,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/gres_test.cc \
 	test/unit/core/hold_table_test.cc \
 	test/unit/core/hostile_test.cc \
+	test/unit/core/job_claims_test.cc \
 	test/unit/core/job_container_test.cc \
 	test/unit/core/ledger_file_test.cc \
 	test/unit/core/lifecycle_test.cc \

@@ -108,7 +108,6 @@ TEST_CASE("template: an ordinary user gains no host path, capability, user, name
 		{head + "  tolerations: []\n", "spec.tolerations is none"},
 		{head + "  securityContext: {runAsUser: 0}\n", "spec.securityContext is none"},
 		{head + "  ephemeralContainers: []\n", "spec.ephemeralContainers is none"},
-		{head + "  resourceClaims: []\n", "spec.resourceClaims is not taken from a template: ask Slurm for devices"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {namespace: kube-system}\n", "metadata.namespace is none"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: b}}\n", "metadata.labels is none"},
 		{"apiVersion: v1\nkind: Pod\nstatus: {}\n", "status is none"},
@@ -391,4 +390,41 @@ TEST_CASE("template: its containers take a part of what the job has, and all tog
 	CHECK(!does_not_fit(*t, {"n1", 0, 1000, {}}).empty());
 	job.image = "other";
 	CHECK(spec({"n1", 3, 200, {}})["containers"].at(0)["image"].str() == "other"); // --k8s-image
+}
+
+TEST_CASE("template: device claims are the administrator's to allow, by the names of their objects")
+{
+	const auto claims = [](const std::string &list, const std::string &more = "") { return head + "  resourceClaims: " + list + "\n" + more; };
+	TemplateSettings allowed = some_allowed();
+	allowed.resource_claims = {"gpus-*", "{user}"};
+	const auto says = [&](const std::string &text) {
+		const auto out = read_pod_template(text, allowed, alice);
+		return out ? "" : out.error().message;
+	};
+	const auto t = read_pod_template(claims("[{name: a, resourceClaimName: alice}, {name: b, resourceClaimTemplateName: gpus-2}]", R"(  containers:
+  - {name: job, image: app, resources: {claims: [{name: a}, {name: b, request: gpu}]}}
+  - {name: side, image: b, resources: {limits: {memory: 1Mi}, claims: [{name: a}]}}
+)"),
+					 allowed, alice);
+	REQUIRE(t);
+	CHECK(claims_devices(*t));
+	CHECK(t->one_claim == "alice");
+	CHECK(t->device_claims.dump() == R"([{"name":"a","resourceClaimName":"alice"},{"name":"b","resourceClaimTemplateName":"gpus-2"}])");
+	CHECK(t->job_claims.dump() == R"([{"name":"a"},{"name":"b","request":"gpu"}])");
+	CHECK(t->containers.at(0)["resources"].dump() == R"({"limits":{"memory":"1Mi"},"claims":[{"name":"a"}]})");
+	CHECK(says(claims("[{name: a, resourceClaimName: bob}]")) ==
+	      "ResourceClaim bob is not allowed for user alice; the administrator allows some by reservations.templates.resourceClaims in slurm-k8s.yaml");
+	CHECK(says(claims("[{name: a, resourceClaimTemplateName: all}]")).starts_with("ResourceClaimTemplate all is not allowed for user alice"));
+	CHECK(says(claims("[{name: a, resourceClaimName: ''}]")).find("is not allowed") != std::string::npos);
+	CHECK(says(claims("[{name: a}]")) == "resource claim a needs exactly one of resourceClaimName, resourceClaimTemplateName");
+	CHECK(says(claims("[{resourceClaimName: alice, resourceClaimTemplateName: alice}]")).starts_with("a resource claim has no name"));
+	CHECK(says(claims("[{name: a, resourceClaimName: alice, resourceClaimTemplateName: alice}]")).find("exactly one of") != std::string::npos);
+	CHECK(says(claims("[{name: a, resourceClaimTemplateName: alice}, {name: a, resourceClaimTemplateName: alice}]")).starts_with("a resource claim has no name, or one that is taken"));
+	CHECK(says(claims("[{name: a, resourceClaimName: alice}, {name: b, resourceClaimName: alice}]")) == "ResourceClaim alice is named twice");
+	CHECK(says(claims("[]", "  containers: [{name: job, image: a, resources: {claims: [{name: x}]}}]\n")) ==
+	      "container job has claim x, which is none of the template's resourceClaims");
+	CHECK(says(claims("[{name: a, resourceClaimName: alice}]",
+			  "  containers: [{name: job, image: a, resources: {claims: [{name: a}], limits: {memory: 1Mi}}}]\n"))
+		      .starts_with("container job has resources, but what runs there are the job's tasks"));
+	CHECK(wrong(claims("[{name: a, resourceClaimName: alice}]")).find("is not allowed for user alice") != std::string::npos); // by default nothing is
 }

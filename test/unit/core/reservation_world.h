@@ -129,7 +129,7 @@ public:
 		const ForeignPodPtr last = std::make_shared<ForeignPod>(it->second);
 		pods.erase(it);
 		allocated.erase(name);
-		news_.push_back([this, last] { controller->removed(last); });
+		news_.push_back([this, last] { last->node_name.empty() ? controller->unbound_removed(last) : controller->removed(last); });
 		for (const auto &[other, p] : pods)
 			if (p.shared)
 				kubelet_looks(other); // there is more room
@@ -163,7 +163,8 @@ public:
 			settings,
 			ReservationPorts{*this, *this, timer, [this](std::uint32_t) { return user; }, [](const std::string &) {},
 					 [this](const NativeShare &s) { return taken_by(s); }, nullptr, {},
-					 [this](const std::string &, std::uint32_t) { return groups; }},
+					 [this](const std::string &, std::uint32_t) { return groups; }, dra, binder,
+					 [this](const ForeignPodPtr &p, bool there) { placed.push_back(p->node_name + (there ? " there" : p->over ? " never" : " perhaps")); }},
 			*nodes);
 		if (synced)
 			list();
@@ -189,9 +190,11 @@ public:
 		tell_slurm_nodes();
 		std::vector<ForeignPodPtr> all;
 		told.clear();
+		std::vector<ForeignPodPtr> unbound;
 		for (const auto &[name, p] : pods)
-			all.push_back(told[name] = std::make_shared<ForeignPod>(p));
+			(p.node_name.empty() ? unbound : all).push_back(told[name] = std::make_shared<ForeignPod>(p));
 		controller->replaced(all);
+		controller->unbound_replaced(unbound);
 	}
 	void tell_slurm_nodes()
 	{
@@ -240,6 +243,28 @@ public:
 	std::vector<std::string> ended; // "7 requeue: why"
 	SlurmReply end_reply{.ok = true}, devices_reply{.ok = true};
 	std::vector<std::string> given; // "7 n1 gpu 1-2"
+	// For pods that claim devices; before restart().
+	Dra *dra = nullptr;
+	KubePort *binder = nullptr;
+	std::vector<std::string> touched; // "slurm-7-3ef-n1 1": pods at which kubelets are to look again
+	std::vector<std::string> placed; // "n1 there": what foreign pods were told
+	// Its Binding, as the API server does it; and what then is known of it.
+	int bind_pod(const PodKey &key, const std::string &node)
+	{
+		const auto it = pods.find(key.name);
+		if (it == pods.end())
+			return 404;
+		if (it->second.meta.uid != key.uid || !it->second.node_name.empty())
+			return 409;
+		const ForeignPodPtr before = std::make_shared<ForeignPod>(it->second);
+		ForeignPod now = it->second;
+		now.node_name = node;
+		if (watch_delivers)
+			news_.push_back([this, before] { controller->unbound_removed(before); });
+		appear(std::move(now));
+		return 201;
+	}
+	void news(std::function<void()> f) { news_.push_back(std::move(f)); }
 	std::function<std::optional<PodKey>(const NativeShare &)> taken_by = [](auto &) { return std::nullopt; };
 	std::int64_t room = 8; // CPUs of each node
 	std::set<std::string> asleep; // for Slurm
@@ -351,11 +376,11 @@ private:
 			return;
 		news_.push_back([this, name, pod = std::make_shared<ForeignPod>(pods.at(name))] {
 			told[name] = pod;
-			controller->changed(pod);
+			pod->node_name.empty() ? controller->unbound_changed(pod) : controller->changed(pod);
 		});
 	}
 
-	void find_mount_trouble(const PodKey &key, std::function<void(const std::string &)> done) override
+	void find_trouble(const PodKey &key, Lacks, std::function<void(const std::string &)> done) override
 	{
 		news_.push_back([done = std::move(done), what = mount_troubles[key.name]] { done(what); });
 	}
@@ -379,7 +404,7 @@ private:
 			p.node_name = object["spec"]["nodeName"].str();
 			p.milli_cpu = std::stoll(std::string(requests["cpu"].str())) * 1000 + admission_adds;
 			p.memory_bytes = *parse_whole(requests["memory"].str());
-			if (object["metadata"]["labels"]["slurm-k8s.io/shared-reservation"].str() == p.node_name)
+			if (!p.node_name.empty() && object["metadata"]["labels"]["slurm-k8s.io/shared-reservation"].str() == p.node_name)
 				p.shared = std::make_shared<SharedPod>(
 					SharedPod{{.generation = 1, .asked = {p.milli_cpu, p.memory_bytes, {}}},
 						  std::string(object["metadata"]["annotations"]["slurm-k8s.io/jobs"].str())});
@@ -388,8 +413,17 @@ private:
 				if (requests[key].str() == v.str()) // else the API server refuses it
 					p.extended[std::string(key)] = std::stoll(std::string(v.str()));
 			});
+			object["spec"]["resourceClaims"].each_item([&](const Json &c) {
+				p.resource_claims.push_back({std::string(c["name"].str()), std::string(c["resourceClaimName"].str())});
+			});
 			uid = p.meta.uid;
-			appear(std::move(p));
+			if (p.node_name.empty()) {
+				p.phase = "Pending";
+				pods[name] = p;
+				tell(name);
+			} else {
+				appear(std::move(p));
+			}
 			r.status = fail_create == 1 ? 0 : 201;
 			r.error = fail_create == 1 ? "no answer" : "";
 		}
@@ -436,6 +470,8 @@ private:
 	void annotate_pod(const PodKey &key, std::string_view name, const std::string &value, KubePort::Done done) override
 	{
 		KubeReply r;
+		if (name == "slurm-k8s.io/look-again")
+			touched.push_back(key.name + " " + value);
 		r.status = pods.contains(key.name) && name == "slurm-k8s.io/jobs" ? 200 : 404;
 		if (r.ok()) {
 			ForeignPod &p = pods.at(key.name);
