@@ -89,14 +89,16 @@ class Drivers:
 
 
 class Claim:
-	"""In namespace default, for count devices, and as many more in a request of their own for each of `more`. Its name is free
-	again when end() has been called."""
+	"""For count devices, and as many more in a request of their own for each of `more`. owner: the pod for which it was made from a
+	template. Its name is free again when end() has been called."""
 
-	def __init__(self, stand, name, count=1, more=(), **exactly):
+	def __init__(self, stand, name, count=1, more=(), namespace="default", owner=None, **exactly):
 		self.stand, self.name = stand, name
-		self.path = f"{API}/namespaces/default/resourceclaims/{name}"
+		self.path = f"{API}/namespaces/{namespace}/resourceclaims/{name}"
 		requests = {"gpus": {"count": count, **exactly}, **{f"more{i}": {"count": n} for i, n in enumerate(more)}}
-		post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": {"requests": [
+		about = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "controller": True, "name": owner["metadata"]["name"],
+			"uid": owner["metadata"]["uid"]}]} if owner else {}  # else its kubelet does not take it
+		post(stand, os.path.dirname(self.path), {"kind": "ResourceClaim", "metadata": {"name": name, **about}, "spec": {"devices": {"requests": [
 			{"name": request, "exactly": {"deviceClassName": CLASS, **about}} for request, about in requests.items()]}}})
 
 	def get(self):

@@ -55,6 +55,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_components.py \
 	test/stories/containers/test_container.py \
 	test/stories/containers/test_dedicated.py \
+	test/stories/containers/test_device_claims.py \
 	test/stories/containers/test_container_steps.py \
 	test/stories/containers/test_container_ends.py \
 	test/stories/containers/test_gpus.py \

@@ -83,7 +83,7 @@ def mixing(stand, sharing="mixed", **settings):
 def reservations(stand):
 	"""{(job id, node): object} of those that have one job."""
 	found = [(pod["metadata"].get("labels", {}).get("slurm-k8s.io/job", ""), pod) for pod in stand.api.get(PODS)["items"]]
-	return {(int(job), pod["spec"]["nodeName"]): pod for job, pod in found if job.isdigit()}
+	return {(int(job), pod["spec"].get("nodeName")): pod for job, pod in found if job.isdigit()}
 
 
 def refusals(stand):

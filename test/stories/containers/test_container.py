@@ -111,8 +111,9 @@ class Batch:
 	def says(self):
 		return self.out.read_text().splitlines() if self.out.exists() else []
 
-	def wait_line(self, line):
-		wait_for(f"the script's {line}", lambda: line in self.says(), 60, lambda: f"{self.says()} {self.err.read_text() if self.err.exists() else ''}")
+	def wait_line(self, line, seconds=60):
+		wait_for(f"the script's {line}", lambda: line in self.says(), seconds,
+			lambda: f"{self.says()} {self.err.read_text() if self.err.exists() else ''}")
 
 	def wait_end(self):
 		"""What it said before its end."""
