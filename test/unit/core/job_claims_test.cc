@@ -399,3 +399,33 @@ TEST_CASE("job claims: a kubelet that could not read the claim yet is made to lo
 	w.go(Millis(30'000));
 	CHECK(w.touched.size() == 2);
 }
+
+TEST_CASE("job claims: neither what one watch tells late nor a list of the other makes a pod another")
+{
+	ClaimWorld w;
+	SECTION("it has a node, and the watch of those that have none is late")
+	{
+		w.drivers.create_claim("c", 1);
+		w.controller->arrived(w.with_claims({1}));
+		w.go();
+		REQUIRE(w.node_of(w.pod) == "n1");
+		auto before = std::make_shared<ForeignPod>(w.pods.at(w.pod));
+		before->node_name.clear();
+		before->admitted = false;
+		w.controller->unbound_changed(before);
+		w.go(Millis(1'000));
+		CHECK(w.binds == 1);
+		w.runs(w.pod);
+		CHECK(w.fate(7) == "launched");
+	}
+	SECTION("it has none, and all that have one are listed again")
+	{
+		w.controller->arrived(w.with_claims({1}));
+		w.go();
+		w.controller->replaced({});
+		w.drivers.create_claim("c", 1);
+		w.go();
+		CHECK(w.node_of(w.pod) == "n1");
+		CHECK(w.created == 1);
+	}
+}
