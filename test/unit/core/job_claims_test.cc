@@ -429,3 +429,29 @@ TEST_CASE("job claims: neither what one watch tells late nor a list of the other
 		CHECK(w.created == 1);
 	}
 }
+
+TEST_CASE("job claims: what a pod needs next, by what is known of it")
+{
+	using Step = ReservationStep;
+	const struct {
+		ReservationFacts facts;
+		Step is;
+	} rows[] = {
+		{{.wanted = true, .exists = true, .unbound = true}, Step::place},
+		{{.wanted = true, .exists = true, .busy = true, .unbound = true}, Step::none},
+		{{.wanted = true, .exists = true, .deleting = true, .unbound = true}, Step::none},
+		{{.wanted = true, .exists = true, .over = true, .unbound = true}, Step::remove},
+		{{.exists = true, .unbound = true}, Step::remove},
+		{{.exists = true, .unbound = true, .doubtful = true}, Step::look}, // first: it may be gone
+		{{.wanted = true, .exists = true, .deleting = true, .doubtful = true}, Step::look},
+		{{.wanted = true, .exists = true}, Step::none},
+		{{.wanted = true, .doubtful = true}, Step::create},
+	};
+	for (std::size_t i = 0; i < std::size(rows); i++) {
+		INFO(i);
+		CHECK(next_step(rows[i].facts) == rows[i].is);
+	}
+	CHECK(node_of_reservation("slurm-7-3ef-n-1") == "n-1");
+	CHECK(node_of_reservation("slurm-7-3ef").empty());
+	CHECK(node_of_reservation("other-7-3ef-n1").empty());
+}
