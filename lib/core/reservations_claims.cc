@@ -175,7 +175,8 @@ void Reservations::bind(const Entry &e, Pod &p, const std::string &uid)
 	if (ports_.placed)
 		ports_.placed(p.unbound, true);
 	p.counted = true;
-	ports_.pods->bind({settings_.name, settings_.reservations.ns, p.name, uid}, p.share.node, {}, [this, id, node = p.share.node, uid](const KubeReply &r) {
+	const PodKey key{settings_.name, settings_.reservations.ns, p.name, uid};
+	ports_.pods->bind(key, p.share.node, {}, [this, id, node = p.share.node, uid](const KubeReply &r) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;
@@ -246,7 +247,8 @@ void Reservations::look_where_it_is(const Entry &e, Pod &p)
 {
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = true;
-	ports_.pods->get_pod({settings_.name, settings_.reservations.ns, p.name, p.uid}, [this, id, node = p.share.node, uid = p.uid](const KubeReply &r) {
+	const PodKey key{settings_.name, settings_.reservations.ns, p.name, p.uid};
+	ports_.pods->get_pod(key, [this, id, node = p.share.node, uid = p.uid](const KubeReply &r) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;

@@ -37,7 +37,8 @@ def claiming_template(folder, **claim):
 	gpus = [{"name": "gpus"}]
 	beside = side(TELLS, volumeMounts=mounts("shared"))
 	return write(folder, resourceClaims=[{"name": "gpus", **claim}], volumes=[{"name": "shared", "emptyDir": {}}],
-		containers=[job_container(volumeMounts=mounts("shared"), resources={"claims": gpus}), {**beside, "resources": {**beside["resources"], "claims": gpus}}])
+		containers=[job_container(volumeMounts=mounts("shared"), resources={"claims": gpus}),
+			{**beside, "resources": {**beside["resources"], "claims": gpus}}])
 
 
 def in_slurm(stand, job_id):

@@ -47,9 +47,9 @@ public:
 			run(some);
 		} while (time > Millis(0));
 	}
-	NativeJobPtr with_claims(const Indices &devices, const std::string &claims = claim_c, const std::vector<std::string> &on = {"n1"}, std::uint32_t id = 7)
+	NativeJobPtr with_claims(const Indices &devices, const std::string &claims = claim_c, const std::vector<std::string> &on = {"n1"})
 	{
-		auto j = std::make_shared<NativeJob>(*job(id, 2, on, true));
+		auto j = std::make_shared<NativeJob>(*job(7, 2, on, true));
 		j->pod_template = "apiVersion: v1\nkind: Pod\nspec:\n  resourceClaims: " + claims +
 				  "\n  containers: [{name: job, image: app, resources: {claims: [{name: gpus}]}}]\n";
 		for (NativeShare &s : j->shares)
