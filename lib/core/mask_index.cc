@@ -234,7 +234,7 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;
 	m->whole |= !of.blocked_by.empty();
-	m->for_a_while = m->whole && std::ranges::all_of(of.blocked_by, [&](const auto &cluster) {
+	m->for_a_while = !of.blocked_by.empty() && std::ranges::all_of(of.blocked_by, [&](const auto &cluster) {
 		return untold_.contains(cluster) && untold_.at(cluster) == Wait::a_while;
 	});
 	if (!for_exclusive)

@@ -63,7 +63,8 @@ void Runtime::load_ledgers()
 			readable[cluster] = false; // so broken a folder proves nothing
 			continue;
 		}
-		const bool first = saved && saved->ledger.partial && saved->ledger.first; // what it lacks may never have been
+		// Without a pod in it there may never have been one.
+		const bool first = saved && saved->ledger.partial && saved->ledger.first && saved->ledger.holds.empty();
 		if (!first)
 			readable[cluster] = saved.ok() && !saved->ledger.partial;
 		if (!first && !readable[cluster]) {
@@ -101,11 +102,11 @@ void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, c
 }
 
 // Slurm thread; or there is none, and Slurm is as without us.
-void Runtime::stop_waiting()
+void Runtime::stop_waiting(const std::string &why)
 {
 	for (const auto &cluster : holds_.stop_waiting())
-		log_warning("cluster %s has not told within %lld s what runs where: Slurm's jobs start without that, and may get what its pods use",
-			    cluster.c_str(), static_cast<long long>(longest_wait_.count() / 1000));
+		log_warning("cluster %s %s what runs where: Slurm's jobs start without that, and may get what its pods use", cluster.c_str(),
+			    why.c_str());
 }
 
 // Since these cores were held SMT may have been switched off, or slurm.conf may call a thread a core now: Kubernetes cannot be
@@ -164,12 +165,14 @@ void Runtime::reconfigure()
 		if (!thread) {
 			log_error("no Slurm thread: %s", thread.error().message.c_str());
 			worker_.reset();
-			stop_waiting();
+			stop_waiting("cannot tell");
 			holds_.let_masks_go(); // slurmctld's locks are held, and nobody else does it
 			return;
 		}
 		worker_thread_ = std::move(*thread);
-		worker_->after(longest_wait_, [this] { stop_waiting(); });
+		worker_->after(longest_wait_, [this] {
+			stop_waiting("has not told within " + std::to_string(longest_wait_.count() / 1000) + " s");
+		});
 		for (const auto &[job, answer] : gate_.untold())
 			tell_slurm(*worker_, job, answer);
 	}

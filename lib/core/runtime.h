@@ -57,7 +57,7 @@ private:
 	void load_ledgers();
 	// readable: by cluster.
 	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
-	void stop_waiting();
+	void stop_waiting(const std::string &why);
 	void fit_cores(Ledger &saved) const;
 	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name
 	std::vector<std::string> slurm_node_names() const;

@@ -12,7 +12,7 @@
 //
 // A ledger says that there were pods, and so does who names his nodes. With neither there may never have been one: an
 // API server that does not exist must not stop a whole Slurm for ever. A ledger that was begun without a list, where
-// there was none before (Ledger::first), is none.
+// there was none before (Ledger::first), is none, unless there is a pod in it.
 #ifndef SK8_CORE_UNTOLD_NODES_H
 #define SK8_CORE_UNTOLD_NODES_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 #include "lib/slurm/constraint.h"
 
+#include <ctype.h>
+
 #define OPERATORS "&|,[]()*"
 
 /* Slurm takes (...) in [...], and nothing deeper. */
@@ -64,6 +66,8 @@ static bool read_count(struct reader *r, struct sk8_term *t)
 
 	if (*r->at != '*')
 		return true;
+	if (!isdigit((unsigned char) r->at[1]))
+		return false;
 	t->count = strtoul(r->at + 1, &end, 10);
 	r->at = end;
 	if (!t->count || (r->counted->count == SK8_MOST_TERMS))

@@ -18,7 +18,7 @@ static int tell(void *x, void *arg)
 	const struct teller *to = arg;
 	const gres_job_state_t *js;
 
-	if (!sk8_is_sized(state, sizeof(*state)) || !(js = state->gres_data) || !sk8_is_sized(js, sizeof(*js)))
+	if (!state || !sk8_is_sized(state, sizeof(*state)) || !(js = state->gres_data) || !sk8_is_sized(js, sizeof(*js)))
 		return -1;	/* stop */
 	/* of this node alone: gres_job_state_extract() */
 	if (state->gres_name && (js->node_cnt == 1) && js->gres_cnt_node_alloc && js->gres_cnt_node_alloc[0] &&

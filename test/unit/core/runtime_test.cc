@@ -150,13 +150,20 @@ TEST_CASE("start: a ledger that was begun where there was none before says no mo
 	Ledger first;
 	first.partial = first.first = true;
 	LedgerFile file(s.path("a"), first);
-	file.hold({{"a", "ns", "p", "u-p"}, "n1", {0}, 0, 100});
 	REQUIRE(file.flush());
 	s.node_init();
-	CHECK(s.knows("a", "p"));
 	CHECK(s.closed().empty());
 	CHECK(s.closed_for_a_while() == Nodes{"n1", "n2"});
 	CHECK(errors.empty());
+	file.hold({{"a", "ns", "p", "u-p"}, "n1", {0}, 0, 100});
+	REQUIRE(file.flush());
+	SECTION("but for a pod in it, which says that there is a Kubernetes")
+	{
+		s.node_init();
+		CHECK(s.knows("a", "p"));
+		CHECK(s.closed() == Nodes{"n1", "n2"});
+		CHECK(s.closed_for_a_while().empty());
+	}
 	SECTION("also of a cluster that is not configured any more")
 	{
 		std::ofstream(s.config) << "clusters: [{name: b, kubeconfig: /k}]\n";
