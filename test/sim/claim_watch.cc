@@ -32,7 +32,6 @@ void ClaimWatch::later(Micros delay, std::function<void()> f)
 		if (connection != connection_)
 			return;
 		f();
-		on_told();
 	});
 }
 
@@ -130,6 +129,8 @@ void ClaimWatch::deliver(std::size_t which)
 		next_ = which + 1;
 		remember(event);
 		calls_.changed(event);
+		if (event.claim)
+			on_claim(event.claim);
 	});
 }
 

@@ -44,7 +44,8 @@ public:
 	const ClaimMap &told() const { return told_; }
 	// None before the class was, without which they are nobody's devices.
 	const SliceMap &told_slices() const { return class_told_ ? told_slices_ : no_slices_; }
-	std::function<void()> on_told = [] {}; // ... after each call
+	std::function<void(const kube::ResourceClaimPtr &)> on_claim = [](const auto &) {}; // ... of this one, and not by a list
+	std::function<void()> on_served = [] {}; // and has done with all that: lists and slices wait for the end of its turn
 
 	void claim_event(const ClaimEvent &event) override;
 

@@ -14,7 +14,8 @@ using State = Container::State;
 void Judge::look_at_claims(const ModelClaims &claims, ClaimWatch &watch)
 {
 	claims_ = std::make_unique<Claims>(*this, claims, watch);
-	watch.on_told = [this] { claims_->told(); };
+	watch.on_claim = [this](const auto &claim) { claims_->claim_told(*claim); };
+	watch.on_served = [this] { claims_->all_served(); };
 }
 
 void Judge::claims_after_loss()
@@ -67,21 +68,43 @@ Judge::Claims::Devices Judge::Claims::devices_of(const PodTruth &t, const std::s
 }
 
 // It goes on having them until its end, whatever is told later.
-void Judge::Claims::told()
+void Judge::Claims::told_of(const std::string &uid)
 {
-	for (auto &[uid, t] : judge_.pods_) {
-		if (!t.foreign || !t.known || !seen_.contains(uid))
-			continue;
-		Devices all;
-		std::ranges::set_union(t.told_devices, devices_of(t, uid, watch_.told(), watch_.told_slices()), std::back_inserter(all));
-		t.told_devices = std::move(all);
-	}
+	PodTruth &t = judge_.pods_.at(uid);
+	if (!t.foreign || !t.known)
+		return;
+	Devices all;
+	std::ranges::set_union(t.told_devices, devices_of(t, uid, watch_.told(), watch_.told_slices()), std::back_inserter(all));
+	t.told_devices = std::move(all);
 }
 
 void Judge::Claims::foreign_told(const std::string &uid)
 {
 	seen_.insert(uid);
-	told();
+	told_of(uid);
+}
+
+void Judge::Claims::claim_told(const kube::ResourceClaim &claim)
+{
+	for (const auto &uid : seen_)
+		if (const kube::PodPtr pod = judge_.api_.pod(judge_.pods_.at(uid).name);
+		    judge_.is_there(pod, uid) && pod->meta.ns == claim.meta.ns && kube::has_claim(pod->resource_claims, claim.meta.name))
+			told_of(uid);
+}
+
+void Judge::Claims::all_served()
+{
+	served_.clear();
+	for (const auto &[node, slice] : watch_.told_slices())
+		served_.insert(node);
+	for (const auto &uid : seen_)
+		told_of(uid);
+}
+
+void Judge::Claims::engine_starts()
+{
+	seen_.clear();
+	served_.clear();
 }
 
 void Judge::Claims::crashed(const core::Ledger &on_disk)
@@ -108,7 +131,8 @@ bool Judge::Claims::cannot_be_read(const Container &c) const
 		const auto claim = claims_.find(name);
 		return !claim || !is_reserved(*claim, c.uid);
 	});
-	return judge_.state_lost_ && (freed || !claims_.has_driver(c.node) || !watch_.told_slices().contains(c.node));
+	const bool told = served_.contains(c.node) && watch_.told_slices().contains(c.node);
+	return judge_.state_lost_ && (freed || !claims_.has_driver(c.node) || !told);
 }
 
 void Judge::Claims::job_started(const SlurmJob &job)

@@ -17,6 +17,7 @@
 //
 //   * kube-scheduler knows of claims and of nothing that Slurm does: a foreign pod may get a device that a job has, and with it
 //     the pods for Slurm that share its claim, or one that the engine is writing into another claim before it is told.
+//   * The engine looks at slices and at lists of claims when its turn ends, some milliseconds after it has read them.
 //   * StateSaveLocation is lost, and what a pod has can be read from no claim: its driver is away, or the claim was freed since
 //     somebody had declared the pod to have failed.
 #ifndef SK8_SIM_JUDGE_CLAIMS_H
@@ -37,9 +38,11 @@ class Judge::Claims {
 public:
 	Claims(Judge &judge, const ModelClaims &claims, const ClaimWatch &watch) : judge_(judge), claims_(claims), watch_(watch) {}
 
-	void told(); // the engine has been told of something
+	// The engine has been told, and knows what follows for this pod, for those that have this claim, for all.
 	void foreign_told(const std::string &uid);
-	void engine_starts() { seen_.clear(); }
+	void claim_told(const kube::ResourceClaim &claim);
+	void all_served();
+	void engine_starts();
 	void job_started(const SlurmJob &job);
 	void container_started(const Container &c);
 	void patch_sent(const kube::ResourceClaim &claim, const Json &patch);
@@ -53,6 +56,7 @@ public:
 private:
 	using Devices = std::vector<std::uint16_t>;
 	Devices devices_of(const PodTruth &t, const std::string &uid, const ClaimMap &claims, const SliceMap &slices) const;
+	void told_of(const std::string &uid);
 	bool cannot_be_read(const Container &c) const;
 	bool given_by_others(const Container &c) const;
 	bool share_a_claim(const Container &a, const Container &b) const;
@@ -64,6 +68,7 @@ private:
 	const ModelClaims &claims_;
 	const ClaimWatch &watch_;
 	std::set<std::string> seen_; // uids of foreign pods that the engine which is there was told of
+	std::set<std::string> served_; // nodes of whose devices it was told by the end of its last turn in which it looked
 	std::set<std::pair<ClaimName, std::string>> shared_; // ... and pods for Slurm that got a part of what another one has
 	std::map<ClaimName, std::vector<kube::AllocatedDevice>> given_; // by us, the last time
 	Micros looked_at_ = 0;

@@ -67,6 +67,8 @@ void Process::claims_changed()
 	if (nodes_)
 		nodes_->drivers_changed(changed);
 	controller_->dra_changed();
+	if (out_.claim_watch && !dying_)
+		out_.claim_watch->on_served();
 }
 
 // A pod's devices are known when its claims are.
