@@ -332,7 +332,7 @@ void Judge::bound(const kube::Pod &pod)
 		violation("I3: pod " + pod.meta.name + " (" + pod.meta.uid + ") is bound a second time");
 }
 
-void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
+void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace, Micros sent_at)
 {
 	if (grace < 1)
 		violation("I3: pod " + key.name + " is deleted with grace " + std::to_string(grace));
@@ -340,6 +340,7 @@ void Judge::delete_by_us(const core::PodKey &key, std::int64_t grace)
 	if (!pod || pod->meta.uid != key.uid)
 		return; // the server refuses
 	PodTruth &t = pods_.at(key.uid);
+	preempted_delete_arrives(key.uid, sent_at);
 	t.deleted_by_us |= t.deleted < 0;
 	if (t.deleted < 0)
 		t.deleted = time_.now();

@@ -178,7 +178,7 @@ public:
 	void jobs_preempted(const SlurmJob *preemptor, const std::vector<const SlurmJob *> &victims) override;
 	void pinned_by_us(const SlurmJob &job) override { exclusions_.erase(ref(job)); }
 	void started_without_being_woken(const SlurmJob &job) override;
-	void delete_by_us(const core::PodKey &key, std::int64_t grace) override;
+	void delete_by_us(const core::PodKey &key, std::int64_t grace, Micros sent_at) override;
 	void delete_sent_by_us(const core::PodKey &key, std::int64_t grace) override;
 	void delete_unanswered(const core::PodKey &key) override { pods_.at(key.uid).delete_unsure = true; }
 	void made_again_by_us(const std::string &from, const kube::Pod &pod) override;
@@ -313,6 +313,7 @@ private:
 	bool still_leaves(const std::string &uid, const Preemption &p) const;
 	Micros time_to_act(const Preemption &p) const;
 	void check_preemptions();
+	void preempted_delete_arrives(const std::string &uid, Micros sent_at);
 	void preempted_delete_sent(const std::string &uid, std::int64_t grace);
 	void preempted_container_ended(const Container &c);
 	void preempted_job_ended(const SlurmJob &job);

@@ -116,6 +116,14 @@ void Judge::preempted_delete_sent(const std::string &uid, std::int64_t grace)
 	it->second.told = true;
 }
 
+// One that hung since the end of a former job of it, which Slurm, killed meanwhile, may have forgotten: it was to end then, with the
+// grace of then.
+void Judge::preempted_delete_arrives(const std::string &uid, Micros sent_at)
+{
+	if (auto it = preemptions_.find(uid); it != preemptions_.end())
+		it->second.by_others |= sent_at < it->second.at;
+}
+
 // How long the engine may take when nothing is in its way any more.
 Micros Judge::time_to_act(const Preemption &p) const
 {

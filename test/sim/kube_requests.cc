@@ -205,11 +205,11 @@ void KubeRequests::delete_pod(const PodKey &key, const core::Deletion &how, Kube
 {
 	watcher_.delete_sent_by_us(key, how.grace_seconds);
 	send("delete", key, true,
-	     [this, key, how] {
+	     [this, key, how, sent_at = time_.now()] {
 		     kube::PodPtr pod = api_.pod(key.name);
 		     if (pod && !how.if_version.empty() && pod->meta.resource_version != how.if_version)
 			     return status(409);
-		     watcher_.delete_by_us(key, how.grace_seconds);
+		     watcher_.delete_by_us(key, how.grace_seconds, sent_at);
 		     return status(api_.remove(key.name, key.uid, how.grace_seconds));
 	     },
 	     [this, key, done = std::move(done)](const KubeReply &r) {

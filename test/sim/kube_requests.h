@@ -25,7 +25,7 @@ public:
 	virtual void binding_by_us(const core::PodKey &key) = 0;
 	// One of these was refused, or never left: it cannot arrive any more.
 	virtual void binding_refused(const core::PodKey &key) = 0;
-	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace) = 0;
+	virtual void delete_by_us(const core::PodKey &key, std::int64_t grace, Micros sent_at) = 0; // it takes effect
 	// ... when it is sent.
 	virtual void delete_sent_by_us(const core::PodKey &key, std::int64_t grace) = 0;
 	// It may have taken effect, for all that the engine knows.

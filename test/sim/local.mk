@@ -130,6 +130,7 @@ EXTRA_DIST += \
 	test/sim/regressions/claim-of-pods-none-of-which-was-bound.case \
 	test/sim/regressions/class-told-last.case \
 	test/sim/regressions/delete-collision.case \
+	test/sim/regressions/delete-of-a-former-job-arrives-in-a-grace.case \
 	test/sim/regressions/deleted-before-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
