@@ -279,6 +279,8 @@ private:
 	bool ended_by_itself(const Entry &e) const;
 	bool reads_manifest(Entry &e);
 	bool is_to_go(const Entry &e) const;
+	bool comes_back(const kube::Pod &pod) const;
+	void see_back(Entry &e);
 	void made_again(const kube::PodPtr &pod);
 	void manifest_read(Entry &e, const KubeReply &r, const Json &object);
 	void release(Entry &e);

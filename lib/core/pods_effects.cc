@@ -51,6 +51,7 @@ void PodsController::looked(Entry &e, const KubeReply &r)
 			e.proved_over &= kubelet_reports_over(*r.pod); // only such a backup makes that untrue
 		vanished_.erase(e.key.uid);
 		set_pod(e, r.pod);
+		see_back(e);
 	} else if (r.ok() || r.status == 404) {
 		e.pod.reset(); // none of this name, or another pod of the same name
 		e.absent = true;

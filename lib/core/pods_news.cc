@@ -53,7 +53,7 @@ void PodsController::pods_replaced(const std::string &scheduler_name, const std:
 		const bool runs_again = older_than_known(e, *pod);
 		set_pod(e, pod);
 		e.watched = true;
-		if (runs_again || (pod->node_name.empty() && !e.bound_node.empty()))
+		if (runs_again || (pod->node_name.empty() && !e.bound_node.empty()) || comes_back(*pod))
 			doubt(e); // the list is older than its end or its Binding, or etcd is: sync() looks
 		e.delete_sent &= pod->meta.deleting; // or older than our DELETE, which may come twice
 	}

@@ -95,6 +95,22 @@ bool PodsController::is_to_go(const Entry &e) const
 	return again && again->step == Resubmit::Step::kept && !e.pod->meta.deleting;
 }
 
+// It is to be made again, since nothing of it ran any more, and waits for a node: what tells so is older than its Binding, or etcd is.
+bool PodsController::comes_back(const kube::Pod &pod) const
+{
+	const Resubmit *again = resubmits_.find(pod.meta.uid);
+	return again && again->step == Resubmit::Step::kept && pod.node_name.empty() && !pod.meta.deleting;
+}
+
+// A GET has told of it: etcd was restored from a backup. It is there itself, so no other one is made, and its job has the age.
+void PodsController::see_back(Entry &e)
+{
+	if (!comes_back(*e.pod))
+		return;
+	e.age = resubmits_.find(e.key.uid)->age;
+	resubmits_.drop(e.key.uid, "");
+}
+
 // It is known from now on: etcd may forget it before a watch has told of it.
 void PodsController::made_again(const kube::PodPtr &pod)
 {

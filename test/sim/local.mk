@@ -123,6 +123,7 @@ EXTRA_DIST += \
 	test/sim/regressions/again-in-the-same-second.case \
 	test/sim/regressions/agent-told-before-slurms-nodes.case \
 	test/sim/regressions/aside-known-late.case \
+	test/sim/regressions/back-from-a-backup-before-it-is-made-again.case \
 	test/sim/regressions/beside-what-is-set-aside.case \
 	test/sim/regressions/binding-after-a-word.case \
 	test/sim/regressions/binding-of-a-run-before-a-loss.case \

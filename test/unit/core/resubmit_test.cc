@@ -429,6 +429,37 @@ TEST_CASE("resubmit: a pod that was made again and deleted while slurmctld was a
 	CHECK(w.nothing_left());
 }
 
+TEST_CASE("resubmit: a pod that a backup of etcd brings back before it was bound is not made again, and its job has the age")
+{
+	BareWorld w;
+	kube::Pod waits = w.pod("a");
+	waits.node_name.clear();
+	waits.phase = "Pending";
+	waits.containers.clear();
+	waits.meta.finalizers.clear();
+	w.preempt();
+	w.fail["create"] = {503};
+	w.kubelet_ends("a", 143);
+	w.run();
+	REQUIRE_FALSE(w.exists("a"));
+	w.pods.emplace("a", waits);
+	w.slurm_forgets("a");
+	SECTION("while slurmctld runs")
+	{
+		w.post([&w] { w.list_pods(); });
+	}
+	SECTION("and slurmctld starts")
+	{
+		w.restart();
+	}
+	w.run(Millis(120'000));
+	CHECK(w.nothing_left());
+	CHECK(w.pod("a").meta.uid == w.uid);
+	CHECK(w.job_of("a")->state == SK8_JOB_PENDING);
+	CHECK(w.jobs.back().request.age == Age{4'711, 12});
+	CHECK(w.count("create") <= 2); // the one that failed, and one that finds the name taken
+}
+
 TEST_CASE("resubmit: a pod whose object vanished before its end was told is not made again, and its owner reads why")
 {
 	BareWorld w;
