@@ -40,26 +40,37 @@ void World::claim_devices(kube::Pod &pod, const Action &a)
 		pod.resource_claims.push_back({template_claim(own), ""});
 }
 
+// It runs on its node: without power it tells nothing.
+void World::driver_tells(const std::string &node)
+{
+	if (calm_)
+		return; // see mend_drivers()
+	if (kubelet_.powered(node))
+		claims_.driver_comes(node, case_.gpus);
+	else
+		time_.after(second, [this, node] { driver_tells(node); });
+}
+
 // node=n1 for=N: its driver is away so long.
 void World::take_driver(const Action &a)
 {
 	const std::string node = a.text("node");
-	if (!case_.claims || calm_ || !claims_.has_driver(node))
+	if (!case_.claims || calm_ || !claims_.has_driver(node) || !kubelet_.powered(node))
 		return;
 	claims_.driver_goes(node);
-	until(a.seconds("for", 10), a, [this, node] { claims_.driver_comes(node, case_.gpus); });
+	until(a.seconds("for", 10), a, [this, node] { driver_tells(node); });
 }
 
 // node=n1 device=0 for=N
 void World::taint_device(const Action &a)
 {
 	const std::string node = a.text("node");
-	if (!case_.claims || calm_ || !claims_.has_driver(node))
+	if (!case_.claims || calm_ || !claims_.has_driver(node) || !kubelet_.powered(node))
 		return;
 	claims_.taint(node, static_cast<std::size_t>(a.number("device")));
 	until(a.seconds("for", 10), a, [this, node] {
 		if (claims_.has_driver(node))
-			claims_.driver_comes(node, case_.gpus);
+			driver_tells(node);
 	});
 }
 
@@ -77,7 +88,7 @@ void World::mend_drivers()
 {
 	claim_watch_.usual();
 	for (const auto &[name, n] : slurm_.select().nodes)
-		if (case_.claims)
+		if (case_.claims && !judge_.is_gone(name))
 			claims_.driver_comes(name, case_.gpus);
 }
 

@@ -81,7 +81,6 @@ public:
 	Micros started_at() const { return started_at_; } // when all was listed; -1: not yet
 	std::optional<std::size_t> overcommitted() const; // nodes; nullopt: nobody looks
 	std::shared_ptr<const core::MaskSnapshot> true_masks() { return holds_.masks(); }
-	bool nothing_masked() { return !holds_.masks(); }
 	std::string violation; // found here; empty: none
 
 private:

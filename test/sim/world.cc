@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "test/sim/world.h"
 
+#include <algorithm>
+
 #include "lib/base/log.h"
 #include "lib/core/names.h"
 
@@ -185,11 +187,21 @@ bool World::is_hindered() const
 	return faults_ || api_.hung || api_.forbids || locks_ || disk_.full || !watch_.is_usual() || !claim_watch_.is_usual();
 }
 
+// Which devices a node lacks that never comes back nobody tells any more: that stays as it was (NodesController::devices()).
+bool World::something_masked() const
+{
+	const auto masks = process_->true_masks();
+	return masks && !std::ranges::all_of(masks->masks, [this](const auto &m) {
+		return judge_.is_gone(m->node) && !m->gres.empty() && !m->whole && m->cores.empty() && m->more_cores == 0 && m->milli_cpu == 0 &&
+		       m->memory_mb == 0 && m->overhead_milli_cpu == 0 && m->overhead_mb == 0;
+	});
+}
+
 std::string World::unfinished() const
 {
 	if (!process_ || !process_->controller())
 		return "slurmctld is down";
-	return judge_.unfinished(!process_->nothing_masked(), process_->controller()->size(), disk_.ledger);
+	return judge_.unfinished(something_masked(), process_->controller()->size(), disk_.ledger);
 }
 
 Outcome World::run()

@@ -44,6 +44,7 @@ private:
 	void people_tell_all();
 	bool is_away() const;      // the engine, or the API server
 	bool is_hindered() const;  // ... or its requests, commands and news are
+	bool something_masked() const;
 	std::string unfinished() const;
 	void until(Micros delay, const Action &a, std::function<void()> f);
 	kube::PodPtr pod_named(const Action &a) const;
@@ -56,6 +57,7 @@ private:
 	void create_impostor(const Action &a);
 	void play_claims(); // claims.cc
 	void claim_devices(kube::Pod &pod, const Action &a);
+	void driver_tells(const std::string &node);
 	void take_driver(const Action &a);
 	void taint_device(const Action &a);
 	void watch_claims(const Action &a);
