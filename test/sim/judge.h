@@ -303,7 +303,7 @@ private:
 		Micros made_at = -second;           // its object, after the one before was deleted
 		Micros first_told_at = -second;     // an engine of the object; before engine_began_: this one was not
 		Micros devices_told_at = -second;   // an engine of what its agent says there, the last time
-		Micros drained_at = -second;        // by people, the last time that it was not drained before
+		Micros drained_at = -second;        // by people, the last time that it was not drained before, or for another reason
 		bool resumed_despite_cordon = false;
 		bool ready = true;
 		int news = 0, writes = 0;           // of the node that others made; of ours

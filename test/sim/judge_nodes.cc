@@ -37,7 +37,8 @@ void Judge::node_cordoned_by_people(const std::string &name, bool on)
 	t.resumed_despite_cordon = false;
 	t.uncordoned_despite.clear();
 	const SelectNode &n = slurm_->select().nodes.at(name);
-	// Who does that in the second of a new drain means our cordon for a former one.
+	// Who does that in the second of a new drain, or of another reason, means our cordon for a former one: the engine, which looks
+	// each quarter of a second, may know of the one in between only.
 	if (!on && was_ours && n.drain && !ours(n) && time_.now() - t.drained_at > second && core::annotation(node, core::names::drain_reason) == n.reason)
 		t.uncordoned_despite = n.reason;
 }
@@ -58,10 +59,11 @@ void Judge::node_drained_by_people(const std::string &name, const std::string &r
 	NodeTruth &t = nodes_[name];
 	t.news++;
 	t.drained = reason;
-	if (!slurm_->select().nodes.at(name).drain)
+	const SelectNode &n = slurm_->select().nodes.at(name);
+	if (!n.drain || n.reason != reason)
 		t.drained_at = time_.now();
 	t.resumed_despite_cordon = false;
-	if (t.uncordoned_despite != reason || !slurm_->select().nodes.at(name).drain)
+	if (t.uncordoned_despite != reason || !n.drain)
 		t.uncordoned_despite.clear(); // it is another one
 }
 

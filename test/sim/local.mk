@@ -226,6 +226,7 @@ EXTRA_DIST += \
 	test/sim/regressions/taken-in-the-gate.case \
 	test/sim/regressions/two-pods-get-one-claim-at-once.case \
 	test/sim/regressions/two-pods-kept-with-the-same-devices.case \
+	test/sim/regressions/uncordoned-in-the-second-of-another-reason.case \
 	test/sim/regressions/untrue-in-a-former-run.case \
 	test/sim/regressions/wake-behind-locks.case \
 	test/sim/regressions/word-about-a-foreign-pod-before-a-restore.case
