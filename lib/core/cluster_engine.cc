@@ -290,7 +290,8 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		ForeignPorts{*slurm_, *this, holds_, *ledger_,
 			     [this](const std::string &uid) { return reservations_ ? reservations_->covered(uid) : Cover{}; },
 			     settings_.reservations.ns, settings_.nodes.exclusive.bare_pods,
-			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }, &pods_->lost(), &dra_},
+			     [this](const std::string &node) { return exclusive_ && exclusive_->keeps_pods(node); }, &pods_->lost(), &dra_,
+			     [this](const PodKey &key) { pods_->over_elsewhere(key); }},
 		pods_->nodes(), pods_->use(), settings_.resources);
 	reserve();
 	pods_->expect_foreign(false);

@@ -159,8 +159,11 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	e.gone = Entry::Gone::no;
 	ask_agent(e, false);
 	gone_.erase(it->first);
-	if (pod->over)
+	if (pod->over) {
+		if (const auto held = ports_.holds.held_by(e.key); held && !held->hold.foreign && ports_.ours_is_over)
+			ports_.ours_is_over(e.key);
 		return free(e, "it has ended");
+	}
 	if (by_node_[e.node].insert(it->first).second && learn(e.node))
 		update_all_on(e.node);
 	use_changed_ |= use_.add(it->first, e.node, pod->host_ports, pod->storage_bytes);

@@ -55,6 +55,8 @@ struct ForeignPorts {
 	std::function<bool(const std::string &node)> keeps_pods = {};
 	LostPods *lost = nullptr; // nobody asks nodes' agents
 	const Dra *dra = nullptr; // what claims have got; null: none has anything of Slurm's
+	// Nothing runs any more of a pod that holds what it has as one for Slurm, since its scheduler was one of ours.
+	std::function<void(const PodKey &key)> ours_is_over = {};
 };
 
 // What is in the way of a job that wants a node without others' pods.

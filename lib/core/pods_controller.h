@@ -56,6 +56,8 @@ public:
 	// scheduler_name: which of the settings' names this list is of.
 	void pods_replaced(const std::string &scheduler_name, const std::vector<kube::PodPtr> &pods);
 	void pod_changed(const kube::PodPtr &pod);
+	// Another watch has told that nothing of it runs any more: its scheduler is none of ours by now.
+	void over_elsewhere(const PodKey &key);
 	void pod_removed(const kube::PodPtr &last);
 	void nodes_replaced(const std::vector<kube::NodePtr> &nodes);
 	bool node_changed(const kube::NodePtr &node); // true: placing depends on what changed

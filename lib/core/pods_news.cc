@@ -116,6 +116,17 @@ void PodsController::pod_removed(const kube::PodPtr &last)
 	sync(e.key.uid);
 }
 
+// How it has ended a GET tells, if its object is still there.
+void PodsController::over_elsewhere(const PodKey &key)
+{
+	const auto it = entries_.find(key.uid);
+	if (it == entries_.end())
+		return;
+	it->second.proved_over = true;
+	doubt(it->second);
+	sync(key.uid);
+}
+
 // What NodeUse counts against.
 void PodsController::set_limits(const kube::Node &node)
 {

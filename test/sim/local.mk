@@ -147,6 +147,7 @@ EXTRA_DIST += \
 	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
 	test/sim/regressions/ends-before-nodes-are-known.case \
+	test/sim/regressions/ends-while-its-scheduler-is-none-of-ours.case \
 	test/sim/regressions/finalizer-collision.case \
 	test/sim/regressions/first-ledger-of-pods-for-slurm-alone.case \
 	test/sim/regressions/first-list-awaited.case \

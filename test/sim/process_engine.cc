@@ -247,7 +247,8 @@ void Process::start_engine()
 	foreign_ = std::make_unique<core::ForeignPods>(
 		settings_.name,
 		core::ForeignPorts{*slurm_, *this, holds_, *journal_,
-				   [this](const std::string &uid) { return covered(uid); }, settings_.reservations.ns, false, {}, nullptr, dra_.get()},
+				   [this](const std::string &uid) { return covered(uid); }, settings_.reservations.ns, false, {}, nullptr, dra_.get(),
+				   [this](const core::PodKey &key) { controller_->over_elsewhere(key); }},
 		controller_->nodes(), controller_->use(), settings_.resources);
 	start_reservations();
 	start_nodes();

@@ -56,7 +56,8 @@ struct Site {
 		nodes = std::make_unique<NodeView>(shared_by("shared=true"));
 		foreign = std::make_unique<ForeignPods>("c", ForeignPorts{.slurm = slurm, .timer = timer, .holds = holds, .journal = journal,
 								     .covered = [this](const std::string &) { return cover; },
-								     .own_namespace = "jobs", .lost = &lost, .dra = &dra},
+								     .own_namespace = "jobs", .lost = &lost, .dra = &dra,
+								     .ours_is_over = [this](const PodKey &key) { ours_over.push_back(key.uid); }},
 							*nodes, use);
 		nodes->set_slurm({{"n1", 1}, {"n2", 1}, {"other", 1}});
 		nodes->replace({node("n1", "true"), node("n2", "true"), node("other", "false")});
@@ -135,6 +136,7 @@ struct Site {
 	std::int64_t heartbeat = 1000;
 	std::string agent_says;
 	LostPods lost;
+	std::vector<std::string> ours_over; // uids
 	Dra dra{class_settings()};
 	Cover cover; // of each pod
 	VirtualTimer timer;
@@ -625,6 +627,24 @@ TEST_CASE("a pod that was for Slurm before schedulerNames changed is not foreign
 	s.foreign->replaced({pod});
 	CHECK_FALSE(s.foreign->release_by_hand("a", "root", true)); // the pods controller is to be asked
 	CHECK(s.mask());
+}
+
+TEST_CASE("of a pod that was for Slurm before schedulerNames changed the pods controller hears when it has ended")
+{
+	Site s;
+	Hold hold;
+	hold.key = {"c", "ns", "pod-a", "a"};
+	hold.node = "n1";
+	hold.cores = {0};
+	s.holds.adopt(hold);
+	s.foreign->replaced({s.pod("a", 500, 100), s.pod("b", 500, 100)});
+	CHECK(s.ours_over.empty());
+	s.foreign->changed(s.ended("b")); // a foreign one
+	CHECK(s.ours_over.empty());
+	SECTION("while its object is there") { s.foreign->changed(s.ended("a")); }
+	SECTION("with its object") { s.foreign->removed(s.ended("a")); }
+	SECTION("while nobody looked") { s.foreign->replaced({s.ended("a")}); }
+	CHECK(s.ours_over == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("what a pod held that was foreign for a while, by schedulerNames, is masked no more once it has ended as ours")

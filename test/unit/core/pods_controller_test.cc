@@ -1218,6 +1218,29 @@ TEST_CASE("what a pod for Slurm held while its scheduler was none of ours is the
 	}
 }
 
+TEST_CASE("a pod whose scheduler is none of ours any more ends its job, and what it held is free, when another watch tells its end")
+{
+	World w;
+	const std::string uid = w.create_running("p");
+	w.controller->pods_replaced("slurm", {});
+	w.run();
+	REQUIRE(w.job_of("p")->state == SK8_JOB_RUNNING);
+	SECTION("while its object is there")
+	{
+		w.pod("p").containers.at(0).state = kube::ContainerStatus::State::terminated;
+		w.pod("p").phase = "Succeeded";
+	}
+	SECTION("with its object")
+	{
+		w.pods.erase("p");
+	}
+	w.controller->over_elsewhere({"c", "team-a", "p", uid});
+	w.run(Millis(5'000));
+	CHECK(w.job_of("p")->state != SK8_JOB_RUNNING);
+	CHECK(w.journal.saved().holds.empty());
+	CHECK_FALSE(w.masked("n1"));
+}
+
 TEST_CASE("what pods use that are on their nodes counts at a start before the first one is bound")
 {
 	World w;
