@@ -336,7 +336,7 @@ void Reservations::create(Entry &e, Pod &p)
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
 	p.busy = true;
 	const kube::Node *at = nodes_.find(p.share.node);
-	const auto devices = extended_of(p.share.gres, settings_.resources, at->allocatable.extended);
+	const auto devices = extended_there(e, p, *at);
 	const auto name = ports_.user(e.job->user_id);
 	const std::string user = name.value_or(std::to_string(e.job->user_id));
 	JobGroups groups{.ids = {}, .strict = at->strict_groups};

@@ -208,6 +208,10 @@ private:
 	void send_back(const NativeJob &job, const std::string &why, Millis delay);
 	void end(Entry &e, const std::string &why);
 	static bool has_container(const Entry &e, const Pod &p) { return e.job->wants_container() && !p.devices_only; }
+	// Its containers claim the devices that its job has there.
+	static bool has_claims(const Entry &e, const Pod &p) { return has_container(e, p) && more(e) && claims_devices(*more(e)); }
+	bool is_claimed(const std::string &gres) const;
+	std::map<std::string, std::int64_t> extended_there(const Entry &e, const Pod &p, const kube::Node &node) const;
 	bool may_start(const Entry &e, const Pod &p);
 	enum class Devices { same, other, unknown }; // unknown: not yet
 	struct Given {
@@ -215,9 +219,9 @@ private:
 		bool complete = true; // false: which ones is not known yet
 	};
 	void read_devices();
-	Given given_devices(const Pod &p);
+	Given given_devices(const Entry &e, const Pod &p);
 	static Devices compare(const Pod &p, const Given &given);
-	Devices compare_devices(const Pod &p) { return compare(p, given_devices(p)); }
+	Devices compare_devices(const Entry &e, const Pod &p) { return compare(p, given_devices(e, p)); }
 	void look_at_devices(Entry &e, Pod &p);
 	void give_devices_back(const Entry &e, Pod &p, const std::string &why);
 	void ask_for_devices(Entry &e, Pod &p, DeviceChange change);

@@ -21,8 +21,23 @@ void Reservations::read_devices()
 			(void) devices_.read(*nodes_.find(node));
 }
 
+bool Reservations::is_claimed(const std::string &gres) const
+{
+	return std::ranges::any_of(settings_.resources, [&](const ResourceSettings &r) { return !r.device_class.empty() && r.gres == gres; });
+}
+
+// What its pod requests there. A node may have a driver and a device plugin for the same devices: what claims get by the one the
+// other would give once more, and others of them.
+std::map<std::string, std::int64_t> Reservations::extended_there(const Entry &e, const Pod &p, const kube::Node &node) const
+{
+	GresList gres = p.share.gres;
+	if (has_claims(e, p))
+		std::erase_if(gres, [this](const Gres &g) { return is_claimed(g.name); });
+	return extended_of(gres, settings_.resources, node.allocatable.extended);
+}
+
 // What its pod has got there, of those resources of which the node tells.
-Reservations::Given Reservations::given_devices(const Pod &p)
+Reservations::Given Reservations::given_devices(const Entry &e, const Pod &p)
 {
 	Given out;
 	const kube::Node *node = nodes_.find(p.share.node);
@@ -31,7 +46,7 @@ Reservations::Given Reservations::given_devices(const Pod &p)
 		return out;
 	}
 	(void) devices_.read(*node);
-	for (const auto &[resource, count] : extended_of(p.share.gres, settings_.resources, node->allocatable.extended)) {
+	for (const auto &[resource, count] : extended_there(e, p, *node)) {
 		const ResourceSettings *r = find_resource(settings_.resources, resource);
 		if (!r || is_shared_gres(r->gres) || !devices_.tells(p.share.node, resource) || devices_named(p.share.gres, r->gres).empty())
 			continue;
@@ -59,7 +74,7 @@ void Reservations::look_at_devices(Entry &e, Pod &p)
 {
 	if (!e.in_gate || p.shared || !p.wanted || !p.admitted || p.other_devices || p.asks_devices)
 		return;
-	const Given all = given_devices(p);
+	const Given all = given_devices(e, p);
 	if (compare(p, all) != Devices::other)
 		return;
 	const GresList &given = all.gres;

@@ -49,7 +49,7 @@ void Reservations::look_at_exchange(Entry &e, Pod &p)
 {
 	if (e.in_gate || e.ending || p.shared || !p.wanted || !p.admitted || p.exchanges_now)
 		return;
-	const Given given = given_devices(p);
+	const Given given = given_devices(e, p);
 	const Devices are = compare(p, given);
 	if (are == Devices::unknown)
 		return;

@@ -223,6 +223,28 @@ TEST_CASE("job claims: what the user wants and cannot have cancels his job with 
 	CHECK(w.pods.empty());
 }
 
+TEST_CASE("job claims: where a device plugin has the same devices a pod that claims them requests none of it")
+{
+	ClaimWorld w;
+	ResourceSettings plugin;
+	plugin.kubernetes = "example.com/card";
+	plugin.gres = "gpu";
+	w.settings.resources.push_back(plugin);
+	w.allocatable["example.com/card"] = 4;
+	w.restart();
+	w.controller->jobs_replaced({});
+	w.drivers.create_claim("c", 2);
+	w.controller->arrived(w.with_claims({0, 1}));
+	w.go();
+	const Json requests = w.objects.at(w.pod)["spec"]["containers"].at(0)["resources"]["requests"];
+	CHECK(requests["example.com/card"].is_null());
+	w.tell_devices("n1", w.pod, "2,3");
+	w.runs(w.pod);
+	CHECK(w.given.empty());
+	CHECK(w.devices_of("c") == "n1/gpu-0,n1/gpu-1");
+	CHECK(w.fate(7) == "launched");
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
