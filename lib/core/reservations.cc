@@ -256,6 +256,7 @@ void Reservations::sync(Id id)
 				share(e, p);
 			give_up(e, p, Gone::no);
 			look_at_devices(e, p);
+			look_at_claims(e, p);
 			look_at_exchange(e, p);
 			step(e, p);
 		}

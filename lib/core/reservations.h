@@ -111,12 +111,14 @@ private:
 		bool wanted = true, busy = false;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
+		bool other_claims = false;  // its claims have others, or may have for its kubelet: it is given back, and stands for no job
+		std::vector<kube::PodResourceClaim> claims; // of the object that is there
 		bool devices_only = false; // of its job's share: its node is not mixed, and its job has no container there
 		bool small = false;        // it was made so
 		bool too_small() const { return small && !devices_only; } // its node is shared otherwise since
 		bool too_large() const { return !uid.empty() && uid == made_uid && !fits; } // an admission webhook has made it so
 		bool ours() const { return !uid.empty() && (fits || uid == made_uid); } // a stranger of that name is not ours to delete
-		bool refused() const { return over || other_devices || too_small() || too_large(); }
+		bool refused() const { return over || other_devices || other_claims || too_small() || too_large(); }
 		bool to_go() const { return refused() || exchanges_now; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
@@ -223,6 +225,9 @@ private:
 	static Devices compare(const Pod &p, const Given &given);
 	Devices compare_devices(const Entry &e, const Pod &p) { return compare(p, given_devices(e, p)); }
 	void look_at_devices(Entry &e, Pod &p);
+	Devices compare_claims(const Entry &e, const Pod &p) const;
+	void look_at_claims(Entry &e, Pod &p);
+	void give_claims_back(Entry &e, Pod &p);
 	void give_devices_back(const Entry &e, Pod &p, const std::string &why);
 	void ask_for_devices(Entry &e, Pod &p, DeviceChange change);
 	void has_devices(Entry &e, Pod &p, const DeviceChange &change);

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 
 #include "lib/base/doubling.h"
+#include "lib/core/claim_pods.h"
 #include "lib/core/claim_writer.h"
 #include "lib/core/job_claims.h"
 #include "lib/core/names.h"
@@ -106,11 +108,59 @@ void Reservations::claims_changed()
 {
 	for (const Id &id : std::set<Id>(placing_)) {
 		const auto it = entries_.find(id);
-		if (it == entries_.end() || std::ranges::none_of(it->second.pods, [](const auto &at) { return at.second.to_place; }))
+		const auto looks = [&](const auto &at) { return at.second.to_place || (it->second.in_gate && !at.second.claims.empty()); };
+		if (it == entries_.end() || std::ranges::none_of(it->second.pods, looks))
 			placing_.erase(id);
 		else
 			sync(id);
 	}
+}
+
+// ... than it had when it was reserved for this pod. A Binding followed that perhaps, of an engine that is no more: its kubelet may
+// have prepared them.
+static bool has_other_devices(const ClaimDevices &wanted, const std::string &uid)
+{
+	return wanted.claim->allocated && is_reserved_for(*wanted.claim, uid) && wanted.claim->devices != wanted.devices;
+}
+
+// Of one that has a node.
+Reservations::Devices Reservations::compare_claims(const Entry &e, const Pod &p) const
+{
+	if (p.claims.empty())
+		return has_claims(e, p) ? Devices::unknown : Devices::same;
+	if (!ports_.dra || !ports_.dra->synced())
+		return Devices::unknown;
+	GresList has;
+	for (const auto &c : p.claims) {
+		const auto claim = ports_.dra->find(settings_.reservations.ns, c.claim);
+		if (!claim || !claim->allocated || !is_reserved_for(*claim, p.uid))
+			return Devices::unknown; // its kubelet starts nothing without
+		auto devices = ports_.dra->devices_of(*claim);
+		if (!devices)
+			return Devices::unknown;
+		if (!devices->node.empty() && devices->node != p.share.node)
+			return Devices::other;
+		std::ranges::move(devices->gres, std::back_inserter(has));
+	}
+	const bool same = std::ranges::all_of(settings_.resources, [&](const ResourceSettings &r) {
+		return r.device_class.empty() || devices_named(has, r.gres) == devices_named(p.share.gres, r.gres);
+	});
+	return same ? Devices::same : Devices::other;
+}
+
+void Reservations::look_at_claims(Entry &e, Pod &p)
+{
+	if (e.in_gate && p.wanted && p.admitted && !p.shared && !p.other_claims && compare_claims(e, p) == Devices::other)
+		give_claims_back(e, p);
+}
+
+// What they have is masked from now on, as a foreign pod's.
+void Reservations::give_claims_back(Entry &e, Pod &p)
+{
+	p.other_claims = true;
+	p.trouble = "the resource claims of the job's pod on node " + p.share.node + " have other devices than the job";
+	log_job(info, e.job->ref, "%s; the pod is given back", p.trouble.c_str());
+	cover(e, p);
 }
 
 void Reservations::place(Entry &e, Pod &p)
@@ -131,6 +181,10 @@ void Reservations::place(Entry &e, Pod &p)
 	if (claims.is != JobClaims::Is::ready) {
 		p.trouble = "the reservation pod on node " + p.share.node + ": " + claims.why;
 		return; // a change of a claim or of devices leads here again
+	}
+	if (std::ranges::any_of(claims.devices, [&](const ClaimDevices &c) { return has_other_devices(c, p.uid); })) {
+		give_claims_back(e, p);
+		return step(e, p);
 	}
 	p.busy = true;
 	const auto writes = std::make_shared<ClaimWrites>(ClaimWrites{p.name, p.uid, p.share.node, std::move(claims.devices), SIZE_MAX});

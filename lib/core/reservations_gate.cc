@@ -59,7 +59,8 @@ bool Reservations::may_start(const Entry &e, const Pod &p)
 {
 	if (!p.wanted)
 		return true;
-	return p.admitted && !p.too_small() && (!has_container(e, p) || p.container.runs) && (p.shared || compare_devices(e, p) == Devices::same);
+	return p.admitted && !p.too_small() && (!has_container(e, p) || p.container.runs) && (p.shared || compare_devices(e, p) == Devices::same) &&
+	       compare_claims(e, p) == Devices::same;
 }
 
 // known: drivers' devices are.
@@ -288,6 +289,8 @@ void Reservations::timeout(Id id)
 			why = p.trouble;
 		else if (p.wanted && !p.shared && compare_devices(e, p) != Devices::same)
 			why = p.other_devices ? p.trouble : "the agent of node " + node + " has not said which devices the job's pod has";
+		else if (p.wanted && compare_claims(e, p) != Devices::same)
+			why = "what the resource claims of the job's pod on node " + p.share.node + " have is not known";
 		else if (!may_start(e, p))
 			why = p.mount_trouble.empty() ? "image " + image_of(*e.job, more(e)) + " on node " + node + ": its container does not run yet"
 						      : mount_text(node, p);

@@ -127,6 +127,9 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	p.reason = seen.reason;
 	p.disruption = seen.disruption;
 	p.container = seen.container && p.fits ? *seen.container : JobContainerState();
+	p.claims = seen.resource_claims;
+	if (!p.claims.empty())
+		placing_.insert({e.job->ref.id, e.job->ref.submit_time});
 	if (p.admitted)
 		p.failures = 0;
 	if (p.over && !p.deleting)
@@ -155,6 +158,8 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 	p.unbound = nullptr;
 	p.misses_since = Millis(0);
 	p.wrong_claims.clear();
+	p.claims.clear();
+	p.other_claims = false;
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;
 	p.container = {};
 }
@@ -165,7 +170,7 @@ void Reservations::cover(Entry &e, Pod &p)
 		return tell_shared(e, p);
 	if (p.uid.empty())
 		return;
-	if (!p.fits || e.ending || !p.wanted || p.over)
+	if (!p.fits || e.ending || !p.wanted || p.over || p.other_claims)
 		return uncover(p.uid);
 	if (covered_.insert(p.uid).second)
 		ports_.cover_changed(p.uid);

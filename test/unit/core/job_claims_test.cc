@@ -245,6 +245,55 @@ TEST_CASE("job claims: where a device plugin has the same devices a pod that cla
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("job claims: a pod whose claims have other devices than its job stands for no job, and they are not taken from it")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	const bool lands = GENERATE(true, false); // the Binding of the start before, of which Slurm knows nothing
+	w.bind_replies = {503};
+	w.controller->arrived(w.with_claims({0}));
+	w.go();
+	REQUIRE(w.devices_of("c") == "n1/gpu-0");
+	REQUIRE(w.node_of(w.pod) == "");
+	const std::string uid = w.pods.at(w.pod).meta.uid;
+	w.restart(false);
+	w.controller->jobs_replaced({});
+	w.controller->arrived(w.with_claims({2}));
+	if (lands)
+		w.bind_pod({"c", "team-a", w.pod, uid}, "n1");
+	w.list();
+	bool freed = false;
+	w.drivers.at_claim_patch = [&] { freed = w.pods.contains(w.pod) && w.pods.at(w.pod).meta.uid == uid; };
+	w.run();
+	if (w.pods.contains(w.pod))
+		w.change_pod(w.pod, [](ForeignPod &p) {
+			p.container = std::make_shared<JobContainerState>(JobContainerState{.runs = !p.node_name.empty(), .trouble = ""});
+		});
+	w.go(Millis(3'000));
+	CHECK(w.fate(7) == "back after 0 s");
+	CHECK_FALSE(w.controller->covers(uid));
+	CHECK_FALSE(freed);
+	CHECK(w.devices_of("c") == "n1/gpu-0");
+}
+
+TEST_CASE("job claims: a job whose claims somebody has changed after the Binding is not launched")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	w.controller->arrived(w.with_claims({1}));
+	w.go();
+	REQUIRE(w.node_of(w.pod) == "n1");
+	const bool other = GENERATE(true, false); // else it has none
+	w.drivers.claim_changes("c", *Json::parse(other ? R"({"status":{"allocation":{"devices":{"results":[
+		{"request":"gpus","driver":"gpu.example.com","pool":"n1","device":"gpu-3"}]}}}})" : R"({"status":{"allocation":null}})"));
+	w.go();
+	if (!other)
+		w.runs(w.pod);
+	CHECK(w.fate(7) == (other ? "back after 0 s" : "waits"));
+	w.go(Millis(21'000));
+	CHECK(w.fate(7) != "launched");
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
