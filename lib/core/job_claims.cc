@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/job_claims.h"
 
+#include <algorithm>
+
 #include "lib/base/text.h"
 #include "lib/core/claim_pods.h"
 #include "lib/core/claim_writer.h"
@@ -29,6 +31,7 @@ static JobClaims find_claims(const ForeignPod &pod, const Dra &dra, Claims &out)
 			return not_ready(Is::waits, claim_text(c.claim) + " is in use by another pod");
 		out.push_back(claim);
 	}
+	std::ranges::sort(out, {}, [](const auto &claim) { return claim->meta.name; }); // two jobs that want the same never have one each
 	return {};
 }
 

@@ -294,6 +294,24 @@ TEST_CASE("job claims: a job whose claims somebody has changed after the Binding
 	CHECK(w.fate(7) != "launched");
 }
 
+TEST_CASE("job claims: of two jobs that name the same claims in another order one gets both")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	w.drivers.create_claim("d", 1);
+	const auto first = w.with_claims({0, 1}, "[{name: gpus, resourceClaimName: c}, {name: more, resourceClaimName: d}]");
+	auto second = std::make_shared<NativeJob>(*w.with_claims({2, 3}, "[{name: gpus, resourceClaimName: d}, {name: more, resourceClaimName: c}]"));
+	second->ref = {8, 1008};
+	w.controller->arrived(first);
+	w.controller->arrived(second);
+	w.go(Millis(3'000));
+	CHECK(w.binds == 1);
+	for (const std::string name : {"c", "d"})
+		w.drivers.claim_changes(name, *Json::parse(R"({"status":{"allocation":null,"reservedFor":null}})"));
+	w.go(Millis(10'000));
+	CHECK(w.binds == 2);
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
