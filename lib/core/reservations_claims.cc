@@ -42,8 +42,12 @@ void Reservations::unbound_replaced(const std::vector<ForeignPodPtr> &pods)
 			missing.push_back(pod);
 	for (const auto &pod : missing)
 		unbound_removed(pod);
+	for (auto &[id, e] : entries_) // one that was made while the watch was down, and of which it never told
+		for (auto &[node, p] : e.pods)
+			p.doubtful |= p.to_place && !listed.contains(p.uid);
 	for (const auto &pod : pods)
 		unbound_changed(pod);
+	claims_changed();
 }
 
 void Reservations::unbound_changed(const ForeignPodPtr &pod)

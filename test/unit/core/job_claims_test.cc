@@ -312,6 +312,22 @@ TEST_CASE("job claims: of two jobs that name the same claims in another order on
 	CHECK(w.binds == 2);
 }
 
+TEST_CASE("job claims: a pod that was made and deleted while the watch was down is made again")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	w.watch_delivers = false;
+	w.controller->arrived(w.with_claims({1}));
+	w.go();
+	REQUIRE(w.created == 1);
+	w.pods.clear();
+	w.watch_delivers = true;
+	w.controller->unbound_replaced({});
+	w.go(Millis(5'000));
+	CHECK(w.created == 2);
+	CHECK(w.node_of(w.pod) == "n1");
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
