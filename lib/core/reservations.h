@@ -193,6 +193,7 @@ private:
 	void remove(const PodKey &key, std::function<void(const KubeReply &)> done);
 	void judge(Entry &e);
 	std::string taken(const Entry &e) const;
+	std::string claimed_taken(const Entry &e, const Pod &p) const;
 	ExclusiveWord word(const Entry &e) const;
 	bool sleeps(const Entry &e) const;
 	std::string bad_wish(const Entry &e) const;

@@ -190,6 +190,10 @@ void Reservations::place(Entry &e, Pod &p)
 		give_claims_back(e, p);
 		return step(e, p);
 	}
+	if (const std::string why = claimed_taken(e, p); !why.empty()) {
+		p.trouble = why;
+		return later(e, p);
+	}
 	p.busy = true;
 	const auto writes = std::make_shared<ClaimWrites>(ClaimWrites{p.name, p.uid, p.share.node, std::move(claims.devices), SIZE_MAX});
 	write_claims(writes, {*ports_.dra, std::bind_front(&KubePort::patch_claim, ports_.pods),

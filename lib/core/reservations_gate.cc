@@ -39,8 +39,12 @@ void Reservations::judge(Entry &e)
 	for (const auto &[node, p] : e.pods)
 		if (p.wanted && p.to_go() && p.ours() && e.job->requeues)
 			return refuse(e, std::string(p.trouble)); // that of a shared one is forgotten meanwhile
-	if (std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
-		open(e);
+	if (!std::ranges::all_of(e.pods, [&](const auto &at) { return may_start(e, at.second); }))
+		return;
+	for (const auto &[node, p] : e.pods)
+		if (const std::string why = claimed_taken(e, p); !why.empty())
+			return refuse(e, why);
+	open(e);
 }
 
 ExclusiveWord Reservations::word(const Entry &e) const
@@ -195,6 +199,16 @@ std::string Reservations::taken(const Entry &e) const
 			return why;
 	}
 	return "";
+}
+
+// Of what its claims get no kubelet says anything.
+std::string Reservations::claimed_taken(const Entry &e, const Pod &p) const
+{
+	if (!e.in_gate || !p.wanted || !has_claims(e, p))
+		return "";
+	NativeShare claimed{p.share.node, 0, 0, p.share.gres, {}};
+	std::erase_if(claimed.gres, [this](const Gres &g) { return !is_claimed(g.name); });
+	return taken_text(claimed, ports_.taken_by);
 }
 
 void Reservations::open(Entry &e)

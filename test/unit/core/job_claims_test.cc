@@ -328,6 +328,27 @@ TEST_CASE("job claims: a pod that was made and deleted while the watch was down 
 	CHECK(w.node_of(w.pod) == "n1");
 }
 
+TEST_CASE("job claims: devices of a job that are masked get into no claim, and no job is launched with them")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	const auto masked = [](const NativeShare &s) {
+		const bool asked = s.cpus == 0 && s.gres == GresList{{"gpu", "", 1, {0}}};
+		return asked ? std::optional(PodKey{"c", "x", "other", "uid-other"}) : std::nullopt;
+	};
+	w.taken_by = masked;
+	w.controller->arrived(w.with_claims({0}));
+	w.go(Millis(2'000));
+	CHECK(w.binds == 0);
+	CHECK_FALSE(w.drivers.claim("c").allocated);
+	w.taken_by = [](const NativeShare &) { return std::nullopt; };
+	w.go(Millis(8'000));
+	REQUIRE(w.node_of(w.pod) == "n1");
+	w.taken_by = masked;
+	w.runs(w.pod);
+	CHECK(w.fate(7) == "back after 0 s");
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
