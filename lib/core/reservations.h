@@ -166,7 +166,7 @@ private:
 	enum class Holds { nothing, devices, all };
 	Holds holds_on(const NativeJob &job, const NativeShare &share, bool has_pod) const;
 	bool may_have_pods(const NativeJob &job) const;
-	bool ready() const { return nodes_.synced() && pods_listed_; }
+	bool ready() const { return nodes_.synced() && all_listed_; }
 	Entry &enter(const NativeJobPtr &job);
 	void read_wish(Entry &e, bool again);
 	void arrived_again(Entry &former, const NativeJobPtr &job);
@@ -248,6 +248,8 @@ private:
 	void touch_later(Id id, const std::string &node, const std::string &uid, int times);
 	void not_bound(const Entry &e, Pod &p, const KubeReply &r);
 	void uncount(Pod &p);
+	void count_formers();
+	void look_at_counted(const std::string &uid);
 	void look_where_it_is(const Entry &e, Pod &p);
 	void timeout(Id id);
 	void not_wanted(Entry &e);
@@ -281,6 +283,10 @@ private:
 	std::unordered_map<std::string, GresList> beyond_;     // by uid, of these: devices that the pod has, and no job
 	std::set<Id> other_devices_;                           // of whose pods one may have others than the job
 	bool pods_listed_ = false, jobs_listed_ = false;
+	bool unbound_listed_ = false;
+	bool all_listed_ = false;      // pods and what they claim, and foreign pods have heard of it
+	bool pods_are_news_ = false;   // they were listed in this turn
+	std::map<std::string, ForeignPodPtr> counted_; // by uid: unbound pods of an engine before this one, which may have been bound
 	bool nodes_are_news_ = false; // end_of_turn() looks at all jobs
 	bool choice_is_old_ = false;  // see heed_nodes()
 	Millis begun_{0}; // when pods were listed first

@@ -47,6 +47,7 @@ void Reservations::unbound_replaced(const std::vector<ForeignPodPtr> &pods)
 			p.doubtful |= p.to_place && !listed.contains(p.uid);
 	for (const auto &pod : pods)
 		unbound_changed(pod);
+	unbound_listed_ = true;
 	claims_changed();
 }
 
@@ -57,6 +58,7 @@ void Reservations::unbound_changed(const ForeignPodPtr &pod)
 		return;
 	heed_nodes();
 	unbound_[there->meta.name] = there;
+	count_formers();
 	if (only_former_)
 		return former_changed(there);
 	Entry *e = nullptr;
@@ -88,6 +90,7 @@ void Reservations::see_unbound(Entry &e, Pod &p, const ForeignPodPtr &there)
 void Reservations::unbound_removed(const ForeignPodPtr &last)
 {
 	heed_nodes();
+	look_at_counted(last->meta.uid);
 	if (const auto it = unbound_.find(last->meta.name); it != unbound_.end() && it->second->meta.uid == last->meta.uid)
 		unbound_.erase(it);
 	if (const auto it = orphans_.find(last->meta.name); it != orphans_.end() && it->second->meta.uid == last->meta.uid)
@@ -110,6 +113,7 @@ void Reservations::is_to_be_placed(const Entry &e, Pod &p)
 
 void Reservations::claims_changed()
 {
+	count_formers();
 	for (const Id &id : std::set<Id>(placing_)) {
 		const auto it = entries_.find(id);
 		const auto looks = [&](const auto &at) { return at.second.to_place || (it->second.in_gate && !at.second.claims.empty()); };
@@ -237,6 +241,7 @@ void Reservations::bind(const Entry &e, Pod &p, const std::string &uid)
 	if (ports_.placed)
 		ports_.placed(p.unbound, true);
 	p.counted = true;
+	p.unsure |= counted_.erase(uid) > 0;
 	const PodKey key{settings_.name, settings_.reservations.ns, p.name, uid};
 	ports_.pods->bind(key, p.share.node, {}, [this, id, node = p.share.node, uid](const KubeReply &r) {
 		auto it = entries_.find(id);
@@ -303,6 +308,49 @@ void Reservations::uncount(Pod &p)
 	auto last = std::make_shared<ForeignPod>(*p.unbound);
 	last->over = !p.unsure;
 	ports_.placed(last, false);
+}
+
+// An engine sends a Binding when all claims are the pod's own. One of the engine before this one may have its effect yet: what the
+// claims have is masked, unless its job is here.
+void Reservations::count_formers()
+{
+	if (!ports_.placed || !ports_.dra || !ports_.dra->synced())
+		return;
+	const auto is_own = [this](const ForeignPod &pod, const kube::PodResourceClaim &c) {
+		const auto claim = ports_.dra->find(pod.meta.ns, c.claim);
+		return claim && claim->allocated && is_reserved_for(*claim, pod.meta.uid);
+	};
+	for (const auto &[name, pod] : unbound_) {
+		const bool all_own = std::ranges::all_of(pod->resource_claims, [&](const auto &c) { return is_own(*pod, c); });
+		Entry *e = nullptr;
+		const Pod *p = find(pod->meta.ns, name, &e);
+		const bool by_us = p && p->uid == pod->meta.uid && (!p->former || !p->to_place || p->counted);
+		if (!all_own || pod->resource_claims.empty() || by_us || !counted_.try_emplace(pod->meta.uid, pod).second)
+			continue;
+		ports_.placed(pod, true);
+	}
+}
+
+// It is not among those without a node any more. The watch of those that have one tells of it, or it is gone.
+void Reservations::look_at_counted(const std::string &uid)
+{
+	const auto it = counted_.find(uid);
+	if (it == counted_.end())
+		return;
+	const auto &meta = it->second->meta;
+	ports_.pods->get_pod({settings_.name, meta.ns, meta.name, uid}, [this, uid](const KubeReply &r) {
+		const auto at = counted_.find(uid);
+		if (at == counted_.end())
+			return;
+		const bool gone = r.status == 404 || (r.ok() && r.pod && r.pod->meta.uid != uid);
+		if (!gone && !(r.ok() && r.pod && !r.pod->node_name.empty()))
+			return ports_.timer.after(pause_after(0), [this, uid] { look_at_counted(uid); });
+		if (gone) {
+			const ForeignPodPtr last = at->second;
+			counted_.erase(at);
+			ports_.placed(last, false);
+		}
+	});
 }
 
 void Reservations::look_where_it_is(const Entry &e, Pod &p)

@@ -293,7 +293,8 @@ void Reservations::timeout(Id id)
 		ports_.timer.after(settings_.nodes.gate_timeout, [this, id] { timeout(id); }); // of its kubelets, from now on
 		return;
 	}
-	std::string why = "Kubernetes has not told which nodes and pods there are";
+	std::string why = pods_listed_ && ports_.dra && !ports_.dra->synced() ? "the cluster's resource claims and devices have not been listed yet"
+									      : "Kubernetes has not told which nodes and pods there are";
 	bool room = ready();
 	for (const auto &[node, p] : e.pods) {
 		room &= !p.wanted || p.admitted;

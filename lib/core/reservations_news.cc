@@ -32,6 +32,8 @@ void Reservations::replaced(const std::vector<ForeignPodPtr> &pods)
 	choose_all(); // of which some of these may be
 	if (!std::exchange(pods_listed_, true))
 		begun_ = ports_.timer.now();
+	pods_are_news_ = true;
+	all_listed_ |= !ports_.dra || !ports_.dra->wanted();
 	shared_.replaced(listed);
 	for (const auto &pod : pods)
 		changed(pod);
@@ -42,6 +44,7 @@ void Reservations::changed(const ForeignPodPtr &pod)
 {
 	if (pod->meta.ns != settings_.reservations.ns)
 		return;
+	counted_.erase(pod->meta.uid); // it is a foreign pod from now on
 	heed_nodes();
 	if (only_former_)
 		return former_changed(pod);
@@ -82,6 +85,7 @@ bool Reservations::stands_for(const Entry &e, const Pod &p, const ForeignPod &se
 
 void Reservations::removed(const ForeignPodPtr &last)
 {
+	counted_.erase(last->meta.uid);
 	heed_nodes();
 	if (last->meta.ns != settings_.reservations.ns || (!only_former_ && shared_.removed(last)))
 		return;
@@ -197,8 +201,16 @@ void Reservations::nodes_changed()
 	nodes_are_news_ = choice_is_old_ = true;
 }
 
+// By now foreign pods have heard of all that was listed in this turn: what is taken is masked.
 void Reservations::end_of_turn()
 {
+	if (std::exchange(pods_are_news_, false) && ports_.placed)
+		for (const auto &[uid, pod] : counted_) // a list of those that have a node lacks them
+			ports_.placed(pod, true);
+	if (!all_listed_ && pods_listed_ && unbound_listed_ && ports_.dra->synced()) {
+		count_formers();
+		all_listed_ = nodes_are_news_ = true;
+	}
 	if (nodes_are_news_)
 		sync_all();
 }

@@ -349,6 +349,60 @@ TEST_CASE("job claims: devices of a job that are masked get into no claim, and n
 	CHECK(w.fate(7) == "back after 0 s");
 }
 
+TEST_CASE("job claims: a pod to which a former engine may have sent a Binding counts as there until it is gone")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	w.bind_replies = {503};
+	w.controller->arrived(w.with_claims({0}));
+	w.go();
+	REQUIRE(w.node_of(w.pod) == "");
+	const std::string uid = w.pods.at(w.pod).meta.uid;
+	w.restart();
+	w.placed.clear();
+	w.controller->jobs_replaced({});
+	w.delete_takes = Millis(5'000);
+	w.go();
+	CHECK(w.placed == std::vector<std::string>{"n1 there"});
+	SECTION("it goes")
+	{
+		w.go(Millis(8'000));
+		CHECK(w.pods.empty());
+		CHECK(w.placed == std::vector<std::string>{"n1 there", "n1 perhaps"});
+	}
+	SECTION("the Binding lands")
+	{
+		w.bind_pod({"c", "team-a", w.pod, uid}, "n1");
+		w.go(Millis(1'000));
+		CHECK(w.placed == std::vector<std::string>{"n1 there"}); // the other watch tells of it
+	}
+	SECTION("those that have a node are listed again")
+	{
+		w.controller->replaced({});
+		w.go();
+		CHECK(w.placed == std::vector<std::string>{"n1 there", "n1 there"});
+	}
+}
+
+TEST_CASE("job claims: before claims are listed no job that has devices is launched")
+{
+	ClaimWorld w;
+	Dra unknown(w.settings.resources);
+	w.dra = &unknown;
+	w.restart();
+	w.controller->jobs_replaced({});
+	auto plain = std::make_shared<NativeJob>(*w.job(8, 2));
+	plain->shares.at(0).gres = {{"gpu", "", 1, {0}}};
+	w.controller->arrived(plain);
+	w.run(Millis(1'000));
+	CHECK(w.fate(8) == "waits");
+	unknown.inventory.slices_replaced({});
+	unknown.inventory.classes_replaced({});
+	unknown.claims_replaced({});
+	w.run();
+	CHECK(w.fate(8) == "launched");
+}
+
 TEST_CASE("job claims: a claim that comes late is waited for")
 {
 	ClaimWorld w;
