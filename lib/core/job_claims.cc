@@ -45,21 +45,13 @@ static std::string class_problem(const Claims &claims, const std::vector<Resourc
 	return "";
 }
 
-static std::uint64_t count_of(const GresList &gres, const std::string &name, const std::string &type)
-{
-	std::uint64_t out = 0;
-	for (const Gres &g : gres)
-		out += g.name == name && (type.empty() || g.type == type) ? g.count : 0;
-	return out;
-}
-
 // A device that the job has and no claim is for would be in none of its containers, and one more than it has is somebody else's.
 static std::string other_number(const GresList &wanted, const NativeShare &share, const std::vector<ResourceSettings> &resources)
 {
 	for (const ResourceSettings &r : resources) {
 		if (r.device_class.empty())
 			continue;
-		const std::uint64_t wants = count_of(wanted, r.gres, ""), has = count_of(share.gres, r.gres, "");
+		const std::uint64_t wants = count_of(wanted, r.gres), has = count_of(share.gres, r.gres);
 		const std::uint64_t of_type = count_of(wanted, r.gres, r.type);
 		if (wants != has)
 			return strprintf("its resource claims want %llu of Slurm's %s, and the job has %llu on node %s: ask for as many by --gres",

@@ -119,13 +119,9 @@ TEST_CASE("deleted node: one of Slurm's that Kubernetes never had keeps nobody w
 	CHECK(w.pods.empty());
 }
 
-TEST_CASE("deleted node: the agent of one that is back has told nothing yet, and no job is launched on devices of which nobody knows")
+// Of n1, which is back under a job.
+static void waits_for_the_agent(DeletedWorld &w)
 {
-	DeletedWorld w(GENERATE(Sharing::mixed, Sharing::dedicated));
-	w.tell_devices("n1", "nobody", "0"); // there is an agent
-	w.run();
-	w.delete_node("n1");
-	w.run();
 	w.controller->arrived(w.gpu_job(7));
 	w.register_node("n1");
 	w.run(Millis(2'000));
@@ -133,8 +129,18 @@ TEST_CASE("deleted node: the agent of one that is back has told nothing yet, and
 	CHECK(w.fate(7) == "waits");
 	w.tell_devices("n1", pod, "2,3");
 	w.run();
-	CHECK(w.given == std::vector<std::string>{"7 n1 gpu 2-3"});
 	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("deleted node: the agent of one that is back has told nothing yet, and no job is launched on devices of which nobody knows")
+{
+	DeletedWorld w(GENERATE(Sharing::mixed, Sharing::dedicated));
+	w.tell_devices("n1", "nobody", "0"); // there is an agent
+	w.run();
+	w.delete_node("n1");
+	w.run();
+	waits_for_the_agent(w);
+	CHECK(w.given == std::vector<std::string>{"7 n1 gpu 2-3"});
 }
 
 TEST_CASE("deleted node: so it is if it goes before slurmctld has told which nodes it has")
@@ -150,14 +156,7 @@ TEST_CASE("deleted node: so it is if it goes before slurmctld has told which nod
 	w.run();
 	w.list();
 	CHECK(w.nodes->is_or_was_shared("n1"));
-	w.controller->arrived(w.gpu_job(7));
-	w.register_node("n1");
-	w.run(Millis(2'000));
-	REQUIRE(w.only_pod() == pod);
-	CHECK(w.fate(7) == "waits");
-	w.tell_devices("n1", pod, "2,3");
-	w.run();
-	CHECK(w.fate(7) == "launched");
+	waits_for_the_agent(w);
 }
 
 TEST_CASE("deleted node: what its agent has told of cores counts until it tells again, and is forgotten when the agent takes it back")
