@@ -413,9 +413,11 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 }
 
 // Those of jobs whose containers claim devices, before they are bound; afterwards they are foreign pods. Whatever the settings say
-// of nodes and templates: they may have said more.
+// of templates: they may have said more.
 void ClusterEngine::watch_unbound_pods()
 {
+	if (!settings_.nodes.any(Sharing::dedicated) && !dra_.wanted())
+		return;
 	kube::ReflectorOptions options;
 	options.name = "unbound pods of jobs of cluster " + settings_.name;
 	options.path = resource_path(kube::pods_resource, settings_.reservations.ns);
