@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // The watches of Dynamic Resource Allocation: only where the settings name a deviceClass.
-#include "lib/core/cluster_engine.h"
+#include "lib/core/cluster_watch.h"
 
 namespace sk8::core {
-
-// what: for people and logs, "resource claims".
-template <class T>
-void ClusterEngine::start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, const kube::ResourceType &type,
-				Result<std::shared_ptr<const T>> (*decode)(const Json &), typename kube::Reflector<T>::Callbacks call)
-{
-	kube::ReflectorOptions options;
-	options.name = what + " of cluster " + settings_.name;
-	options.path = resource_path(type);
-	options.backoff.most = longest_pause;
-	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
-	call.on_regained = [this, what] { back(what); };
-	reflector = std::make_unique<kube::Reflector<T>>(*client_, options, decode, call, [this] { return random(); });
-	reflector->start();
-}
 
 void ClusterEngine::watch_dra()
 {
@@ -46,7 +31,7 @@ void ClusterEngine::watch_slices()
 	};
 	call.on_upsert = [this](kube::ResourceSlicePtr slice) { dra_.inventory.slice_changed(slice); };
 	call.on_delete = [this](kube::ResourceSlicePtr last) { dra_.inventory.slice_removed(last); };
-	start_watch(slice_reflector_, "resource slices", kube::resource_slices_resource, kube::decode_resource_slice, std::move(call));
+	start_watch(slice_reflector_, "resource slices", {.path = resource_path(kube::resource_slices_resource)}, kube::decode_resource_slice, std::move(call));
 }
 
 void ClusterEngine::watch_device_classes()
@@ -59,7 +44,7 @@ void ClusterEngine::watch_device_classes()
 	};
 	call.on_upsert = [this](kube::DeviceClassPtr c) { dra_.inventory.class_changed(c); };
 	call.on_delete = [this](kube::DeviceClassPtr last) { dra_.inventory.class_removed(last); };
-	start_watch(class_reflector_, "device classes", kube::device_classes_resource, kube::decode_device_class, std::move(call));
+	start_watch(class_reflector_, "device classes", {.path = resource_path(kube::device_classes_resource)}, kube::decode_device_class, std::move(call));
 }
 
 void ClusterEngine::watch_claims()
@@ -84,7 +69,7 @@ void ClusterEngine::watch_claims()
 		pods_->claim_changed(last->meta.ns, last->meta.name);
 		reservations_->claims_changed();
 	};
-	start_watch(claim_reflector_, "resource claims", kube::resource_claims_resource, kube::decode_resource_claim, std::move(call));
+	start_watch(claim_reflector_, "resource claims", {.path = resource_path(kube::resource_claims_resource)}, kube::decode_resource_claim, std::move(call));
 }
 
 } // namespace sk8::core

@@ -4,6 +4,7 @@
 #include "lib/base/doubling.h"
 #include "lib/base/guard.h"
 #include "lib/base/log_limit.h"
+#include "lib/core/cluster_watch.h"
 #include "lib/core/kube_link.h"
 #include "lib/core/metrics.h"
 #include "lib/core/names.h"
@@ -367,20 +368,12 @@ void ClusterEngine::watch_pods(const std::string &scheduler_name)
 // state proves that.
 void ClusterEngine::watch_foreign_pods()
 {
-	kube::ReflectorOptions options;
-	options.name = "foreign pods of cluster " + settings_.name;
-	options.path = resource_path(kube::pods_resource);
-	options.field_selector = "spec.nodeName!=";
+	kube::ReflectorOptions options{.path = resource_path(kube::pods_resource), .field_selector = "spec.nodeName!="};
 	for (const auto &name : settings_.scheduler_names)
 		options.field_selector += ",spec.schedulerName!=" + name;
-	options.backoff.most = longest_pause;
 	kube::Reflector<ForeignPod>::Callbacks call;
 	hear_of_foreign_pods(call);
-	call.on_lost = [this](std::string why) { link_.lost("foreign pods", why); };
-	call.on_regained = [this] { back("foreign pods"); };
-	foreign_reflector_ = std::make_unique<kube::Reflector<ForeignPod>>(*client_, options, decode_foreign_pod, call,
-									   [this] { return random(); });
-	foreign_reflector_->start();
+	start_watch(foreign_reflector_, "foreign pods", std::move(options), decode_foreign_pod, std::move(call));
 }
 
 void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call)
@@ -418,11 +411,6 @@ void ClusterEngine::watch_unbound_pods()
 {
 	if (!settings_.nodes.any(Sharing::dedicated) && !dra_.wanted())
 		return;
-	kube::ReflectorOptions options;
-	options.name = "unbound pods of jobs of cluster " + settings_.name;
-	options.path = resource_path(kube::pods_resource, settings_.reservations.ns);
-	options.field_selector = "spec.nodeName=,spec.schedulerName=" + std::string(names::reservation_scheduler);
-	options.backoff.most = longest_pause;
 	const std::string what = "unbound pods of jobs";
 	kube::Reflector<ForeignPod>::Callbacks call;
 	call.on_replace = [this, what, first = true](std::vector<ForeignPodPtr> pods) mutable {
@@ -432,11 +420,10 @@ void ClusterEngine::watch_unbound_pods()
 	};
 	call.on_upsert = [this](ForeignPodPtr pod) { reservations_->unbound_changed(pod); };
 	call.on_delete = [this](ForeignPodPtr last) { reservations_->unbound_removed(last); };
-	call.on_lost = [this, what](std::string why) { link_.lost(what, why); };
-	call.on_regained = [this, what] { back(what); };
-	unbound_reflector_ = std::make_unique<kube::Reflector<ForeignPod>>(*client_, options, decode_foreign_pod, call,
-									   [this] { return random(); });
-	unbound_reflector_->start();
+	start_watch(unbound_reflector_, what,
+		    {.path = resource_path(kube::pods_resource, settings_.reservations.ns),
+		     .field_selector = "spec.nodeName=,spec.schedulerName=" + std::string(names::reservation_scheduler)},
+		    decode_foreign_pod, std::move(call));
 }
 
 // Who shares one with this foreign pod may have waited for what that holds.

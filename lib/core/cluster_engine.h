@@ -105,8 +105,9 @@ private:
 	void watch_nodes();
 	void watch_unbound_pods();
 	void watch_dra();
+	// what: for people and logs, "resource claims". options: path and field_selector. In cluster_watch.h.
 	template <class T>
-	void start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, const kube::ResourceType &type,
+	void start_watch(std::unique_ptr<kube::Reflector<T>> &reflector, const std::string &what, kube::ReflectorOptions options,
 			 Result<std::shared_ptr<const T>> (*decode)(const Json &), typename kube::Reflector<T>::Callbacks call);
 	void watch_slices();
 	void watch_device_classes();

@@ -16,6 +16,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/cluster_natives.cc \
 	lib/core/cluster_numbers.h \
 	lib/core/cluster_status.cc \
+	lib/core/cluster_watch.h \
 	lib/core/control.cc \
 	lib/core/control.h \
 	lib/core/control_server.cc \
