@@ -24,7 +24,7 @@ TELLS = "env | grep TEST_DEVICE_ > /shared/part; mv /shared/part /shared/devices
 def claiming_fixture(request, session_stands):
 	"""(stand, its drivers, claim()): the nodes are dedicated."""
 	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "2",
-			"--gres", f"gpu@0-7:{DEVICES}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
+			"--gres", f"gpu@0-1:{DEVICES}", *with_conf("PrEpPlugins=prep/script,prep/k8s")):
 		for found in with_drivers(stand):
 			for _ in mixing(stand, sharing="dedicated", pausePath=os.path.join(stand.folder, "inst", "pause"),
 					templates={"allow": True, "resourceClaims": ["team-*"]}):

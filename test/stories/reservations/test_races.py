@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""sharing: mixed: a foreign pod and a Slurm job want the last core of a node at the same time; exactly one gets it.
+"""sharing: mixed: a foreign pod and a Slurm job want the last core of a node, or its last device; exactly one gets it.
 
-Each node has one core, and on all of them races run at once. SK8_RACES says how many there are (make races: 1000).
+Races run on all nodes at once. Where kubelets are real every fifth for a core is one for a kubelet that is down when both come,
+and has to choose when it starts (one with devices refuses both then, until their plugin is back). SK8_RACES says how many races
+there are (make races: 1000).
 """
+import contextlib
 import os
 import random
 import threading
@@ -12,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import lent, with_conf
+from device_plugin import FPGA, OF_EACH, with_plugins
+from foreign import foreign, wait_masked
 from mixed import mixing
 from stands.api import Api
 from stands.replays import once_only
@@ -22,6 +27,7 @@ RACES = int(os.environ.get("SK8_RACES", "12"))
 NODES = {"sim": 8, "real": 2}
 SPREAD = 0.2  # seconds that either may come before the other, ...
 STEP = 0.05  # ... beside a lead for who has lost, so that both win about as often
+DOWN = 5  # one race of as many is for a kubelet that is down meanwhile
 
 
 @pytest.fixture
@@ -32,25 +38,41 @@ def small(request, session_stands, api):
 		yield from mixing(found)
 
 
-class Track:
-	"""The races of one node, one after the other."""
+@pytest.fixture
+def plugged(request, session_stands):
+	"""Nodes of which all devices but one are with a pod."""
+	for stand, _ in with_plugins(request, session_stands, "n1", "n2"):
+		pods = [foreign(stand, f"has-{node}", "sleep 6000", cpu="100m", node=node, limits={FPGA: str(OF_EACH - 1)})
+			for node in ("n1", "n2")]
+		for pod in pods:
+			wait_masked(stand, pod.name, node=pod.node)
+		yield stand
+		for pod in pods:
+			pod.delete()
 
-	def __init__(self, stand, node, seed, lock):
+
+class Track:
+	"""The races of one node, one after the other. pod: what the foreign pod wants; options: what the job wants beside a core;
+	down: the kubelet is at times."""
+
+	def __init__(self, stand, node, seed, lock, pod, options=(), down=False):
 		self.stand, self.node, self.lock = stand, node, lock
+		self.pod, self.options, self.down = pod, options, down
 		self.dice = random.Random(seed)
 		self.api = Api(stand.env["KUBECONFIG"])
 		self.wins = Counter()
 		self.lead = 0.0  # of the job
+		self.before = self.left()
 
 	def submit(self, delay):
 		time.sleep(delay)
 		with self.lock:  # files of jobs have numbers
-			return self.stand.batch(1, node=self.node)
+			return self.stand.batch(1, node=self.node, options=self.options)
 
 	def place(self, number, delay):
 		time.sleep(delay)
-		made = self.api.post("/api/v1/namespaces/default/pods", pod_object(f"rival-{self.node}-{number}", "sleep 600", cpu="1",
-			grace=1, schedulerName="default-scheduler", nodeName=self.node))
+		made = self.api.post("/api/v1/namespaces/default/pods", pod_object(f"rival-{self.node}-{number}", "sleep 600", grace=1,
+			schedulerName="default-scheduler", nodeName=self.node, **self.pod))
 		return Track.On(self, made)
 
 	class On(Pod):
@@ -68,9 +90,21 @@ class Track:
 		def delete(self, grace=None, now=False):
 			self.own.delete(self.path, {"gracePeriodSeconds": 1})
 
+	@contextlib.contextmanager
+	def kubelet(self, number):
+		"""Of some races: it is down until both are there."""
+		if not self.down or number % DOWN != DOWN - 1:
+			yield
+			return
+		with self.lock:
+			self.stand.cluster("stop", f"kubelet-{self.node}")
+		yield
+		with self.lock:
+			self.stand.cluster("start", f"kubelet-{self.node}")
+
 	def race(self, number):
 		lead = self.lead + self.dice.uniform(-SPREAD, SPREAD)
-		with ThreadPoolExecutor(1) as pool:
+		with self.kubelet(number), ThreadPoolExecutor(1) as pool:
 			pod = pool.submit(self.place, number, max(0, lead))
 			job = self.submit(max(0, -lead))
 			pod = pod.result()
@@ -89,7 +123,7 @@ class Track:
 		self.lead += STEP if winner == "pod" else -STEP
 		job.cancel()
 		pod.delete()
-		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.empty(), 60, about)
+		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.left() == self.before, 60, about)
 		assert bool(job.stamps()[0]) == (winner == "job"), f"race {number} on {self.node}: launched before it was cancelled\n{about()}"
 
 	def left(self):
@@ -101,25 +135,32 @@ class Track:
 		cpus = dict(line.split() for line in nodes.splitlines())[self.node]
 		return [(pod["metadata"]["name"], pod["status"].get("phase")) for pod in pods], cpus
 
-	def empty(self):
-		pods, cpus = self.left()
-		return not pods and cpus.startswith("0/")
-
 	def run(self, races):
 		for number in range(races):
 			self.race(number)
 		return self.wins
 
 
-@once_only
-@pytest.mark.slow
-def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_core_whoever_comes_first(small):
+def play(stand, nodes, **want):
+	"""RACES of them, on so many nodes at once."""
 	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
 	print(f"SK8_SEED={seed}")
-	nodes = NODES[small.kind]
 	lock = threading.Lock()
-	tracks = [Track(small, f"n{i + 1}", seed + i, lock) for i in range(nodes)]
+	tracks = [Track(stand, f"n{i + 1}", seed + i, lock, **want) for i in range(nodes)]
 	with ThreadPoolExecutor(nodes) as pool:
 		wins = sum(pool.map(lambda track: track.run(-(-RACES // nodes)), tracks), Counter())
 	print(f"{sum(wins.values())} races: {dict(wins)}")
 	assert sum(wins.values()) >= RACES
+
+
+@once_only
+@pytest.mark.slow
+def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_core_whoever_comes_first(small):
+	play(small, NODES[small.kind], pod={"cpu": "1"}, down=small.kind == "real")
+
+
+@once_only
+@pytest.mark.slow
+@pytest.mark.apis("real")
+def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_device_whoever_comes_first(plugged):
+	play(plugged, 2, pod={"cpu": "100m", "limits": {FPGA: "1"}}, options=("--gres=k8s:fpga:1",))
