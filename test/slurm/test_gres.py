@@ -9,6 +9,7 @@ from stands.gres import indices
 from stands.replays import once_only
 from stands.slurm import starts_again, version
 from stands.waiting import wait_for
+from test_masks import wide_job_has_its_turn
 
 pytestmark = once_only
 
@@ -73,6 +74,11 @@ def test_slurm_drains_a_node_of_which_more_is_counted_than_slurm_conf_says(gres_
 		assert "gres/token count" in cluster.run("scontrol", "show", "node", "n1")
 	finally:
 		cluster.down()
+
+
+def test_job_held_up_by_gpus_of_pods_only_gets_a_start_time_and_is_not_starved(gpus):
+	gpus.tell("mask", "n1", "gres=gpu::2@0,1")
+	wide_job_has_its_turn(gpus, ("--gres=gpu:4",), ("--gres=gpu:1",))
 
 
 def of_job(cluster, job, name="gpu"):

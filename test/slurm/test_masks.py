@@ -266,13 +266,13 @@ def test_node_with_all_its_pods_takes_no_job_that_gets_a_pod_there(cluster):
 	cluster.becomes(three, "RUNNING", 5)
 
 
-def wide_job_has_its_turn(cluster):
+def wide_job_has_its_turn(cluster, wants=("-n", "6"), small=("-n", "2")):
 	"""It waits with a start time; a job of lower rank that would delay it waits, one that is short enough does not."""
-	wide = cluster.batch("-p", "one", "-n", "6", "-t", "10")
+	wide = cluster.batch("-p", "one", *wants, "-t", "10")
 	stays_pending(cluster, wide)
 	assert cluster.run("squeue", "-h", "-j", str(wide), "-o", "%S").strip() != "N/A"
-	long = cluster.batch("-p", "lowone", "-n", "2", "-t", "600")
-	short = cluster.batch("-p", "lowone", "-n", "2", "-t", "1")
+	long = cluster.batch("-p", "lowone", *small, "-t", "600")
+	short = cluster.batch("-p", "lowone", *small, "-t", "1")
 	cluster.becomes(short, "RUNNING")
 	stays_pending(cluster, long, wide)
 
@@ -298,9 +298,13 @@ def test_masks_of_unknown_nodes_do_nothing(cluster):
 	cluster.becomes(cluster.batch("-p", "one", "-n", "8"), "RUNNING")
 
 
-def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starved(cluster):
-	cluster.tell("mask", "n1", "cores=0-3")
-	wide_job_has_its_turn(cluster)
+@pytest.mark.parametrize("pods, wants, small", [
+	("cores=0-3", ("-n", "6"), ("-n", "2")),
+	("mem=10000", ("-n", "1", "--mem=8000"), ("-n", "1", "--mem=2000")),
+], ids=("cores", "memory"))
+def test_job_held_up_by_pods_only_is_accepted_gets_a_start_time_and_is_not_starved(cluster, pods, wants, small):
+	cluster.tell("mask", "n1", pods)
+	wide_job_has_its_turn(cluster, wants, small)
 
 
 def test_job_of_an_exclusive_partition_is_planned_where_no_pod_has_a_part_of_the_node(cluster):
