@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Foreign pods: what others placed on a shared node is kept away from Slurm's jobs, until its last process is gone."""
+import statistics
+import time
+
 import pytest
 from command import status, tool
+from conftest import lent
 from foreign import POLITE, allocated, foreign, masked, wait_masked
 from stands.waiting import wait_for
 
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 GRACE = 4
+STARTS, MOST_START = 20, 1.25
+
+
+@pytest.fixture
+def stock(request, session_stands, stand):
+	"""Beside the stand: the same without slurm-k8s."""
+	yield from lent(request, session_stands, stand.kind, "--no-plugin")
 
 
 def test_foreign_pod_keeps_cores_and_memory_from_slurms_jobs_until_it_has_ended(stand):
@@ -26,6 +37,26 @@ def test_foreign_pod_keeps_cores_and_memory_from_slurms_jobs_until_it_has_ended(
 	wide.wait("RUNNING")
 	assert wide.wait_started() > stopped
 	big.wait("RUNNING")
+
+
+def srun_seconds(stand):
+	began = time.monotonic()
+	stand.run("srun", "-w", "n1", "-n", "1", "-c", "2", "--mem=100", "true")
+	return time.monotonic() - began
+
+
+@pytest.mark.apis("real")
+def test_job_that_fits_beside_a_foreign_pod_starts_as_fast_as_without_slurm_k8s(stand, stock):
+	foreign(stand, "monitor", POLITE, cpu="2500m", memory="1Gi")
+	wait_masked(stand, "monitor")
+	took = {"beside": [], "stock": []}
+	for _ in range(STARTS + 1):  # the first fills caches
+		for whose, one in ("beside", stand), ("stock", stock):
+			took[whose].append(srun_seconds(one))
+	beside, alone = (statistics.median(took[whose][1:]) for whose in ("beside", "stock"))
+	print(f"{STARTS} times srun beside a foreign pod: median {beside * 1000:.0f} ms, without slurm-k8s {alone * 1000:.0f} ms, ratio "
+		f"{beside / alone:.2f} (at most {MOST_START}); slowest {max(took['beside'][1:]) * 1000:.0f} and {max(took['stock'][1:]) * 1000:.0f} ms")
+	assert beside <= MOST_START * alone
 
 
 def test_node_on_which_a_pod_comes_second_is_shown_as_overcommitted(stand):
