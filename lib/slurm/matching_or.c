@@ -67,38 +67,125 @@ static void free_choices(struct choices *c)
 		FREE_NULL_BITMAP(c->nodes[k]);
 }
 
+/* As valid_feature_counts(): without features_use Slurm looks only when a job could start (job_start_data()). */
 static bool read_choices(struct choices *c, const job_details_t *details)
 {
+	const bool in_use = details && details->features_use;
+	const char *text = in_use ? details->features_use : details ? details->features : NULL;
+	sk8_list_t list = in_use ? details->feature_list_use : details ? details->feature_list : NULL;
+
 	*c = (struct choices) { .last_op = FEATURE_OP_AND };
-	if (!details || !details->feature_list_use || !xstrchr(details->features_use, '['))
+	if (!list || !xstrchr(text, '['))
 		return false;
-	(void) list_for_each(details->feature_list_use, read_feature, c);
+	(void) list_for_each(list, read_feature, c);
 	if (c->ours && c->count && !c->unusable)
 		return true;
 	free_choices(c);
 	return false;
 }
 
-/* As Slurm tries one feature after the other, and takes the first one that will do. */
+/* ---- one choice after the other, each as if it were the first ---- */
+
+/* What a test changes of a job, and what it found. */
+struct found {
+	bitstr_t *nodes;
+	sk8_list_t victims;
+	time_t start_time;
+	uint64_t memory;
+	uint32_t cpus;
+};
+
+static void put_back(job_record_t *job_ptr, const struct found *found)
+{
+	job_ptr->start_time = found->start_time;
+	job_ptr->details->pn_min_memory = found->memory;	/* Slurm makes it 0 where GRES say how much */
+	job_ptr->total_cpus = found->cpus;
+}
+
+static struct found state_of(const job_record_t *job_ptr, const bitstr_t *nodes)
+{
+	return (struct found) {
+		.nodes = bit_copy((bitstr_t *) nodes), .start_time = job_ptr->start_time, .memory = job_ptr->details->pn_min_memory,
+		.cpus = job_ptr->total_cpus,
+	};
+}
+
+static void forget(struct found *found)
+{
+	FREE_NULL_BITMAP(found->nodes);
+	FREE_NULL_LIST(found->victims);
+}
+
+static void hand_over(job_record_t *job_ptr, struct found *best, bitstr_t *node_bitmap, sk8_list_t *preemptee_job_list)
+{
+	put_back(job_ptr, best);
+	bit_copybits(node_bitmap, best->nodes);
+	if (!best->victims)
+		return;
+	if (*preemptee_job_list) {
+		list_transfer(*preemptee_job_list, best->victims);
+	} else {
+		*preemptee_job_list = best->victims;
+		best->victims = NULL;
+	}
+}
+
+static bool is_enough(const job_record_t *job_ptr, const bitstr_t *node_bitmap, uint32_t min_nodes)
+{
+	bitstr_t *required = job_ptr->details->req_node_bitmap;
+
+	return ((uint32_t) bit_set_count((bitstr_t *) node_bitmap) >= min_nodes) &&
+		(!required || bit_super_set(required, (bitstr_t *) node_bitmap));
+}
+
+/* Victims of one choice are none of another's. */
+static int test_choice(struct found *found, SK8_JOB_TEST_PARAMS)
+{
+	sk8_list_t victims = NULL;
+	int rc;
+
+	if (!is_enough(job_ptr, node_bitmap, min_nodes))
+		return EINVAL;
+	preemptee_job_list = preemptee_job_list ? &victims : NULL;
+	rc = sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
+	*found = state_of(job_ptr, node_bitmap);
+	found->victims = victims;
+	return rc;
+}
+
+/*
+ * As Slurm tries one feature after the other, and takes the first one that will do; of those for which a job has to wait
+ * the one that is free first (_try_sched() of sched/backfill).
+ */
 extern int sk8_matching_or_job_test(SK8_JOB_TEST_PARAMS)
 {
-	const bitstr_t *required;
+	struct found before, best = { .start_time = 0 };
 	struct choices c;
-	bitstr_t *all;
 	int rc = EINVAL;
 
 	if (!sk8_layout_fits_record(job_ptr) || !read_choices(&c, job_ptr->details))
 		return sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
-	required = job_ptr->details->req_node_bitmap;
-	all = bit_copy(node_bitmap);
-	for (int k = 0; rc && (k < c.count); k++) {
-		bit_copybits(node_bitmap, all);
+	before = state_of(job_ptr, node_bitmap);
+	for (int k = 0; k < c.count; k++) {
+		struct found found = { .nodes = NULL };
+
+		put_back(job_ptr, &before);
+		bit_copybits(node_bitmap, before.nodes);
 		bit_and(node_bitmap, c.nodes[k]);
-		if (((uint32_t) bit_set_count(node_bitmap) >= min_nodes) &&
-		    (!required || bit_super_set((bitstr_t *) required, node_bitmap)))
-			rc = sk8_suspension_job_test(SK8_JOB_TEST_ARGS);
+		if (!test_choice(&found, SK8_JOB_TEST_ARGS) && (rc || (found.start_time < best.start_time))) {
+			rc = 0;
+			forget(&best);
+			best = found;
+		} else {
+			forget(&found);
+		}
+		if (!rc && (((mode & SELECT_MODE_BASE) != SELECT_MODE_WILL_RUN) || (best.start_time <= time(NULL))))
+			break;
 	}
-	FREE_NULL_BITMAP(all);
+	if (!rc)
+		hand_over(job_ptr, &best, node_bitmap, preemptee_job_list);
+	forget(&best);
+	forget(&before);
 	free_choices(&c);
 	return rc;
 }

@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from conftest import Cluster
+from conftest import CONF, Cluster
 from stands.waiting import StandError, wait_for
 
 A, B = "k8s.topology..kubernetes..io/zone.a", "k8s.topology..kubernetes..io/zone.b"
@@ -34,7 +34,7 @@ def nodes(cluster):
 
 @pytest.fixture(name="cluster_of_three", scope="module")
 def cluster_of_three_fixture():
-	cluster = Cluster(nodes=["n1", "n2", "n3"])
+	cluster = Cluster(nodes=["n1", "n2", "n3"], conf=CONF + "PartitionName=high Nodes=ALL PriorityTier=20\n")
 	in_one_line(cluster)
 	yield cluster
 	cluster.down()
@@ -216,6 +216,43 @@ def test_all_nodes_of_a_job_with_brackets_have_the_same_feature(cluster_of_three
 	with pytest.raises(StandError, match="Requested node configuration is not available"):
 		cluster_of_three.batch("-C", f"[{B}|{A}]", "-N3")
 	cluster_of_three.cancel_all()
+
+
+def planned(cluster, constraint, *options):
+	"""Where a job with a node of its own would run, and whom it would preempt, as sbatch --test-only tells."""
+	told = cluster.run("sh", "-c", f"sbatch --test-only -N1 --exclusive -C '{constraint}' {' '.join(options)} --wrap true 2>&1")
+	node, victims = re.search(r" on nodes? (\S+) ", told), re.search(r"Preempts: (\S+)", told, re.IGNORECASE)
+	assert node, told
+	return node[1], victims[1] if victims else ""
+
+
+@pytest.fixture
+def zones(cluster_of_three):
+	"""n1 has A and n2 has B: both are busy, n1 for longer, with a job that would be preempted beside."""
+	cluster = cluster_of_three
+	for node, features in (("n1", A), ("n2", B), ("n3", "")):
+		give(cluster, node, features)
+	for node, minutes in (("n1", 60), ("n2", 10)):
+		cluster.becomes(cluster.batch("-p", "high", "-w", node, "-n1", f"-t{minutes}"), "RUNNING")
+	yield cluster
+	cluster.cancel_all()
+
+
+@pytest.mark.parametrize("constraint", [f"[{A}|{B}]", f"[{B}|{A}]", f"[{A}|k8s.zone.none|{B}]"])
+def test_of_features_in_brackets_a_job_is_planned_with_the_one_that_is_free_first(zones, constraint):
+	give(zones, "n3", "k8s.zone.none")
+	give(zones, "n3", "")
+	assert planned(zones, constraint) == ("n2", "")
+	give(zones, "n3", "k8s.zone.none")
+	assert planned(zones, f"[{A}|{B}|k8s.zone.none]") == ("n3", "")
+
+
+def test_what_would_be_preempted_for_one_feature_in_brackets_is_not_for_another(zones):
+	low = zones.batch("-w", "n1", "-n1", "-t5")
+	zones.becomes(low, "RUNNING")
+	assert planned(zones, A, "-p", "high") == ("n1", str(low))
+	assert planned(zones, f"[{A}|{B}]", "-p", "high") == ("n2", "")
+	assert planned(zones, f"[{A}]", "-p", "high") == ("n1", str(low))
 
 
 class Constraints:
