@@ -263,7 +263,7 @@ void Reservations::sync(Id id)
 	}
 	if (e.in_gate)
 		judge(e);
-	const bool idle = std::ranges::all_of(e.pods, [](const auto &at) { return at.second.uid.empty() && !at.second.busy; });
+	const bool idle = std::ranges::all_of(e.pods, [](const auto &at) { return at.second.uid.empty() && at.second.awaits == Pod::Awaits::nothing; });
 	const bool unwanted = std::ranges::none_of(e.pods, [](const auto &at) { return at.second.wanted; });
 	if (!e.ending || !ready() || !idle || !unwanted)
 		return;
@@ -289,7 +289,7 @@ void Reservations::step(Entry &e, Pod &p)
 				     .exists = !p.uid.empty(),
 				     .over = p.ours() && p.to_go(),
 				     .deleting = p.deleting || (!p.uid.empty() && !p.ours()),
-				     .busy = p.busy,
+				     .busy = p.awaits != Pod::Awaits::nothing,
 				     .unbound = p.to_place && !e.ending && e.asked == Asked::no,
 				     .doubtful = p.doubtful};
 	const ReservationStep what = next_step(facts);
@@ -313,13 +313,14 @@ void Reservations::step(Entry &e, Pod &p)
 	if (p.to_go() && e.in_gate && e.job->requeues)
 		return;
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
-	p.busy = p.by_us = true;
+	p.awaits = Pod::Awaits::remove;
+	p.by_us = true;
 	remove({settings_.name, settings_.reservations.ns, p.name, p.uid}, [this, id, node = p.share.node](const KubeReply &r) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;
 		Pod &pod = it->second.pods.at(node);
-		pod.busy = false;
+		pod.awaits = Pod::Awaits::nothing;
 		if (r.status == 404)
 			lose(it->second, pod, Gone::unseen);
 		else if (r.ok() && pod.to_place)
@@ -335,7 +336,7 @@ void Reservations::step(Entry &e, Pod &p)
 void Reservations::create(Entry &e, Pod &p)
 {
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
-	p.busy = true;
+	p.awaits = Pod::Awaits::create;
 	const kube::Node *at = nodes_.find(p.share.node);
 	const auto devices = extended_there(e, p, *at);
 	const auto name = ports_.user(e.job->user_id);
@@ -353,11 +354,13 @@ void Reservations::create(Entry &e, Pod &p)
 		if (it == entries_.end())
 			return;
 		Pod &pod = it->second.pods.at(node);
-		pod.busy = false;
+		pod.awaits = Pod::Awaits::nothing;
 		if (r.ok())
 			pod.made_uid = uid;
 		if (pod.too_large()) // the watch was faster
 			pod.trouble = too_large_text(pod);
+		else if (pod.astray())
+			pod.trouble = astray_text(pod);
 		if (!r.ok()) {
 			failed(it->second, pod, r.error);
 		} else if (pod.uid.empty()) { // faster than the watch

@@ -107,18 +107,22 @@ private:
 	struct Pod : ReservationState {
 		NativeShare share;
 		std::string name;
-		std::string made_uid; // of the one that we have made
-		bool wanted = true, busy = false;
+		std::string made_uid; // of the one that we have made, or that was there for its job before it had a node
+		bool wanted = true;
+		enum class Awaits { nothing, create, remove, place, look }; // an answer to which request
+		Awaits awaits = Awaits::nothing;
 		bool former = false; // it was there before us
 		bool other_devices = false; // than the job: it is given back
 		bool other_claims = false;  // its claims have others, or may have for its kubelet: it is given back, and stands for no job
 		std::vector<kube::PodResourceClaim> claims; // of the object that is there
 		bool devices_only = false; // of its job's share: its node is not mixed, and its job has no container there
 		bool small = false;        // it was made so
+		std::string elsewhere;     // the node that it has instead of its own: somebody has bound it there
 		bool too_small() const { return small && !devices_only; } // its node is shared otherwise since
-		bool too_large() const { return !uid.empty() && uid == made_uid && !fits; } // an admission webhook has made it so
+		bool too_large() const { return !uid.empty() && uid == made_uid && !fits && elsewhere.empty(); } // an admission webhook has made it so
+		bool astray() const { return !uid.empty() && uid == made_uid && !elsewhere.empty(); }
 		bool ours() const { return !uid.empty() && (fits || uid == made_uid); } // a stranger of that name is not ours to delete
-		bool refused() const { return over || other_devices || other_claims || too_small() || too_large(); }
+		bool refused() const { return over || other_devices || other_claims || too_small() || too_large() || astray(); }
 		bool to_go() const { return refused() || exchanges_now; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
@@ -174,6 +178,7 @@ private:
 	bool stands_for(const Entry &e, const Pod &p, const ForeignPod &seen) const;
 	void see(Entry &e, Pod &p, const ForeignPod &seen);
 	std::string too_large_text(const Pod &p) const;
+	static std::string astray_text(const Pod &p);
 	std::string eviction(const Entry &e, const Pod &p, Gone gone) const;
 	void lose(Entry &e, Pod &p, Gone gone);
 	void give_up(Entry &e, const Pod &p, Gone gone);
@@ -245,6 +250,7 @@ private:
 	void claims_written(Id id, const std::string &node, const std::string &uid, const std::string &why);
 	void bind(const Entry &e, Pod &p, const std::string &uid);
 	void is_bound(const Entry &e, Pod &p);
+	void has_node(Entry &e, Pod &p, const std::string &node);
 	void touch_later(Id id, const std::string &node, const std::string &uid, int times);
 	void not_bound(const Entry &e, Pod &p, const KubeReply &r);
 	void uncount(Pod &p);

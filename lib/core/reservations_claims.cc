@@ -81,6 +81,8 @@ void Reservations::see_unbound(Entry &e, Pod &p, const ForeignPodPtr &there)
 	see(e, p, *there);
 	if (p.uid != there->meta.uid)
 		return;
+	if (p.fits)
+		p.made_uid = p.uid;
 	p.unbound = there;
 	is_to_be_placed(e, p);
 	sync({e.job->ref.id, e.job->ref.submit_time});
@@ -198,7 +200,7 @@ void Reservations::place(Entry &e, Pod &p)
 		p.trouble = why;
 		return later(e, p);
 	}
-	p.busy = true;
+	p.awaits = Pod::Awaits::place;
 	const auto writes = std::make_shared<ClaimWrites>(ClaimWrites{p.name, p.uid, p.share.node, std::move(claims.devices), SIZE_MAX});
 	write_claims(writes, {*ports_.dra, std::bind_front(&KubePort::patch_claim, ports_.pods),
 			      [this, id, node = p.share.node, uid = p.uid] { return goes_on_placing(id, node, uid); },
@@ -215,7 +217,7 @@ bool Reservations::goes_on_placing(Id id, const std::string &node, const std::st
 	Pod &p = it->second.pods.at(node);
 	if (p.uid == uid && p.to_place && p.wanted && !p.doubtful && !it->second.ending && it->second.asked == Asked::no)
 		return true;
-	p.busy = false;
+	p.awaits = Pod::Awaits::nothing;
 	sync(id);
 	return false;
 }
@@ -227,7 +229,7 @@ void Reservations::claims_written(Id id, const std::string &node, const std::str
 		return;
 	Pod &p = it->second.pods.at(node);
 	if (!why.empty()) {
-		p.busy = false;
+		p.awaits = Pod::Awaits::nothing;
 		failed(it->second, p, "its resource claims cannot be allocated: " + why);
 		return sync(id);
 	}
@@ -248,7 +250,7 @@ void Reservations::bind(const Entry &e, Pod &p, const std::string &uid)
 		if (it == entries_.end())
 			return;
 		Pod &pod = it->second.pods.at(node);
-		pod.busy = false;
+		pod.awaits = Pod::Awaits::nothing;
 		if (pod.uid == uid && pod.to_place && !r.ok())
 			not_bound(it->second, pod, r);
 		else if (pod.uid == uid && r.ok())
@@ -269,6 +271,18 @@ void Reservations::is_bound(const Entry &e, Pod &p)
 	p.mount_trouble.clear();
 }
 
+// As a watch or an answer tells of one that had none. Bound by others to another node it stands for nothing there.
+void Reservations::has_node(Entry &e, Pod &p, const std::string &node)
+{
+	is_bound(e, p);
+	if (node == p.share.node)
+		return;
+	p.elsewhere = node;
+	p.fits = p.admitted = false;
+	p.trouble = astray_text(p);
+	cover(e, p);
+}
+
 static constexpr int most_touches = 6; // in two minutes
 
 // Its kubelet may have asked for a claim before the API server had seen that it may read it. It asks again when its pod is another
@@ -282,7 +296,7 @@ void Reservations::touch_later(Id id, const std::string &node, const std::string
 		if (it == entries_.end())
 			return;
 		const Pod &p = it->second.pods.at(node);
-		if (p.uid != uid || !p.wanted || p.deleting || p.over || p.container.runs)
+		if (p.uid != uid || !p.wanted || p.deleting || p.over || p.astray() || p.container.runs)
 			return;
 		ports_.kube.annotate_pod({settings_.name, settings_.reservations.ns, p.name, uid}, names::look_again, std::to_string(times + 1),
 					 [](const KubeReply &) {});
@@ -356,19 +370,19 @@ void Reservations::look_at_counted(const std::string &uid)
 void Reservations::look_where_it_is(const Entry &e, Pod &p)
 {
 	const Id id{e.job->ref.id, e.job->ref.submit_time};
-	p.busy = true;
+	p.awaits = Pod::Awaits::look;
 	const PodKey key{settings_.name, settings_.reservations.ns, p.name, p.uid};
 	ports_.pods->get_pod(key, [this, id, node = p.share.node, uid = p.uid](const KubeReply &r) {
 		auto it = entries_.find(id);
 		if (it == entries_.end())
 			return;
 		Pod &pod = it->second.pods.at(node);
-		pod.busy = false;
+		pod.awaits = Pod::Awaits::nothing;
 		const bool gone = r.status == 404 || (r.ok() && r.pod && r.pod->meta.uid != uid);
 		if (pod.uid == uid && pod.to_place && gone)
 			lose(it->second, pod, Gone::unseen);
 		else if (pod.uid == uid && pod.to_place && r.ok() && r.pod && !r.pod->node_name.empty())
-			is_bound(it->second, pod);
+			has_node(it->second, pod, r.pod->node_name);
 		else if (pod.uid == uid && pod.to_place && !r.ok())
 			failed(it->second, pod, r.error);
 		else

@@ -64,7 +64,7 @@ void Reservations::changed(const ForeignPodPtr &pod)
 		}
 		see(*e, *p, *pod);
 		if (p->uid == pod->meta.uid && p->to_place)
-			is_bound(*e, *p);
+			has_node(*e, *p, pod->node_name);
 		return sync(id);
 	}
 	if (is_reservation_name(pod->meta.name) && !pod->meta.deleting) {
@@ -107,21 +107,27 @@ std::string Reservations::too_large_text(const Pod &p) const
 	       ") makes the reservation pod on node " + p.share.node + " larger than its job";
 }
 
+std::string Reservations::astray_text(const Pod &p)
+{
+	return "somebody has bound the job's reservation pod for node " + p.share.node + " to node " + p.elsewhere;
+}
+
 void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 {
 	if (!p.uid.empty() && p.uid != seen.meta.uid) {
-		if (!p.busy)
+		if (p.awaits != Pod::Awaits::create)
 			return; // not made by us, in the place of ours
 		uncover(p.uid);
 		p.was_admitted = p.by_us = false;
 	}
 	if (p.uid != seen.meta.uid) {
 		p.found_deleting = seen.meta.deleting;
-		p.former = !p.busy;
+		p.former = p.awaits != Pod::Awaits::create;
 	}
 	// Perhaps the engine before this one has asked for it, and its request came late.
 	p.found_deleting |= p.former && seen.meta.deleting && !p.deleting && ports_.timer.now() - begun_ < longest_request;
 	p.uid = seen.meta.uid;
+	p.elsewhere = seen.node_name == p.share.node ? "" : seen.node_name;
 	p.fits = fits_share(seen, p.share, settings_.resources);
 	p.small = seen.milli_cpu < std::int64_t{1000} * p.share.cpus;
 	p.over = seen.ended();
@@ -139,6 +145,8 @@ void Reservations::see(Entry &e, Pod &p, const ForeignPod &seen)
 	if (p.over && !p.deleting)
 		p.trouble = "the kubelet of node " + p.share.node + " refuses the job's reservation pod" +
 			    (seen.reason.empty() ? "" : " (" + seen.reason + ")");
+	else if (p.astray())
+		p.trouble = astray_text(p);
 	else if (p.too_large())
 		p.trouble = too_large_text(p);
 	else if (!p.fits)
@@ -162,6 +170,7 @@ void Reservations::lose(Entry &e, Pod &p, Gone gone)
 	p.unbound = nullptr;
 	p.misses_since = Millis(0);
 	p.wrong_claims.clear();
+	p.elsewhere.clear();
 	p.claims.clear();
 	p.other_claims = false;
 	p.fits = p.admitted = p.over = p.deleting = p.was_admitted = p.by_us = p.found_deleting = p.other_devices = p.exchanges_now = p.small = false;

@@ -71,7 +71,7 @@ static Amount as_amount(const kube::Resources &r)
 bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod &pod)
 {
 	if (n.uid != pod.meta.uid) {
-		if (!n.uid.empty() && !n.busy)
+		if (!n.uid.empty() && !n.creating)
 			return false; // not made by us, in the place of ours
 		node_of_.erase(n.uid);
 		node_of_[pod.meta.uid] = node;
@@ -80,7 +80,7 @@ bool SharedReservations::see(const std::string &node, Node &n, const ForeignPod 
 		n.by_us = false;
 		n.sent = {};
 		n.found_deleting = pod.meta.deleting;
-		n.former = !n.busy;
+		n.former = !n.creating;
 		n.resize = {};
 		for (auto &[id, m] : n.members)
 			m.was_admitted = false;

@@ -95,7 +95,8 @@ private:
 	// The state is that of the object; was_admitted is each member's.
 	struct Node : ReservationState {
 		std::map<Id, Member> members;
-		bool busy = false;
+		bool busy = false; // an answer is awaited
+		bool creating = false; // ... to that request
 		Requests sent;
 		bool former = false; // it was there before us
 		bool resizes = true; // in place

@@ -137,14 +137,14 @@ static void mark_asked(auto &members)
 void SharedReservations::create(const std::string &node, Node &n)
 {
 	const Amount jobs = sum(n, [](const Member &m) { return !m.refused; });
-	n.busy = true;
+	n.busy = n.creating = true;
 	n.asked_at = n.listed_at = ports_.timer.now();
 	mark_asked(n.members);
 	ports_.kube.create_pod(settings_.reservations.ns,
 			       shared_reservation_object(node, jobs, job_ids(n), settings_.reservations),
 			       [this, node, asked = request_for(jobs)](const KubeReply &r, const std::string &uid) {
 		Node &now = nodes_.at(node);
-		now.busy = false;
+		now.busy = now.creating = false;
 		if (!r.ok()) {
 			failed(node, now, r.error);
 		} else if (now.uid.empty()) { // faster than the watch

@@ -496,6 +496,64 @@ TEST_CASE("job claims: a Binding of which nobody has heard is looked for, and is
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("job claims: a pod that somebody has bound to another node stands for no job there, and is made anew")
+{
+	ClaimWorld w;
+	const bool requeues = GENERATE(true, false), watch = GENERATE(true, false), restart = GENERATE(true, false);
+	CAPTURE(requeues, watch, restart);
+	auto job = std::make_shared<NativeJob>(*w.with_claims({1}));
+	job->requeues = requeues;
+	w.controller->arrived(job);
+	w.go();
+	REQUIRE(w.node_of(w.pod) == "");
+	const std::string uid = w.pods.at(w.pod).meta.uid;
+	if (restart) {
+		w.restart();
+		w.controller->jobs_replaced({});
+		w.controller->arrived(job);
+		w.go();
+	}
+	const auto before = std::make_shared<ForeignPod>(w.pods.at(w.pod));
+	w.watch_delivers = watch;
+	w.bind_pod({"c", "team-a", w.pod, uid}, "n2");
+	w.drivers.create_claim("c", 1);
+	if (!watch)
+		w.controller->unbound_removed(before); // and the other watch tells later
+	w.run();
+	CHECK_FALSE(w.controller->covers(uid));
+	w.watch_catches_up();
+	w.run();
+	CHECK_FALSE(w.controller->covers(uid));
+	if (requeues) {
+		CHECK(w.fate(7) == "back after 0 s");
+		CHECK(w.answers.at(7).why == "somebody has bound the job's reservation pod for node n1 to node n2");
+		return;
+	}
+	w.go(Millis(5'000));
+	CHECK(w.created == 2);
+	CHECK(w.node_of(w.pod) == "n1");
+	w.runs(w.pod);
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("job claims: another pod that takes the name of one while its claims are written is not taken for it")
+{
+	ClaimWorld w;
+	w.drivers.create_claim("c", 1);
+	w.drivers.at_claim_patch = [&] {
+		auto stranger = std::make_shared<ForeignPod>(w.pods.at(w.pod));
+		stranger->meta.uid = "uid-stranger";
+		stranger->node_name = "n1";
+		stranger->admitted = true;
+		w.controller->changed(stranger);
+	};
+	w.controller->arrived(w.with_claims({1}));
+	w.go();
+	CHECK_FALSE(w.controller->covers("uid-stranger"));
+	CHECK(w.node_of(w.pod) == "n1");
+	CHECK(w.binds == 1);
+}
+
 TEST_CASE("job claims: a pod that was refused its node is not counted there, and tried again")
 {
 	ClaimWorld w;
