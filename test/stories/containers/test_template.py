@@ -20,7 +20,7 @@ pytestmark = pytest.mark.apis("real")
 USER = "daemon"
 OPTIONS = ("--mem=200", "-D", "/tmp")
 NO_TEXT = "it is empty, or no text, or longer than 16 KiB"
-ALLOWED = {"allow": True, "configMaps": ["public-*"], "secrets": ["{user}-token"]}
+ALLOWED = {"allow": True, "configMaps": ["public-*"], "secrets": ["{user}-token"], "claims": ["{user}-data"]}
 LIMITS = {"limits": {"memory": "32Mi"}}
 # Answers each question that tasks put into the folder they share, until somebody ends it.
 ANSWERS = """cd /shared; while :; do for f in ask.*; do test -e $f && cat $f > part.${f#ask.} && mv part.${f#ask.} answer.${f#ask.} && rm $f; done;
@@ -41,8 +41,12 @@ def side(command="sleep 600", **more):
 
 
 def write(folder, **spec):
+	return write_text(folder, json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+
+
+def write_text(folder, text):
 	path = folder / "pod.yaml"
-	path.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+	path.write_text(text)
 	path.chmod(0o644)
 	for parent in (folder, folder.parent, folder.parent.parent):
 		parent.chmod(0o755)
@@ -168,6 +172,30 @@ def test_template_that_cannot_be_had_ends_the_job_with_one_sentence(templates, t
 	job = templates.jobs()[-1]
 	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, says, job), (done, job)
 	wait_no_reservation(templates, int(job["JobId"]))
+
+
+BOMB = "".join(f"  - &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi"))
+SIDE = "  containers:\n  - {name: side, image: i, resources: {limits: {memory: 1Mi}}"
+
+
+@pytest.mark.parametrize("text, says", [
+	("  securityContext: {runAsUser: 0}\n", "line 4: spec.securityContext is none of the fields that a template may have"),
+	(f"{SIDE}, securityContext: {{privileged: true}}}}\n", "line 5: spec.containers[0].securityContext is none of the fields that a template may have"),
+	("  nodeName: n2\n", "line 4: spec.nodeName is none of the fields that a template may have"),
+	(f"  volumes: [{{name: v, persistentVolumeClaim: {{claimName: {USER}-data}}}}]\n  containers:\n"
+		"  - {name: job, image: i, volumeMounts: [{name: v, mountPath: /s, subPath: ../root}]}\n",
+		"container job mounts a subPath of volume v: mount the whole claim or host path"),
+	("  volumes: &all [{name: v, emptyDir: {}}]\n  initContainers: *all\n", "line 5: an alias (*name) is not supported, write the value again"),
+	(f"  containers:\n  - &a [x]\n{BOMB}", "line 6: an alias (*name) is not supported, write the value again"),
+	("  containers: []\n  hostname: a\nspec:\n  hostNetwork: true\n", 'line 6: the key "spec" is already given in line 3, remove one of the two'),
+	(f"{SIDE}, image: j}}\n", 'line 5: the key "image" is already given in line 5, remove one of the two'),
+], ids=("user id", "privileged", "node name", "folder of a claim", "alias", "aliases of aliases", "spec twice", "image twice"))
+def test_trick_of_a_template_ends_the_job_with_one_sentence(templates, tmp_path, text, says):
+	before = set(reservations(templates))
+	done = srun(templates, "-n1", f"--k8s-image={BUSYBOX}", write_text(tmp_path, f"apiVersion: v1\nkind: Pod\nspec:\n{text}"), "true")
+	job = templates.jobs()[-1]
+	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, f"--k8s-template: {says}", job), (done, job)
+	assert job["UserId"].startswith(f"{USER}(") and set(reservations(templates)) <= before
 
 
 def test_image_of_the_option_takes_the_place_of_the_templates_and_the_rest_of_that_stays(templates, tmp_path):
