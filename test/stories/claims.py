@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A stand whose nodes have devices with a driver (Dynamic Resource Allocation), and pods' claims for them."""
 import os
+import re
+import subprocess
 
 import yaml
 from mixed import ETC, restore, set_resources
@@ -17,6 +19,12 @@ DEVICES = 4
 # The API server lets a kubelet read a claim when it has noticed the Binding. One that was faster says FailedPrepareDynamicResources
 # and tries again after its syncFrequency, which is a minute and may be half a minute more.
 PREPARED = 150
+
+
+def containers_see_devices():
+	"""Does containerd know CDI?"""
+	found = subprocess.run(["containerd", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+	return tuple(int(n) for n in re.search(r"(\d+)\.(\d+)\.\d", found).groups()) >= (1, 7)
 
 
 def post(stand, path, item):

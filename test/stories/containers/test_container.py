@@ -102,11 +102,11 @@ class Batch:
 	"""A batch job of those lines, that says `end` last. What srun tells its user is apart from what the script prints: srun may
 	have to wait for the end of the step before."""
 
-	def __init__(self, stand, folder, *lines, options=OPTIONS):
+	def __init__(self, stand, folder, *lines, options=OPTIONS, user=None):
 		self.script = folder / "job.sh"
 		self.script.write_text("\n".join(("#!/bin/sh", *lines, "echo end", "")))
 		self.out, self.err = folder / "out", folder / "err"
-		self.job = int(stand.run("sbatch", "--parsable", "-o", str(self.out), "-e", str(self.err), *options, str(self.script)))
+		self.job = int(stand.run("sbatch", "--parsable", "-o", str(self.out), "-e", str(self.err), *options, str(self.script), user=user))
 
 	def says(self):
 		return self.out.read_text().splitlines() if self.out.exists() else []

@@ -5,14 +5,14 @@ import os
 import re
 
 import pytest
-from claims import PREPARED, with_drivers
+from claims import PREPARED, containers_see_devices, with_drivers
 from conftest import lent, with_conf
-from mixed import NAMESPACE, PODS, allow_containers, mixing, wait_no_reservation, wait_reservation
+from mixed import NAMESPACE, PODS, allow_containers, mixing, share, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.waiting import wait_for
 from test_container import Batch, told
-from test_template import OPTIONS, job_container, mounts, side, srun, write
+from test_template import OPTIONS, USER, job_container, mounts, side, srun, write
 
 pytestmark = pytest.mark.apis("real")
 
@@ -30,6 +30,7 @@ def claiming_fixture(request, session_stands):
 					templates={"allow": True, "resourceClaims": ["team-*"]}):
 				allow_containers(stand)
 				yield found
+				stand.run("scancel", "--quiet", "-u", USER, check=False)
 
 
 def claiming_template(folder, **claim):
@@ -64,14 +65,19 @@ def make_claims(stand, claim, count):
 	return made
 
 
+def start(stand, folder, *options):
+	"""A job of an ordinary user that says "ready" and then what it sees of its devices, and goes on until there is folder/go."""
+	folder.chmod(0o777)
+	return Batch(stand, folder, "echo ready", "srun sh -c 'until test -e /shared/devices; do sleep 0.1; done; cat /shared/devices'", "echo seen",
+		f"while ! test -e {folder / 'go'}; do sleep 0.2; done", options=(*OPTIONS, *options), user=USER)
+
+
 @contextlib.contextmanager
 def batch_job(stand, folder, *options):
-	"""A job that says "ready" and then what it sees of its devices, and goes on until this is over."""
-	go = folder / "go"
-	batch = Batch(stand, folder, "echo ready", "srun sh -c 'until test -e /shared/devices; do sleep 0.1; done; cat /shared/devices'", "echo seen",
-		f"while ! test -e {go}; do sleep 0.2; done", options=("--mem=200", "-D", "/tmp", *options))
+	"""The same, until this is over."""
+	batch = start(stand, folder, *options)
 	yield batch
-	go.touch()
+	(folder / "go").touch()
 	batch.wait_end()
 	wait_no_reservation(stand, batch.job)
 
@@ -89,7 +95,7 @@ def test_containers_of_a_job_have_just_the_devices_that_slurm_gave_it_until_its_
 		assert two.get()["status"]["reservedFor"] == [{"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}]
 		assert record_of(driver, "n1", "prepared", "team-two") == has
 		seen = {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", "\n".join(batch.says()))}
-		assert seen in (has, set()), seen  # containerd 1.6 knows no CDI
+		assert seen == (has if containers_see_devices() else set()), seen
 	assert record_of(driver, "n1", "unprepared", "team-two") == has
 	ours.cancel()
 	all_of_them = stand.batch(1, options=(f"--gres=gpu:{DEVICES}", "-w", "n1"))
@@ -118,7 +124,7 @@ def test_claim_for_another_number_than_the_job_has_cancels_it_with_one_sentence(
 	stand, _, claim = claiming
 	claim("team-two", 2, namespace=NAMESPACE)
 	for number, name, says in ((1, "team-two", "its resource claims want 2 of Slurm's gpu, and the job has 1 on node n1: ask for as many by --gres"),
-			(1, "alien", "ResourceClaim alien is not allowed for user daemon"),
+			(1, "alien", f"ResourceClaim alien is not allowed for user {USER}"),
 			(1, "team-none", f"resource claim team-none does not exist in namespace {NAMESPACE}")):
 		done = srun(stand, "-n1", "-w", "n1", f"--gres=gpu:{number}", claiming_template(tmp_path, resourceClaimName=name), "true")
 		job = stand.jobs()[-1]
@@ -126,10 +132,39 @@ def test_claim_for_another_number_than_the_job_has_cancels_it_with_one_sentence(
 		wait_for("no pod", lambda: not stand.api.get(PODS)["items"], 30)
 
 
+def test_second_job_with_the_same_claim_waits_with_a_sentence_until_the_first_one_is_over(claiming, tmp_path):
+	stand, driver, claim = claiming
+	share(stand, gateTimeout="10s")
+	one = claim("team-one", 1, namespace=NAMESPACE)
+	template = claiming_template(tmp_path, resourceClaimName="team-one")
+	options, says = ("-n1", "-w", "n1", "--gres=gpu:1", template), "resource claim team-one is in use by another pod"
+	folder = tmp_path / "second"
+	folder.mkdir()
+	with batch_job(stand, tmp_path, *options) as first:
+		first.wait_line("seen", PREPARED)
+		had = in_slurm(stand, first.job)
+		done = srun(stand, *options[:-1], template, "true")
+		assert done.returncode and told(done, says, stand.jobs()[-1]), (done, stand.jobs()[-1])
+		second = start(stand, folder, *options)
+		job = wait_for("its word, and the job in the queue", lambda: is_told(stand.job(second.job), says), 60, lambda: str(stand.job(second.job)))
+		assert job["SystemComment"].startswith("slurm-k8s: the job was not started: "), job
+		assert one.devices() == had and not second.says()
+	one.free()
+	second.wait_line("seen", PREPARED)
+	assert one.devices() == in_slurm(stand, second.job)
+	assert [what for what, _, name in driver.record("n1") if name == "team-one"] == ["prepared", "unprepared", "prepared"]
+	(folder / "go").touch()
+	second.wait_end()
+
+
+def is_told(job, says):
+	return job if job["JobState"] == "PENDING" and says in job.get("SystemComment", "") else None
+
+
 def test_job_that_is_cancelled_while_its_claim_is_not_made_leaves_nothing(claiming, tmp_path):
 	stand, _, _ = claiming
 	template = claiming_template(tmp_path, resourceClaimTemplateName="team-one")
-	batch = Batch(stand, tmp_path, "srun true", options=(*OPTIONS, "-n1", "--gres=gpu:1", template))
+	batch = start(stand, tmp_path, "-n1", "--gres=gpu:1", template)
 	wait_for("its pod", lambda: len(unbound(stand)) == 1, 60)
 	assert stand.job(batch.job)["JobState"] == "CONFIGURING"
 	stand.run("scancel", str(batch.job))

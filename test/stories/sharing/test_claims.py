@@ -5,12 +5,11 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 
 import pytest
-from claims import CLASS, DEVICES, PREPARED, uses, with_drivers
+from claims import CLASS, DEVICES, PREPARED, containers_see_devices, uses, with_drivers
 from command import TOOL, status, tool
 from conftest import lent
 from had import batch as gpu_job
@@ -42,12 +41,6 @@ def batch(stand, number, *options):
 def inside(pod):
 	"""The devices that its container sees."""
 	return {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", pod.stand.api.call("GET", pod.path + "/log", raw=True))}
-
-
-def containers_see_devices():
-	"""Does containerd know CDI?"""
-	found = subprocess.run(["containerd", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
-	return tuple(int(n) for n in re.search(r"(\d+)\.(\d+)\.\d", found).groups()) >= (1, 7)
 
 
 def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drivers):
