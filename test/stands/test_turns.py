@@ -28,3 +28,11 @@ def test_what_is_named_is_played_in_its_turn_only():
 	for turn, files in TURNS.items():
 		for name in files:
 			assert [other for other in TURNS if is_played(os.path.join(STORIES, name), other)] == [turn]
+
+
+def test_files_that_are_played_with_each_release_anyway_mark_none_of_theirs():
+	def marks(path):
+		with open(path, encoding="utf-8") as file:
+			return "mark.each_release" in file.read()
+	named = {name for files in TURNS.values() for name in files}
+	assert {os.path.relpath(path, STORIES) for path in FILES if marks(path)} <= named

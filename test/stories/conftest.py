@@ -35,6 +35,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
 	config.addinivalue_line("markers", "apis(NAME...): the story makes sense on these API servers only")
+	config.addinivalue_line("markers", "each_release: played with each release of Slurm, though turns.py names its file")
 	config.addinivalue_line("markers", "slow: takes more than half a minute")
 	config.addinivalue_line("markers", "flaky(reruns): how often script/test plays the story again, if it fails")
 	config.pluginmanager.register(Replays(config))
@@ -59,13 +60,16 @@ def pytest_collection_modifyitems(config, items):
 
 	turn = config.getoption("--turn")
 
+	def its_turn(item):
+		return is_played(item.path, turn) or item.get_closest_marker("each_release")
+
 	def foreign(item):
 		marker = item.get_closest_marker("apis")
-		if asked == ["sim-only"] and not is_played(item.path, turn):
+		if asked == ["sim-only"] and not its_turn(item):
 			return marker and "sim" not in marker.args  # no real one plays it in this turn
 		if other and (not marker or other in marker.args):
 			return True
-		return not is_played(item.path, turn) or marker and not set(marker.args) & set(wanted_apis(config))
+		return not its_turn(item) or marker and not set(marker.args) & set(wanted_apis(config))
 	others = [item for item in items if foreign(item)]
 	config.hook.pytest_deselected(items=others)
 	items[:] = [item for item in items if item not in others]

@@ -4,7 +4,9 @@ kubesim can play it plays with the other.
 
 On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
 with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
-pods, reservation pods and restarts. SK8_STORIES=all, as make stories says it, plays all with each.
+pods, reservation pods and restarts. Of the files that are named the stories that are marked each_release are played with each,
+since slurmstepd and srun are the release's: the way into a container, signals, exit codes, what users read. SK8_STORIES=all, as
+make stories says it, plays all with each.
 """
 import os
 
@@ -13,7 +15,6 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 TURNS = {
 	"machine": (
 		"containers/test_commands.py",
-		"containers/test_components.py",
 		"containers/test_container.py",
 		"containers/test_x11.py",
 		"faults/test_absent.py",

@@ -34,6 +34,7 @@ def test_what_srun_reads_reaches_its_tasks_in_the_container(containers):
 	assert (out, task.returncode) == ("2\none\ntwo\n", 0), err
 
 
+@pytest.mark.each_release
 def test_steps_of_salloc_run_in_the_container_and_its_command_on_the_node(containers):
 	script = f"test -e /usr/lib && echo node; srun sh -c '{INSIDE}'"
 	done = containers.run("salloc", *OPTIONS, "sh", "-c", script, check=False, seconds=90)
@@ -103,6 +104,7 @@ def private_tmp_fixture(containers, tmp_path):
 			yield containers
 
 
+@pytest.mark.each_release
 def test_tasks_enter_their_container_from_the_mounts_that_another_plugin_gave_them(private_tmp):
 	ask = 'echo "$PRIVATE_TMP"; test -e /tmp/private && echo private'
 	assert srun(private_tmp, "sh", "-c", ask, options=PLAIN).stdout.split() == ["yes", "private"]
@@ -131,6 +133,7 @@ def run_with_a_tmp(stand, run):
 	return done
 
 
+@pytest.mark.each_release
 def test_tasks_enter_their_container_from_the_tmp_and_the_core_that_slurm_gave_their_job(slurms_tmp):
 	def run(command, options):
 		done = run_with_a_tmp(slurms_tmp, lambda: srun(slurms_tmp, "sh", "-c", command, options=(*options, "-D", "/")))

@@ -51,6 +51,7 @@ def srun(stand, *words, user=None, options=OPTIONS, home=None):
 	return stand.run(*env, "srun", *options, *words, user=user, check=False, seconds=90)
 
 
+@pytest.mark.each_release
 def test_tasks_run_in_the_image_as_their_user_with_slurms_stdio_and_exit_code(containers):
 	done = srun(containers, "-n2", "sh", "-c", f"{INSIDE}; id -u; id -g; grep CapEff /proc/self/status; echo oops >&2; exit 7", user=USER)
 	about = pwd.getpwnam(USER)
@@ -93,6 +94,7 @@ def test_option_that_is_wrong_in_the_environment_makes_no_job_without_it(contain
 	assert done.returncode and name in done.stderr and len(containers.jobs()) == before, done
 
 
+@pytest.mark.each_release
 def test_setuid_program_of_an_image_makes_nobody_root(containers):
 	done = srun(containers, "sh", "-c", "grep NoNewPrivs /proc/self/status", user=USER)
 	assert done.stdout == "NoNewPrivs:\t1\n", done
@@ -103,6 +105,10 @@ class Batch:
 	have to wait for the end of the step before."""
 
 	def __init__(self, stand, folder, *lines, options=OPTIONS, user=None):
+		if user:  # who may not look into pytest's folders
+			for upper in (folder, folder.parent, folder.parent.parent):
+				upper.chmod(0o755)
+			folder.chmod(0o777)
 		self.script = folder / "job.sh"
 		self.script.write_text("\n".join(("#!/bin/sh", *lines, "echo end", "")))
 		self.out, self.err = folder / "out", folder / "err"
@@ -263,6 +269,7 @@ def told(done, says, job):
 	return says in job["SystemComment"] and done.stderr.count(says) in ((0, 1) if at_once else (1,))
 
 
+@pytest.mark.each_release
 @pytest.mark.parametrize("image, says", [
 	("localhost/nobody-has-this:1", "image localhost/nobody-has-this:1 on node n1: its container does not start: "),
 	("$(reboot)", "--k8s-image is no image's name"),
@@ -272,6 +279,22 @@ def test_image_that_cannot_be_had_ends_the_job_with_one_sentence(containers, ima
 	job = containers.jobs()[-1]
 	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, says, job), (done, job)
 	wait_no_reservation(containers, int(job["JobId"]))
+
+
+@pytest.mark.each_release
+@pytest.mark.parametrize("mine", ["", "for Bob"])
+def test_batch_job_whose_image_cannot_be_pulled_says_so_in_one_sentence_where_its_user_looks(containers, tmp_path, mine):
+	image = "127.0.0.1:9/nobody/has-this:1"  # of a registry that does not answer
+	batch = Batch(containers, tmp_path, "srun true", options=("--mem=100", "-n1", "-D", "/tmp", f"--k8s-image={image}", *([f"--comment={mine}"] if mine else [])),
+		user=USER)
+	job = wait_for("its end", lambda: ended(containers.job(batch.job)), 60, lambda: str(containers.job(batch.job)))
+	assert re.fullmatch(rf"slurm-k8s: image {image} on node n1: its container does not start: [^\n]*pull[^\n]*", job["SystemComment"]), job
+	assert job["Comment"] == (mine or job["SystemComment"]) and not batch.says(), (job, batch.says())
+	wait_no_reservation(containers, batch.job)
+
+
+def ended(job):
+	return job if job["JobState"] == "CANCELLED" else None
 
 
 def test_step_whose_job_has_no_container_is_told_so(containers, tmp_path):
@@ -288,6 +311,7 @@ def test_step_gets_no_other_image_or_template_than_its_job_and_is_told_so(contai
 		assert batch.err.read_text().count(f"{option}: give it to the sbatch, salloc or srun that makes the job, for all of its steps") == 1
 
 
+@pytest.mark.each_release
 def test_job_goes_on_in_its_container_after_slurmd_was_killed(containers, tmp_path):
 	go = tmp_path / "go"
 	batch = Batch(containers, tmp_path, "srun sh -c 'echo one > /tmp/mark'", "echo ready", f"while ! test -e {go}; do sleep 0.2; done",
@@ -298,6 +322,7 @@ def test_job_goes_on_in_its_container_after_slurmd_was_killed(containers, tmp_pa
 	assert batch.wait_end() == ["ready", "one", "0"]
 
 
+@pytest.mark.each_release
 def test_cancelled_job_takes_its_container_with_it(containers):
 	with containers.start("srun", *OPTIONS, "sleep", "600") as run:
 		job = wait_for("a job that runs", lambda: containers.run("squeue", "-h", "-t", "RUNNING", "-o", "%i"), 60)

@@ -25,6 +25,7 @@ def ready(run):
 	return int(line.split()[1])
 
 
+@pytest.mark.each_release
 def test_signal_of_scancel_reaches_the_tasks_and_their_exit_code_is_the_steps(containers):
 	task = "trap 'echo got it; exit 5' USR1; echo ready $SLURM_JOB_ID; while :; do sleep 0.1; done"
 	with containers.start(*AS_USER, "srun", *OPTIONS, "sh", "-c", task) as run:
@@ -34,11 +35,13 @@ def test_signal_of_scancel_reaches_the_tasks_and_their_exit_code_is_the_steps(co
 	assert (out, run.returncode) == ("got it\n", 5), err
 
 
+@pytest.mark.each_release
 def test_task_that_a_signal_kills_has_that_signal_in_slurm(containers):
 	done = srun(containers, "sh", "-c", "kill -9 $$", user=USER)
 	assert done.returncode == 137 and "Killed" in done.stderr, done  # as srun tells of any task
 
 
+@pytest.mark.each_release
 def test_ctrl_c_ends_the_tasks_and_the_job(containers):
 	with containers.start(*AS_USER, "srun", *OPTIONS, "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
 		job = ready(run)
@@ -80,6 +83,7 @@ def test_tasks_have_the_groups_that_they_have_without_a_container(containers):
 	assert inside.stdout.replace("NoNewPrivs:\t1", "NoNewPrivs:\t0") == plain.stdout and plain.stdout.count("\n") >= 8, (plain, inside)
 
 
+@pytest.mark.each_release
 def test_tasks_of_an_mpi_step_find_each_other_by_pmi2(containers):
 	with tempfile.TemporaryDirectory(dir="/tmp") as folder:
 		subprocess.run(["cc", "-static", "-O1", "-o", f"{folder}/client", f"{HERE}/pmi2_client.c"], check=True)

@@ -67,7 +67,6 @@ def make_claims(stand, claim, count):
 
 def start(stand, folder, *options):
 	"""A job of an ordinary user that says "ready" and then what it sees of its devices, and goes on until there is folder/go."""
-	folder.chmod(0o777)
 	return Batch(stand, folder, "echo ready", "srun sh -c 'until test -e /shared/devices; do sleep 0.1; done; cat /shared/devices'", "echo seen",
 		f"while ! test -e {folder / 'go'}; do sleep 0.2; done", options=(*OPTIONS, *options), user=USER)
 

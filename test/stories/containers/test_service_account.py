@@ -76,6 +76,7 @@ def files_with(stand, text):
 	return subprocess.run(["grep", "-rlsF", "-e", text, *folders], capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.each_release
 def test_kubectl_in_a_job_is_the_service_account_and_its_token_is_gone_with_the_job(accounts, tmp_path):
 	make(accounts, f"{CORE}/serviceaccounts", USER)
 	make(accounts, f"{CORE}/configmaps", "mine", data={"word": "hello"})

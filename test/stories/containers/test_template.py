@@ -70,6 +70,7 @@ def mounts(*names):
 	return [{"name": name, "mountPath": f"/{name}"} for name in names]
 
 
+@pytest.mark.each_release
 def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(templates, tmp_path):
 	make(templates, "configmaps", "public-motd", data={"motd": "hello"})
 	make(templates, "secrets", f"{USER}-token", data={"key": base64.b64encode(b"open sesame").decode()})
@@ -139,6 +140,7 @@ def test_init_container_is_over_before_tasks_begin_and_a_step_may_choose_another
 	assert errors.count("no container none of the job's pod runs on this node") == 1
 
 
+@pytest.mark.each_release
 def test_job_whose_containers_are_made_says_so_until_it_is_launched(templates, tmp_path):
 	first = {**side("until test -e /shared/go; do sleep 0.1; done", volumeMounts=mounts("shared")), "name": "first"}
 	go = {**side("sleep 4; touch /shared/go; sleep 600", volumeMounts=mounts("shared")), "name": "go", "restartPolicy": "Always"}

@@ -141,6 +141,7 @@ def test_program_without_a_container_finds_the_display_as_slurm_forwards_it(forw
 	assert forwarded(said).startswith("/tmp/.Xauthority-") and display.heard == [(KIND, display.cookie)], (said, told)
 
 
+@pytest.mark.each_release
 def test_each_program_in_a_container_finds_the_display_and_the_cookie_that_is_its_users_alone(forwarding, display, client):
 	said, told = run(forwarding, display, "--x11", *OPTIONS, "-n2", "--label", "sh", "-c", CLIENT, sent=client)
 	assert told[0] == 0, (said, told)
