@@ -5,17 +5,21 @@ import glob
 import os
 import pwd
 import stat
+import time
 
 import pytest
+from conftest import with_conf
 from device_plugin import OF_EACH, Plugin
-from mixed import reservations, restore, set_resources
+from mixed import reservations, restore, set_resources, wait_no_reservation
 from stands.gres import indices
 from stands.process import Daemon, Machine
 from stands.slurm import Slurm
 from stands.waiting import wait_for
 from test_agent import BUSY, core_of, is_pinned, of_job, processes, sampled
 from test_container import OPTIONS, USER, containing, srun
+from test_container_ends import AS_USER, processes_with
 from test_task_prolog import PLAIN, folder_fixture, said, script, task_scripts  # pylint: disable=unused-import # a fixture
+from test_template import job_container, side, write
 from world import TEST
 
 pytestmark = pytest.mark.apis("real")
@@ -31,7 +35,8 @@ def confined_fixture(request, session_stands):
 	"""Slurm's processes are in its cgroups. The node has two GPUs with files of their own, and FPGAs that only Kubernetes knows."""
 	if len(os.sched_getaffinity(0)) < 2:
 		pytest.skip("a machine with one CPU has no cores to choose from")
-	for stand in containing(request, session_stands, "--cgroups", "--gres", f"gpu:2,k8s:fpga:{OF_EACH}"):
+	for stand in containing(request, session_stands, "--cgroups", "--gres", f"gpu:2,k8s:fpga:{OF_EACH}", *with_conf("KillWait=3"),
+			templates={"allow": True}):
 		Plugin(stand, FPGA, 0).wait_told()
 		before = set_resources(stand, [{"kubernetes": FPGA, "gres": "k8s", "type": "fpga"}])
 		yield stand
@@ -99,6 +104,45 @@ def test_busy_task_in_a_container_and_busy_pod_never_run_on_one_core(confined):
 		confined.run("scancel", str(job))
 		run.communicate(timeout=60)
 	assert not cores["task"] & cores["pod"] and seen == {name: (cpus, cpus) for name, cpus in cores.items()}
+
+
+def starts_when_all_have_ended(stand, other, mark):
+	"""The other job, which wants all cores, ran when the last process with that mark had ended."""
+	began, last = time.time(), 0
+	while processes_with(mark):
+		last = time.time()
+		assert last - began < 150, stand.run("squeue", "-o", "%i %T %r")
+		time.sleep(0.05)
+	out, err = other.communicate(timeout=90)
+	assert float(out) > last > 0, (out, last, err)
+
+
+@pytest.mark.parametrize("cancelled_meanwhile", [False, True])
+def test_job_with_a_busy_sidecar_has_its_core_through_the_death_of_slurmd_until_nothing_of_it_is_left(confined, tmp_path, cancelled_meanwhile):
+	mark = tmp_path.name
+	task, beside = (f": {who}-{mark}; trap '' TERM; {BUSY}" for who in ("task", "beside"))
+	options = (*AS_USER, "srun", "--mem=200", "-D", "/tmp", "-n1")
+	with confined.start(*options, write(tmp_path, containers=[job_container(), side(beside)]), "sh", "-c", f"echo $SLURM_JOB_ID; {task}") as run:
+		job = int(run.stdout.readline())
+		who = {name: wait_for(f"its {name}", lambda name=name: processes_with(f"{name}-{mark}"), 30) for name in ("task", "beside")}
+		cores = indices(confined.job(job)["CPU_IDs"])
+		both_there = {name: (cores, cores) for name in who}
+		wait_for("both on its core", lambda: sampled(lambda: who, seconds=1) == both_there, 30)
+		confined.cluster("stop", "slurmd-n1", "--kill")
+		with confined.start(*options, "-c2", "date", "+%s.%N") as other:
+			assert sampled(lambda: who, seconds=3) == both_there
+			if cancelled_meanwhile:
+				confined.run("scancel", str(job), user=USER)
+				wait_for("its end to begin", lambda: confined.job(job)["JobState"] == "COMPLETING", 30, lambda: str(confined.job(job)))
+			assert sampled(lambda: who, seconds=3) == both_there and "PENDING" in confined.run("squeue", "-h", "-o", "%T")
+			confined.cluster("start", "slurmd-n1")
+			if not cancelled_meanwhile:
+				assert sampled(lambda: who, seconds=3) == both_there and confined.job(job)["JobState"] == "RUNNING"
+				confined.run("scancel", str(job), user=USER)
+			starts_when_all_have_ended(confined, other, mark)
+		run.communicate(timeout=60)
+	assert confined.job(job)["JobState"] == "CANCELLED"
+	wait_no_reservation(confined, job)
 
 
 class Login:
