@@ -284,6 +284,72 @@ static char *hint_about_nodes(struct names *n, const char *constraint)
 	return hint;
 }
 
+/* ---- as many nodes as it wants ---- */
+
+/* How many nodes meet it; -1: it has numbers of nodes, or Slurm would not take it. */
+static int count_nodes(struct names *n, const char *constraint)
+{
+	struct sk8_constraint c;
+	int count = -1;
+
+	if (sk8_read_constraint(&c, constraint, nodes_of, n) && !c.counted.count) {
+		bitstr_t *nodes = sk8_joined(c.outer.term, c.outer.count);
+
+		count = bit_set_count(nodes);
+		FREE_NULL_BITMAP(nodes);
+	}
+	sk8_free_constraint(&c);
+	return count;
+}
+
+/* The end of what begins here and has no operator outside parentheses. */
+static const char *end_of_choice(const char *at)
+{
+	for (int depth = 0; *at && (depth || !strchr("&|,*[])", *at)); at++)
+		depth += (*at == '(') - (*at == ')');
+	return at;
+}
+
+/*
+ * Matching OR: [a|b], and what else each node needs around it. Of how many nodes there are with the same one the
+ * most; -1: it is none, or one of which Slurm makes something else.
+ */
+static int count_matching(struct names *n, const char *constraint)
+{
+	const char *open = strchr(constraint, '['), *end = open;
+	int most = -1;
+
+	for (const char *at = constraint; open && *at; at++)
+		if ((at < open) && (*at == '|'))
+			return -1;
+	while (end && ((end == open) || (*end == '|'))) {
+		const char *choice = end + 1, *close = strchr(choice, ']');
+		char *text;
+
+		end = end_of_choice(choice);
+		if (!close || (end == choice) || strpbrk(close, "|["))
+			return -1;
+		text = xstrdup_printf("%.*s%.*s%s", (int) (open - constraint), constraint, (int) (end - choice), choice, close + 1);
+		most = MAX(most, count_nodes(n, text));
+		xfree(text);
+	}
+	return end && (*end == ']') ? most : -1;
+}
+
+static char *hint_about_number(struct names *n, const char *constraint, uint32_t min_nodes)
+{
+	const bool matching = strchr(constraint, '[');
+	int count;
+
+	n->everywhere = false;
+	n->there = 0;
+	count = matching ? count_matching(n, constraint) : count_nodes(n, constraint);
+	if ((count < 0) || ((uint32_t) count >= min_nodes))
+		return NULL;
+	return xstrdup_printf("slurm-k8s: of the %u nodes with %s%.1200s that it wants there %s %d; " SHOW, min_nodes,
+			      matching ? "the same of " : "", constraint, count == 1 ? "is" : "are", count);
+}
+
 /* Also of one that Slurm would not take: the names up to where it does not understand it. */
 static void read_names(struct names *n, const char *constraint)
 {
@@ -298,7 +364,7 @@ static void read_names(struct names *n, const char *constraint)
 	sk8_free_constraint(&c);
 }
 
-extern char *sk8_feature_hint(const char *constraint)
+extern char *sk8_feature_hint(const char *constraint, uint32_t min_nodes)
 {
 	struct names n = { .list = constraint && strstr(constraint, PREFIX) ? features() : NULL };
 	char *hint;
@@ -309,6 +375,8 @@ extern char *sk8_feature_hint(const char *constraint)
 	hint = hint_about_missing(&n, constraint);
 	if (!hint)
 		hint = hint_about_nodes(&n, constraint);
+	if (!hint && (min_nodes != NO_VAL) && (min_nodes > 1))
+		hint = hint_about_number(&n, constraint, min_nodes);
 	free_names(&n);
 	return hint;
 }

@@ -123,7 +123,7 @@ static int refuse_untyped(char **err_msg, uint32_t uid)
 
 static void explain(const job_desc_msg_t *job_desc, char **err_msg, uint32_t uid)
 {
-	char *hint = sk8_feature_hint(job_desc->features);
+	char *hint = sk8_feature_hint(job_desc->features, job_desc->min_nodes);
 
 	if (hint)
 		say(err_msg, uid, hint);

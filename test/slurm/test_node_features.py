@@ -183,6 +183,34 @@ def test_three_labels_of_which_nodes_have_any_two_are_named_together(cluster_of_
 		said(cluster_of_three, f"{A}&{B}&{C}")
 
 
+@pytest.mark.parametrize("number, constraint, told", [(2, f"[{A}|{B}]", f"of the 2 nodes with the same of [{A}|{B}] that it wants there is 1;"),
+	(2, A, f"of the 2 nodes with {A} that it wants there is 1;"), (3, f"[{A}|{C}]", f"of the 3 nodes with the same of [{A}|{C}] that it wants there are 2;"),
+	(2, f"[k8s.zone.none|{A}]", f"of the 2 nodes with the same of [k8s.zone.none|{A}] that it wants there is 1;")])
+def test_too_few_nodes_with_the_same_label_are_told(cluster_of_three, number, constraint, told):
+	give(cluster_of_three, "n1", "k8s.zone.none")
+	for node, features in (("n1", f"{A},{C}"), ("n2", B), ("n3", C)):
+		give(cluster_of_three, node, features)
+	with pytest.raises(StandError) as error:
+		cluster_of_three.batch("-C", constraint, f"-N{number}")
+	assert told in str(error.value)
+
+
+def test_a_hint_is_given_of_exactly_those_numbers_of_nodes_that_slurm_refuses(cluster_of_three):
+	"""Of [(a|b)|c] 22.05 wants a of all nodes (valid_feature_counts()), which nobody says."""
+	for node, features in (("n1", f"{A},{C},{B}"), ("n2", f"{B},big"), ("n3", f"{C},big")):
+		give(cluster_of_three, node, features)
+	refusals = 0
+	for number in (1, 2, 3):
+		for text in (A, B, f"{A}|{B}", f"{B}&big", f"{A}|{B}&big", f"({A}|{B})&{C}", *(text.format(f"[{A}|{B}]") for text in ("{}", "{}&big", "big&{}", "{},big")),
+				f"[{B}|{C}]", f"[{C}|{B}]", f"big&[{B}|{C}]", f"[{A}|({B}&{C})]", f"[{A}|{B}|{C}]", f"[{A}|(big|{B})]"):
+			told = cluster_of_three.run("sh", "-c", f"sbatch --begin=now+1hour -D / -o /dev/null -N{number} -C '{text}' --wrap true 2>&1 || true")
+			refused = "error: Batch job submission failed" in told
+			refusals += refused
+			assert refused == ("slurm-k8s: " in told), f"{number} {text}: {told}"
+	cluster_of_three.cancel_all()
+	assert 10 < refusals < 40
+
+
 # which of n1, with A and C, n2, with B, and n3, with C, a job may have
 CHOICES = [(f"[{A}|{B}]", "n1 n2"), (f"[{A}|{C}]", "n1 n3"), (f"{C}&[{A}|{B}]", "n1"), (f"[{A}|{B}]&{C}", "n1"), (f"{B}&[{A}|{C}]", ""),
 	(f"[{B}|({A}&{C})]", "n1 n2"), (f"[{B}|({A}|{C})]", "n1 n2 n3")]
