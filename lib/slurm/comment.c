@@ -3,6 +3,7 @@
 #include "lib/slurm/slurmctld.h"
 
 #define NOT_STARTED "the job was not started: "
+#define WAITS "the job waits: "
 
 /* What others wrote, with a "; " behind it; without what we wrote of an earlier run. */
 static char *of_others(const char *text)
@@ -69,13 +70,14 @@ extern char *sk8_comment_not_started(job_record_t *job_ptr, const char *why)
 	return told;
 }
 
-extern void sk8_comment_started(job_record_t *job_ptr)
+/* What we wrote that begins so goes; false: there is none. */
+static bool forget(job_record_t *job_ptr, const char *text)
 {
-	char *ours = xstrstr(job_ptr->system_comment, SK8_END_COMMENT NOT_STARTED);
+	char *ours = xstrstr(job_ptr->system_comment, text);
 	const bool copied = ours && has_copy(job_ptr);
 
 	if (!ours)
-		return;
+		return false;
 	if (copied)
 		xfree(job_ptr->comment);
 	if (ours == job_ptr->system_comment)
@@ -85,4 +87,31 @@ extern void sk8_comment_started(job_record_t *job_ptr)
 	else
 		*ours = '\0';
 	last_job_update = time(NULL);
+	return true;
+}
+
+extern void sk8_comment_started(job_record_t *job_ptr)
+{
+	(void) forget(job_ptr, SK8_END_COMMENT NOT_STARTED);
+}
+
+extern bool sk8_comment_waits(job_record_t *job_ptr, const char *hint)
+{
+	const char *ours = xstrstr(job_ptr->system_comment, SK8_END_COMMENT WAITS);
+	const int known = strlen(SK8_END_COMMENT);
+	struct sk8_comment before;
+	char *text;
+
+	if (!hint)
+		return ours && forget(job_ptr, SK8_END_COMMENT WAITS);
+	text = xstrdup_printf(WAITS "%s", hint + (xstrncmp(hint, SK8_END_COMMENT, known) ? 0 : known));
+	if (ours && !xstrcmp(ours + known, text)) {
+		xfree(text);
+		return false;
+	}
+	sk8_comment_begin(job_ptr, text, &before);
+	sk8_comment_keep(job_ptr, &before, false);
+	last_job_update = time(NULL);
+	xfree(text);
+	return true;
 }

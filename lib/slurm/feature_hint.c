@@ -364,6 +364,25 @@ static void read_names(struct names *n, const char *constraint)
 	sk8_free_constraint(&c);
 }
 
+static bool all_are_known(const struct names *n)
+{
+	for (int k = 0; k < n->count; k++)
+		if (n->name[k].unknown)
+			return false;
+	return true;
+}
+
+static char *hint_about(struct names *n, const char *constraint, uint32_t min_nodes)
+{
+	char *hint = hint_about_missing(n, constraint);
+
+	if (!hint)
+		hint = hint_about_nodes(n, constraint);
+	if (!hint && (min_nodes != NO_VAL) && (min_nodes > 1))
+		hint = hint_about_number(n, constraint, min_nodes);
+	return hint;
+}
+
 extern char *sk8_feature_hint(const char *constraint, uint32_t min_nodes)
 {
 	struct names n = { .list = constraint && strstr(constraint, PREFIX) ? features() : NULL };
@@ -372,11 +391,22 @@ extern char *sk8_feature_hint(const char *constraint, uint32_t min_nodes)
 	if (!n.list)
 		return NULL;
 	read_names(&n, constraint);
-	hint = hint_about_missing(&n, constraint);
-	if (!hint)
-		hint = hint_about_nodes(&n, constraint);
-	if (!hint && (min_nodes != NO_VAL) && (min_nodes > 1))
-		hint = hint_about_number(&n, constraint, min_nodes);
+	hint = hint_about(&n, constraint, min_nodes);
 	free_names(&n);
 	return hint;
+}
+
+extern bool sk8_lost_feature_hint(const char *constraint, uint32_t min_nodes, char **hint)
+{
+	struct names n = { .list = features() };
+	bool known;
+
+	*hint = NULL;
+	if (!n.list)
+		return false;
+	read_names(&n, constraint);
+	if ((known = all_are_known(&n)))
+		*hint = hint_about(&n, constraint, min_nodes);
+	free_names(&n);
+	return known;
 }

@@ -4,6 +4,7 @@
 #define SK8_SLURM_FEATURE_HINT_H
 
 #include "lib/slurm/release.h"
+#include <stdbool.h>
 
 /*
  * A sentence about a --constraint that no node can meet (too few can, where it has numbers of
@@ -18,5 +19,7 @@
  * NULL: there are nodes for it. xfree() it. Node read lock.
  */
 extern char *sk8_feature_hint(const char *constraint, uint32_t min_nodes);
+/* Into *hint. False: Slurm has never heard of one of the names. After a restart nodes get their features one after the other. */
+extern bool sk8_lost_feature_hint(const char *constraint, uint32_t min_nodes, char **hint);
 
 #endif

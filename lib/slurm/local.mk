@@ -40,6 +40,11 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/module.c \
 	lib/slurm/native_end.c \
 	lib/slurm/node_features.c \
+	lib/slurm/feature_waits.c \
+	lib/slurm/feature_hint.c \
+	lib/slurm/feature_hint.h \
+	lib/slurm/constraint.c \
+	lib/slurm/constraint.h \
 	lib/slurm/node_state.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \

@@ -198,6 +198,8 @@ static void on_nodeinfo_set(job_record_t *job_ptr)
 {
 	if (!sk8_layout_fits_job(job_ptr))
 		return;
+	if (IS_JOB_RUNNING(job_ptr))
+		(void) sk8_comment_waits(job_ptr, NULL);
 	if (!IS_JOB_RUNNING(job_ptr) || !sk8_is_ours(job_ptr))
 		return;
 	allow_no_steps(job_ptr);

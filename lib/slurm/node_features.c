@@ -78,7 +78,9 @@ static int let_go(void *x, void *arg)
 
 extern void sk8_features_done(void)
 {
-	if (changed && sk8_layout_fits())
+	if (changed && sk8_layout_fits()) {
 		(void) list_for_each(job_list, let_go, NULL);
+		sk8_tell_feature_waits();
+	}
 	changed = false;
 }

@@ -106,6 +106,8 @@ extern void sk8_save_nodes(void);	/* after that, without locks */
 extern void sk8_change_features(const struct sk8_feature_change *c, struct sk8_outcome *out);
 /* under job and node write locks, after all of the above: jobs that had no node get another turn */
 extern void sk8_features_done(void);
+/* feature_waits.c: under the same locks, jobs that wait for what no node has any more say so, and others no more */
+extern void sk8_tell_feature_waits(void);
 
 /* suspension.c: sk8_preemptors_job_test(), without cores of pods whose jobs would be suspended */
 extern int sk8_suspension_job_test(SK8_JOB_TEST_PARAMS);
@@ -137,6 +139,8 @@ extern void sk8_comment_undo(job_record_t *job_ptr, struct sk8_comment *before);
 extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, bool again);
 /* It was not launched; until it is, or ends for another reason, this stands there, and is the sentence for srun's user: to be freed. */
 extern char *sk8_comment_not_started(job_record_t *job_ptr, const char *why);
+/* No node fits it, by this hint (feature_hint.h; NULL: there are some): false: it says so already, or says nothing. */
+extern bool sk8_comment_waits(job_record_t *job_ptr, const char *hint);
 /* It is launched. What would be wrong from now on goes. */
 extern void sk8_comment_started(job_record_t *job_ptr);
 

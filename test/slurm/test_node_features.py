@@ -94,10 +94,44 @@ def test_a_label_that_no_node_has_any_more_holds_a_job_and_comes_back_with_the_l
 	nodes.run("scancel", str(block))
 	wait_for("no node for it", lambda: nodes.show(job)["Reason"] == "BadConstraints", 60, lambda: str(nodes.show(job)))
 	assert nodes.show(job)["Priority"] == "0"
+	assert comments(nodes, job) == [WAITS, WAITS]
 	began = time.monotonic()
 	give(nodes, "n2", A)
 	assert runs_on(nodes, job) == "n2"
 	assert time.monotonic() - began < 15  # Slurm itself looks every 30 seconds
+	assert comments(nodes, job) == []
+
+
+WAITS = f'slurm-k8s: the job waits: no node has the label for {A} (k8s.KEY.VALUE, each dot of the key twice); sinfo -o "%N %f" shows what nodes have'
+
+
+def comments(cluster, job):
+	"""The system's and its user's."""
+	found = dict(re.findall(r"^ +(SystemComment|Comment)=(.*?) *$", cluster.run("scontrol", "show", "job", str(job)), re.M))
+	return [found[name] for name in ("SystemComment", "Comment") if name in found]
+
+
+def test_jobs_that_wait_for_a_label_say_so_while_no_node_has_it_and_the_log_once(nodes):
+	give(nodes, "n1", f"{A},{B}")
+	give(nodes, "n2", f"{A},{B}")
+	began = len(nodes.log())
+	one, mine = constrained(nodes, A, "--begin=now+1hour"), constrained(nodes, A, "--begin=now+1hour", "--comment=for Bob")
+	two, other = nodes.batch("-C", f"[{A}|{B}]", "-N2", "--begin=now+1hour"), constrained(nodes, f"{A}|{B}", "--begin=now+1hour")
+	give(nodes, "n1", B)
+	assert comments(nodes, one) == comments(nodes, two) == []
+	give(nodes, "n2", "")
+	assert (comments(nodes, one), comments(nodes, mine), comments(nodes, other)) == ([WAITS, WAITS], [WAITS, "for Bob"], [])
+	assert comments(nodes, two)[0].startswith(f"slurm-k8s: the job waits: of the 2 nodes with the same of [{A}|{B}] that it wants there is 1;")
+	give(nodes, "n2", "big")
+	assert len(re.findall(f"2 jobs with --constraint={re.escape(A)} wait: slurm-k8s: no node has the label for", nodes.log()[began:])) == 1
+	nodes.run("scontrol", "update", f"JobId={mine}", f"Features={B}", "StartTime=now")
+	assert runs_on(nodes, mine) == "n1"
+	assert comments(nodes, mine) == ["for Bob"]
+	nodes.reconfigure()  # Slurm forgets all features
+	give(nodes, "n2", "big")
+	assert comments(nodes, one) == [WAITS, WAITS]
+	give(nodes, "n1", A)
+	assert comments(nodes, one) == []
 
 
 def test_a_job_that_its_user_holds_stays_held(nodes):
