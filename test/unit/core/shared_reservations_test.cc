@@ -67,6 +67,25 @@ struct SharedWorld : ReservationWorld {
 
 } // namespace
 
+TEST_CASE("shared reservation: another pod that takes its name while it is resized is not taken for it")
+{
+	SharedWorld w;
+	w.arrive(1);
+	w.run(Millis(100));
+	const std::string ours = w.pods.at(shared).meta.uid;
+	const auto stranger = std::make_shared<ForeignPod>(w.pods.at(shared));
+	stranger->meta.uid = "uid-stranger";
+	stranger->meta.resource_version = "100";
+	w.arrive(2); // nobody has answered yet
+	REQUIRE(w.resized == 1);
+	w.controller->changed(stranger);
+	CHECK(w.controller->covered("uid-stranger").milli_cpu == 0);
+	w.run(Millis(100));
+	CHECK(w.controller->covered("uid-stranger").milli_cpu == 0);
+	CHECK(w.controller->covered(ours).milli_cpu == 2000);
+	CHECK(w.fates(1, 2) == "ll");
+}
+
 TEST_CASE("shared reservation: small jobs have one pod on a node, as large as all of them")
 {
 	SharedWorld w;
