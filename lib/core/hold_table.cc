@@ -437,10 +437,16 @@ bool HoldTable::unblock_nodes(const std::string &cluster)
 	return masks_.unblock(cluster);
 }
 
-std::vector<std::string> HoldTable::stop_waiting()
+bool HoldTable::stop_waiting(const std::string &cluster)
 {
 	std::lock_guard lock(mutex_);
-	return masks_.stop_waiting();
+	return masks_.stop_waiting(cluster);
+}
+
+std::map<std::string, Wait> HoldTable::closed() const
+{
+	std::lock_guard lock(mutex_);
+	return masks_.closed();
 }
 
 std::shared_ptr<const MaskSnapshot> HoldTable::masks()

@@ -147,7 +147,8 @@ public:
 	// until its pods have been listed.
 	void block_nodes(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait = Wait::until_it_has);
 	bool unblock_nodes(const std::string &cluster); // at let_masks_go(); true if they were, or had been until stop_waiting()
-	std::vector<std::string> stop_waiting();        // MaskIndex::stop_waiting()
+	bool stop_waiting(const std::string &cluster);  // MaskIndex::stop_waiting()
+	std::map<std::string, Wait> closed() const;     // MaskIndex::closed()
 	bool masks_can_go() const;                      // any thread: let_masks_go() has something to do
 
 private:

@@ -170,6 +170,7 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/rights.h \
 	lib/core/runtime.cc \
 	lib/core/runtime.h \
+	lib/core/runtime_ledgers.cc \
 	lib/core/runtime_natives.cc \
 	lib/core/service_account.cc \
 	lib/core/service_account.h \

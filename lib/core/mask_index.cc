@@ -115,12 +115,18 @@ bool MaskIndex::unblock(const std::string &cluster)
 	return untold_.erase(cluster) > 0;
 }
 
-std::vector<std::string> MaskIndex::stop_waiting()
+bool MaskIndex::stop_waiting(const std::string &cluster)
 {
-	std::vector<std::string> out;
+	const auto wait = waits_for(cluster);
+	return wait && *wait != Wait::until_it_has && blocked_.contains(cluster) && known_.insert(cluster).second;
+}
+
+std::map<std::string, Wait> MaskIndex::closed() const
+{
+	std::map<std::string, Wait> out;
 	for (const auto &[cluster, wait] : untold_)
-		if (wait == Wait::a_while && blocked_.contains(cluster) && known_.insert(cluster).second)
-			out.push_back(cluster);
+		if (blocked_.contains(cluster) && !known_.contains(cluster))
+			out.emplace(cluster, wait);
 	return out;
 }
 

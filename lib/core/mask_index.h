@@ -88,8 +88,10 @@ public:
 	void block(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait = Wait::until_it_has);
 	// It has told; at let_go(). True if block() was the last word on it.
 	bool unblock(const std::string &cluster);
-	// Those with Wait::a_while take jobs, though it has not told; at let_go(). Whose nodes these are.
-	std::vector<std::string> stop_waiting();
+	// If that is Wait::a_while its nodes take jobs, though it has not told; at let_go(). False: that changes nothing.
+	bool stop_waiting(const std::string &cluster);
+	// Clusters whose nodes take no job, and how long.
+	std::map<std::string, Wait> closed() const;
 	// Since block(), without unblock(); whether its nodes take jobs by now or not.
 	std::optional<Wait> waits_for(const std::string &cluster) const;
 	bool can_go() const { return !with_free_.empty() || !known_.empty() || !less_full_.empty() || other_; }

@@ -8,7 +8,6 @@
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
 #include "lib/base/text.h"
-#include "lib/core/ledger_file.h"
 #include "lib/core/metrics_table.h"
 #include "lib/core/settings_in_force.h"
 
@@ -32,120 +31,13 @@ Runtime::Runtime(const sk8_host &host, MakeEngine make, Millis wait)
 
 // ---- start ----
 
-// Whoever finds out what went wrong needs it, and the first flush() replaces it.
-static std::string text_of_copy(const std::string &path, std::uint32_t slurm_uid)
-{
-	const auto kept = keep_refused(path, slurm_uid);
-	return kept ? "; it is kept as " + refused_path(path) : "; no copy is kept: " + kept.error().message;
-}
-
-// Independent of the configuration: what pods hold counts even if a mistake in
-// slurm-k8s.yaml keeps the engine parked.
-void Runtime::load_ledgers()
-{
-	Ledger all;
-	std::map<std::string, bool> readable; // of the ledgers that exist, or may
-	// What is wrong with them reload() says.
-	const auto settings = find_settings(host_.config_path, host_.state_dir, host_.slurm_uid).settings;
-	std::set<std::string> clusters;
-	const auto listed = add_saved_clusters(host_.state_dir, clusters);
-	if (!listed) {
-		log_error("saved ledgers: %s; those of the configured clusters are read by name, and where none is found the nodes take no "
-			  "new job until the cluster has told what runs where", listed.error().message.c_str());
-		if (settings)
-			for (const auto &c : settings->clusters)
-				clusters.insert(c.name);
-	}
-	for (const auto &cluster : clusters) {
-		const std::string path = ledger_path(host_.state_dir, cluster);
-		auto saved = load_ledger(path, host_.slurm_uid);
-		if (!listed && saved && !saved->found) {
-			readable[cluster] = false; // so broken a folder proves nothing
-			continue;
-		}
-		// Without a pod in it there may never have been one.
-		const bool first = saved && saved->ledger.partial && saved->ledger.first && saved->ledger.holds.empty();
-		if (!first)
-			readable[cluster] = saved.ok() && !saved->ledger.partial;
-		if (!first && !readable[cluster]) {
-			const std::string why = saved ? path + ": was begun after a loss and may lack pods"
-						      : saved.error().message + text_of_copy(path, host_.slurm_uid);
-			log_error("saved ledger: %s; until cluster %s has told what runs where, its nodes take no new job", why.c_str(),
-				  cluster.c_str());
-		}
-		if (!saved)
-			continue;
-		Ledger &ledger = saved->ledger;
-		log_info("cluster %s: %zu pods in the saved ledger", cluster.c_str(), ledger.holds.size());
-		all.add(std::move(ledger));
-	}
-	fit_cores(all);
-	holds_.restore(std::move(all));
-	block_unknown_nodes(readable, settings);
-}
-
-// Where pods may be that nobody has written down, or whose record cannot be read or may lack some.
-void Runtime::block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings)
-{
-	if (settings)
-		complete_tokens(settings->tokens); // of the first jobs, too
-	for (const auto &[cluster, whole] : readable)
-		holds_.block_nodes(cluster, {}); // a standby may have read another one before
-	for (const auto &[cluster, nodes, wait] :
-	     untold_nodes(readable, settings ? settings->clusters : std::vector<ClusterSettings>(), slurm_node_names())) {
-		holds_.block_nodes(cluster, nodes, wait);
-		if (wait == Wait::a_while)
-			log_info("cluster %s: neither a saved ledger nor nodes.names says where its pods may run: until it has told that, and for "
-				 "%lld s at most, Slurm's nodes take no new job", cluster.c_str(),
-				 static_cast<long long>(longest_wait_.count() / 1000));
-	}
-}
-
-// Slurm thread; or there is none, and Slurm is as without us.
-void Runtime::stop_waiting(const std::string &why)
-{
-	for (const auto &cluster : holds_.stop_waiting())
-		log_warning("cluster %s %s what runs where: Slurm's jobs start without that, and may get what its pods use", cluster.c_str(),
-			    why.c_str());
-}
-
-// Since these cores were held SMT may have been switched off, or slurm.conf may call a thread a core now: Kubernetes cannot be
-// asked yet, and may not answer for long.
-void Runtime::fit_cores(Ledger &saved) const
-{
-	const auto nodes = saved.holds.empty() ? std::map<std::string, std::uint32_t>() : slurm_nodes();
-	for (Hold &h : saved.holds)
-		if (const auto node = nodes.find(h.node); node != nodes.end())
-			core::fit_cores(h, node->second);
-}
-
-// In a hook: slurmctld's locks are held.
-std::map<std::string, std::uint32_t> Runtime::slurm_nodes() const
-{
-	std::map<std::string, std::uint32_t> out;
-	auto add = [](void *arg, const sk8_node *n) {
-		guard("node list", [&] {
-			static_cast<std::map<std::string, std::uint32_t> *>(arg)->emplace(n->name, n->threads_per_core);
-		});
-	};
-	host_.ops->each_node(add, &out);
-	return out;
-}
-
-std::vector<std::string> Runtime::slurm_node_names() const
-{
-	std::vector<std::string> names;
-	for (const auto &[name, threads] : slurm_nodes())
-		names.push_back(name);
-	return names;
-}
-
 // slurmctld's locks are held, no job runs through job_test: the only moment where
 // the saved ledger can still be in time.
 void Runtime::node_init(bool goes_on)
 {
 	{
 		std::lock_guard lock(mutex_);
+		slurm_nodes_ = slurm_nodes();
 		if (!parked_)
 			return; // reconfigure of the active controller: memory knows better
 	}
@@ -165,14 +57,14 @@ void Runtime::reconfigure()
 		if (!thread) {
 			log_error("no Slurm thread: %s", thread.error().message.c_str());
 			worker_.reset();
-			stop_waiting("cannot tell");
+			for (const auto &[cluster, wait] : holds_.closed())
+				stop_waiting(cluster, "cannot tell");
 			holds_.let_masks_go(); // slurmctld's locks are held, and nobody else does it
 			return;
 		}
 		worker_thread_ = std::move(*thread);
-		worker_->after(longest_wait_, [this] {
-			stop_waiting("has not told within " + std::to_string(longest_wait_.count() / 1000) + " s");
-		});
+		for (const auto &[cluster, wait] : holds_.closed())
+			stop_waiting_later(*worker_, cluster, wait);
 		for (const auto &[job, answer] : gate_.untold())
 			tell_slurm(*worker_, job, answer);
 	}
@@ -317,6 +209,8 @@ void Runtime::reload()
 	}
 	if (!worker)
 		return;
+	close_added(*worker, wanted->clusters);
+	open_removed(wanted->clusters);
 	tell_gate(gate_, wanted->clusters);
 	worker->set_clusters(wanted->clusters.size());
 	for (const auto &c : start) // each: none is left out for another one

@@ -11,7 +11,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "lib/base/clock.h"
 #include "lib/base/thread.h"
@@ -54,13 +56,18 @@ private:
 	bool unless_parked(const std::function<void()> &keep);
 	void start_control();
 	RuntimeState state();
+	// runtime_ledgers.cc
 	void load_ledgers();
-	// readable: by cluster.
-	void block_unknown_nodes(const std::map<std::string, bool> &readable, const Result<Settings> &settings);
-	void stop_waiting(const std::string &why);
-	void fit_cores(Ledger &saved) const;
-	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name
-	std::vector<std::string> slurm_node_names() const;
+	// ledgers: by cluster, is it whole? clusters: of the settings.
+	void close_untold(const std::map<std::string, bool> &ledgers, const std::vector<ClusterSettings> &clusters);
+	void close_added(SlurmWorker &worker, const std::vector<ClusterSettings> &clusters);
+	void open_removed(const std::vector<ClusterSettings> &clusters);
+	void stop_waiting(const std::string &cluster, const std::string &why);
+	void stop_waiting_later(SlurmWorker &worker, const std::string &cluster, Wait wait);
+	void fit_cores(Ledger &saved);
+	std::map<std::string, std::uint32_t> slurm_nodes() const; // threads per core, by name; in a hook
+	std::vector<std::string> slurm_node_names();
+
 	std::optional<Settings> settings_to_use();
 	void reload();
 	// An engine that is to run. What it holds is in the ledger, started or not.
@@ -92,6 +99,8 @@ private:
 	// Guards what follows; hooks wait for it: no I/O and no start of a thread but the
 	// Slurm thread's own under it.
 	std::mutex mutex_;
+	std::map<std::string, std::uint32_t> slurm_nodes_; // of the last node_init()
+	std::set<std::string> asked_; // clusters of the settings for which close_untold() was asked
 	bool parked_ = true; // standby, or shutting down: nothing is written anywhere
 	std::shared_ptr<SlurmWorker> worker_;
 	Thread worker_thread_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
-// Which nodes take no new job from a start of slurmctld on, until their cluster has told
-// what runs there (the first list of all its pods has been read):
+// Which nodes take no new job from a start of slurmctld on, or from when their cluster has come into its
+// settings, until their cluster has told what runs there (the first list of all its pods has been read):
 //
 //   of its ledger there is          they are                          and that lasts
 //   a whole one                     none
@@ -26,7 +26,7 @@
 
 namespace sk8::core {
 
-// From when slurmctld is in charge. An API server that is there has told within two seconds, in a thousand nodes too; one that is
+// From when slurmctld is in charge, or has the cluster. An API server that is there has told within two seconds, in a thousand nodes too; one that is
 // restarted together with slurmctld needs some more.
 inline constexpr Millis longest_wait{30'000};
 

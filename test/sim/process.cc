@@ -80,7 +80,7 @@ void Process::block_unknown_nodes(const std::map<std::string, bool> &ledgers)
 
 void Process::stop_waiting()
 {
-	if (holds_.stop_waiting().empty())
+	if (!holds_.stop_waiting(settings_.name))
 		return;
 	out_.requests.waited_enough();
 	plan_round(0);

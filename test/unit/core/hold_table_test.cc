@@ -241,8 +241,11 @@ TEST_CASE("blocked nodes are open after a while only where nothing said that the
 	t.block_nodes("d", {"n2"});
 	CHECK(t.masks()->masks[0]->for_a_while);
 	CHECK_FALSE(t.masks()->masks[1]->for_a_while);
-	CHECK(t.stop_waiting() == std::vector<std::string>{"c"});
-	CHECK(t.stop_waiting().empty());
+	CHECK(t.closed() == std::map<std::string, Wait>{{"c", Wait::a_while}, {"d", Wait::until_it_has}});
+	CHECK(t.stop_waiting("c"));
+	CHECK_FALSE(t.stop_waiting("c"));
+	CHECK_FALSE(t.stop_waiting("d"));
+	CHECK(t.closed() == std::map<std::string, Wait>{{"d", Wait::until_it_has}});
 	CHECK(t.masks()->masks[0]->whole); // until slurmctld's locks are held
 	CHECK(t.let_masks_go());
 	REQUIRE(t.masks());

@@ -89,6 +89,21 @@ struct Start {
 	{
 		throw std::runtime_error("not in this test");
 	}
+	// As slurmctld does it until 23.11: in the running process.
+	void reconfigure(const std::string &text)
+	{
+		std::ofstream(config) << text;
+		ops.active = [] { return false; }; // the test has its locks
+		runtime->node_init(true);
+		runtime->reconfigure();
+	}
+	template <class F>
+	static bool soon(F f)
+	{
+		for (int i = 0; i < 500 && !f(); i++)
+			::usleep(10'000);
+		return f();
+	}
 	bool knows(const std::string &cluster, const std::string &pod)
 	{
 		return runtime->holds().held({cluster, "ns", pod, "u-" + pod});
@@ -123,7 +138,7 @@ TEST_CASE("start: where neither a ledger nor a name says that there are pods, no
 	SECTION("its pods are known")
 	{
 		CHECK(s.runtime->holds().unblock_nodes("a"));
-		CHECK(s.runtime->holds().stop_waiting().empty());
+		CHECK_FALSE(s.runtime->holds().stop_waiting("a"));
 		CHECK_FALSE(s.runtime->holds().ledger("a").partial);
 	}
 	SECTION("the while is over, from when slurmctld is in charge")
@@ -308,4 +323,58 @@ TEST_CASE("start: a StateSaveLocation that cannot be listed is not taken for one
 		CHECK(s.closed_for_a_while() == Nodes{"n1"});
 		CHECK(errors.empty());
 	}
+}
+
+TEST_CASE("reconfigure: of a cluster that comes in nobody has told what runs, so its ledger is not whole and nodes wait as at a start")
+{
+	Start s;
+	s.save("b", "q", "n2");
+	const std::string only_b = "clusters: [{name: b, kubeconfig: /k}]\n";
+	std::ofstream(s.config) << only_b;
+	s.node_init();
+	s.reconfigure(only_b);
+	CHECK(s.closed_for_a_while().empty());
+	SECTION("without names, for a while")
+	{
+		s.reconfigure("clusters: [{name: b, kubeconfig: /k}, {name: a, kubeconfig: /k}]\n");
+		CHECK(s.soon([&] { return s.closed_for_a_while() == Nodes{"n1", "n2"}; }));
+		CHECK(s.runtime->holds().ledger("a").first);
+		CHECK(s.soon([&] { return s.runtime->holds().masks_can_go(); }));
+	}
+	SECTION("with names, until it has told")
+	{
+		s.reconfigure("clusters: [{name: b, kubeconfig: /k}, {name: a, kubeconfig: /k, nodes: {names: [n1]}}]\n");
+		CHECK(s.soon([&] { return s.closed() == Nodes{"n1"}; }));
+		CHECK(s.runtime->holds().ledger("a").partial);
+		CHECK_FALSE(s.runtime->holds().ledger("a").first);
+	}
+	CHECK_FALSE(s.runtime->holds().ledger("b").partial); // it was there all the time
+	s.runtime->shutdown();
+}
+
+TEST_CASE("reconfigure: of a cluster that is taken out nodes wait no longer, unless a ledger that may lack pods is there")
+{
+	Start s; // b names n2, and has no ledger
+	s.save("a", "p", "n1");
+	const bool damaged = GENERATE(false, true);
+	if (damaged) {
+		s.save("b", "q", "n2");
+		std::ofstream(s.path("b"), std::ios::app) << "garbage\n";
+	}
+	s.node_init();
+	s.reconfigure(s.read(s.config));
+	CHECK(s.closed() == Nodes{"n2"});
+	const std::string only_a = "clusters: [{name: a, kubeconfig: /k}]\n";
+	s.reconfigure(only_a);
+	if (damaged) {
+		CHECK(s.soon([] { return errors.find("cluster b is not in ") != errors.npos; }));
+		CHECK_FALSE(s.runtime->holds().masks_can_go());
+		fs::remove(s.path("b"));
+		s.reconfigure(only_a);
+	}
+	CHECK(s.soon([&] { return s.runtime->holds().masks_can_go(); }));
+	s.runtime->shutdown();
+	CHECK(s.runtime->holds().let_masks_go());
+	CHECK(s.closed().empty());
+	CHECK(s.knows("a", "p"));
 }
