@@ -200,8 +200,11 @@ static bool is_full(const Json &mask)
 // Why a node takes no job at all.
 static std::string until_told(const Json &mask)
 {
-	return std::string("until Kubernetes has told what runs there") +
-	       (mask["for_a_while"].boolean_or(false) ? ", or 30 s after slurmctld's start: no saved ledger says that there are pods" : "");
+	const char *at_most = mask["for_a_moment"].boolean_or(false) ? ", or 5 s after slurmctld's start: the saved ledger lacks what came since"
+			      : mask["for_a_while"].boolean_or(false)
+				      ? ", or 30 s after slurmctld's start: no saved ledger says that there are pods"
+				      : "";
+	return std::string("until Kubernetes has told what runs there") + at_most;
 }
 
 static std::string show_masks(const Json &status)

@@ -25,7 +25,7 @@ Ledger HoldTable::ledger(const std::string &cluster) const
 	std::lock_guard lock(mutex_);
 	Ledger out;
 	const auto wait = masks_.waits_for(cluster);
-	out.partial = wait.has_value();
+	out.partial = wait && *wait != Wait::a_moment; // then it was whole, and what came since it lacks as it did before
 	out.first = wait == Wait::a_while;
 	for (const auto &[k, h] : holds_)
 		if (h.key.cluster == cluster)

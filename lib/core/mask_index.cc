@@ -240,9 +240,13 @@ std::shared_ptr<NodeMask> MaskIndex::build(const std::string &node, const OfNode
 	if (auto known = allocatable_.find(node); known != allocatable_.end())
 		m->allocatable = known->second;
 	m->whole |= !of.blocked_by.empty();
-	m->for_a_while = !of.blocked_by.empty() && std::ranges::all_of(of.blocked_by, [&](const auto &cluster) {
-		return untold_.contains(cluster) && untold_.at(cluster) == Wait::a_while;
-	});
+	const auto waits_only = [&](auto wait_is) {
+		return !of.blocked_by.empty() && std::ranges::all_of(of.blocked_by, [&](const auto &cluster) {
+			return untold_.contains(cluster) && wait_is(untold_.at(cluster));
+		});
+	};
+	m->for_a_while = waits_only([](Wait wait) { return wait != Wait::until_it_has; });
+	m->for_a_moment = waits_only([](Wait wait) { return wait == Wait::a_moment; });
 	if (!for_exclusive)
 		m->full = of.full; // what goes leaves room for the job's pod
 	m->clusters.insert(of.blocked_by.begin(), of.blocked_by.end());

@@ -38,8 +38,8 @@ struct Full {
 	bool operator==(const Full &) const = default;
 };
 
-// How long nodes take no job whose cluster has not told yet what runs there.
-enum class Wait { until_it_has, a_while };
+// How long nodes take no job whose cluster has not told yet what runs there (untold_nodes.h has the times).
+enum class Wait { until_it_has, a_while, a_moment };
 
 // What Slurm's jobs are kept away from on one node.
 struct NodeMask {
@@ -54,7 +54,8 @@ struct NodeMask {
 	std::uint64_t overhead_mb = 0;
 	Allocatable allocatable;
 	bool whole = false;
-	bool for_a_while = false;         // whole, by clusters that are waited for no longer than Wait::a_while
+	bool for_a_while = false;         // whole, by clusters that are waited for no longer than Wait::a_while ...
+	bool for_a_moment = false;        // ... or Wait::a_moment
 	Full full;
 	std::set<std::string> clusters;   // whose pods these are; normally one
 	GresList gres;                    // merged()
@@ -88,7 +89,7 @@ public:
 	void block(const std::string &cluster, const std::vector<std::string> &nodes, Wait wait = Wait::until_it_has);
 	// It has told; at let_go(). True if block() was the last word on it.
 	bool unblock(const std::string &cluster);
-	// If that is Wait::a_while its nodes take jobs, though it has not told; at let_go(). False: that changes nothing.
+	// If that is not Wait::until_it_has its nodes take jobs, though it has not told; at let_go(). False: that changes nothing.
 	bool stop_waiting(const std::string &cluster);
 	// Clusters whose nodes take no job, and how long.
 	std::map<std::string, Wait> closed() const;

@@ -135,7 +135,7 @@ Json to_json(const NodeMask &m)
 	out.set("overhead_milli_cpu", Json::integer(m.overhead_milli_cpu));
 	out.set("overhead_mb", Json::integer(static_cast<std::int64_t>(m.overhead_mb)));
 	out.set("full_for_pods", Json::boolean(m.full.for_pods)).set("full_for_jobs", Json::boolean(m.full.for_jobs));
-	return out.set("node", m.node).set("whole", Json::boolean(m.whole)).set("for_a_while", Json::boolean(m.for_a_while));
+	return out.set("node", m.node).set("whole", Json::boolean(m.whole)).set("for_a_while", Json::boolean(m.for_a_while)).set("for_a_moment", Json::boolean(m.for_a_moment));
 }
 
 Json to_json(const ForeignNumbers &n)

@@ -148,10 +148,11 @@ void Runtime::stop_waiting(const std::string &cluster, const std::string &why)
 
 void Runtime::stop_waiting_later(SlurmWorker &worker, const std::string &cluster, Wait wait)
 {
-	if (wait == Wait::until_it_has)
+	const auto most = at_most(wait, longest_wait_);
+	if (!most)
 		return;
-	worker.after(longest_wait_, [this, cluster] {
-		stop_waiting(cluster, "has not told within " + std::to_string(longest_wait_.count() / 1000) + " s");
+	worker.after(*most, [this, cluster, most = *most] {
+		stop_waiting(cluster, "has not told within " + std::to_string(most.count() / 1000) + " s");
 	});
 }
 

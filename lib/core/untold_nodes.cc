@@ -14,12 +14,21 @@ std::vector<UntoldNodes> untold_nodes(const std::map<std::string, bool> &ledgers
 			out.push_back({cluster, nodes_of_slurm, Wait::until_it_has});
 	for (const auto &c : clusters) {
 		const auto ledger = ledgers.find(c.name);
-		if (ledger != ledgers.end() && ledger->second)
+		const bool is_whole = ledger != ledgers.end() && ledger->second;
+		if (is_whole && !c.nodes.any(Sharing::mixed))
 			continue;
 		const bool is_known = ledger != ledgers.end() || !c.nodes.names.empty();
-		out.push_back({c.name, c.nodes.names.empty() ? nodes_of_slurm : c.nodes.names, is_known ? Wait::until_it_has : Wait::a_while});
+		out.push_back({c.name, c.nodes.names.empty() ? nodes_of_slurm : c.nodes.names,
+			       is_whole ? Wait::a_moment : is_known ? Wait::until_it_has : Wait::a_while});
 	}
 	return out;
+}
+
+std::optional<Millis> at_most(Wait wait, Millis most)
+{
+	if (wait == Wait::until_it_has)
+		return std::nullopt;
+	return wait == Wait::a_while ? most : std::min(most, moment_wait);
 }
 
 } // namespace sk8::core

@@ -190,6 +190,8 @@ public:
 	void node_told(const kube::Node &node) override;
 	void engine_starts(const core::Ledger &known) override;
 	void waited_enough() override;
+	void waits_a_moment() override;
+	void moment_is_over() override;
 	void node_written(const std::string &name) override { nodes_[name].writes++; }
 	void node_changed_by_us(const std::string &name) override
 	{
@@ -382,6 +384,7 @@ private:
 	void requests_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_event(const ApiEvent &event);
 	bool foreign_uses(const std::string &uid, const PodTruth &t, const std::string &node) const;
+	bool will_be_told(const std::string &uid, const PodTruth &t) const;
 	void foreign_after_crash(const core::Ledger &on_disk, Micros written_by);
 	void foreign_after_loss();
 	void claims_after_loss();

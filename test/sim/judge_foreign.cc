@@ -154,15 +154,33 @@ void Judge::foreign_after_crash(const core::Ledger &on_disk, Micros written_by)
 	}
 }
 
+bool Judge::will_be_told(const std::string &uid, const PodTruth &t) const
+{
+	kube::PodPtr pod = api_.pod(t.name);
+	return (is_there(pod, uid) || is_shown(uid, t)) && t.shows.empty() && !pod->node_name.empty() && config_.shares(pod->node_name);
+}
+
 // Without a ledger nothing starts before Kubernetes has told what there is.
 void Judge::foreign_after_loss()
 {
-	for (auto &[uid, t] : pods_) {
-		kube::PodPtr pod = api_.pod(t.name);
+	for (auto &[uid, t] : pods_)
 		if (t.foreign)
-			t.known = t.known_to_come = (is_there(pod, uid) || is_shown(uid, t)) && t.shows.empty() &&
-						    !pod->node_name.empty() && config_.shares(pod->node_name);
-	}
+			t.known = t.known_to_come = will_be_told(uid, t);
+}
+
+// With one nothing starts where nodes can be mixed, for a moment.
+void Judge::waits_a_moment()
+{
+	for (auto &[uid, t] : pods_)
+		if (t.foreign && !t.known)
+			t.known = t.known_to_come = will_be_told(uid, t);
+}
+
+void Judge::moment_is_over()
+{
+	for (auto &[uid, t] : pods_)
+		if (std::exchange(t.known_to_come, false))
+			t.known = false;
 }
 
 // ... or for some time at most, if nothing says that there is anything (nodes.names, what is left of a ledger).

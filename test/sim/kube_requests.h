@@ -46,6 +46,10 @@ public:
 	virtual void engine_starts(const core::Ledger &known) = 0;
 	// It has waited for Kubernetes for as long as it does, and Slurm's jobs start without its word.
 	virtual void waited_enough() = 0;
+	// slurmctld starts, and waits a moment for what others have placed since the saved ledger was written ...
+	virtual void waits_a_moment() = 0;
+	// ... which is over.
+	virtual void moment_is_over() = 0;
 	// It makes a reservation pod, whose program is this.
 	virtual void reservation_by_us(const kube::Pod &pod) = 0;
 	// It opens the gate for this job; Slurm hears of that when its locks can be had.

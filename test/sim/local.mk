@@ -155,6 +155,7 @@ EXTRA_DIST += \
 	test/sim/regressions/foreign-grace-forgotten.case \
 	test/sim/regressions/foreign-kubelet-back.case \
 	test/sim/regressions/foreign-released-before-nodes.case \
+	test/sim/regressions/foreign-since-the-ledger.case \
 	test/sim/regressions/foreign-vanished-before-nodes.case \
 	test/sim/regressions/forgotten-job-without-the-devices-of-its-claim.case \
 	test/sim/regressions/forgotten-launch-of-a-small-job.case \

@@ -102,6 +102,7 @@ const std::vector<MutantInfo> &mutants()
 		{overcommit_untold, "overcommit-untold", "that pods and jobs have more than there is of a node is not told"},
 		{unknown_nodes_open, "unknown-nodes-open", "without a ledger nodes take jobs before pods are known"},
 		{first_list_not_waited_for, "first-list-not-waited-for", "... where slurm-k8s.yaml does not name them"},
+		{list_since_ledger_not_waited_for, "list-since-ledger-not-waited-for", "jobs start on mixed nodes before what came since the saved ledger is known"},
 		{first_ledger_believed, "first-ledger-believed", "a ledger that was begun without a list is taken for a whole one"},
 	};
 	return table;

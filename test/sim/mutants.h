@@ -44,6 +44,7 @@ enum class Mutant {
 	adoption_masks_nothing,
 	unknown_nodes_open,
 	first_list_not_waited_for,
+	list_since_ledger_not_waited_for,
 	first_ledger_believed,
 	word_forgotten,
 	masks_let_go,

@@ -73,16 +73,27 @@ void Process::block_unknown_nodes(const std::map<std::string, bool> &ledgers)
 	std::vector<std::string> nodes;
 	for (const auto &[name, n] : out_.slurm.select().nodes)
 		nodes.push_back(name);
-	for (const auto &u : core::untold_nodes(ledgers, {settings_}, nodes))
-		if (out_.mutant != Mutant::unknown_nodes_open && (out_.mutant != Mutant::first_list_not_waited_for || u.wait != core::Wait::a_while))
-			holds_.block_nodes(u.cluster, u.nodes, u.wait);
+	const auto untold = core::untold_nodes(ledgers, {settings_}, nodes);
+	if (untold.empty())
+		out_.requests.moment_is_over();
+	for (const auto &u : untold) {
+		if (u.wait == core::Wait::a_moment)
+			out_.requests.waits_a_moment();
+		if (out_.mutant == Mutant::unknown_nodes_open || (out_.mutant == Mutant::first_list_not_waited_for && u.wait == core::Wait::a_while) ||
+		    (out_.mutant == Mutant::list_since_ledger_not_waited_for && u.wait == core::Wait::a_moment))
+			continue;
+		holds_.block_nodes(u.cluster, u.nodes, u.wait);
+	}
 }
 
-void Process::stop_waiting()
+void Process::stop_waiting(core::Wait wait)
 {
+	if (wait == core::Wait::a_moment)
+		out_.requests.moment_is_over();
 	if (!holds_.stop_waiting(settings_.name))
 		return;
-	out_.requests.waited_enough();
+	if (wait == core::Wait::a_while)
+		out_.requests.waited_enough();
 	plan_round(0);
 }
 
@@ -121,7 +132,9 @@ void Process::reconfigure()
 	const bool start = !std::exchange(in_charge_, true);
 	if (start) {
 		worker_ = std::make_unique<core::SlurmWorker>(mutate(out_.mutant, ModelSlurm::ops()), holds_, *this);
-		later(core::longest_wait.count() * ms, [this] { stop_waiting(); });
+		for (const auto &[cluster, wait] : holds_.closed())
+			if (const auto most = core::at_most(wait))
+				later(most->count() * ms, [this, wait] { stop_waiting(wait); });
 	}
 	worker_->reread();
 	plan_round(0);

@@ -87,7 +87,7 @@ private:
 	// Counts effects on the outside; false: dead by now, nothing happens.
 	bool effect(const char *what);
 	void block_unknown_nodes(const std::map<std::string, bool> &ledgers);
-	void stop_waiting();
+	void stop_waiting(core::Wait wait);
 	void reload();
 	void start_engine();
 	void stop_engine();

@@ -263,6 +263,23 @@ TEST_CASE("blocked nodes are open after a while only where nothing said that the
 	CHECK_FALSE(t.ledger("d").partial);
 }
 
+TEST_CASE("nodes that are closed for a moment leave the ledger whole that they were closed with")
+{
+	HoldTable t;
+	t.block_nodes("c", {"n1", "n2"}, Wait::a_moment);
+	t.block_nodes("d", {"n2"}, Wait::a_while);
+	CHECK(t.masks()->masks[0]->for_a_while);
+	CHECK(t.masks()->masks[0]->for_a_moment);
+	CHECK(t.masks()->masks[1]->for_a_while);
+	CHECK_FALSE(t.masks()->masks[1]->for_a_moment);
+	CHECK_FALSE(t.ledger("c").partial);
+	CHECK_FALSE(t.ledger("c").first);
+	CHECK(t.stop_waiting("c"));
+	CHECK(t.let_masks_go());
+	CHECK(t.masks()->masks.size() == 1);
+	CHECK_FALSE(t.ledger("c").partial);
+}
+
 TEST_CASE("a node that settings name twice is blocked and known as any other")
 {
 	HoldTable t;

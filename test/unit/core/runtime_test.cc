@@ -158,6 +158,56 @@ TEST_CASE("start: where neither a ledger nor a name says that there are pods, no
 	CHECK(s.knows("b", "q"));
 }
 
+TEST_CASE("start: a whole ledger lacks what came since, so where nodes can be mixed they wait a moment for the first list")
+{
+	const char *nodes = GENERATE("{sharing: mixed}", "{sharing: dedicated, groups: [{selector: x, sharing: mixed}]}",
+				     "{sharing: mixed, names: [n1]}");
+	CAPTURE(nodes);
+	Start s;
+	std::ofstream(s.config) << "clusters: [{name: a, kubeconfig: /k, nodes: " << nodes << "}]\n";
+	s.save("a", "p", "n1");
+	s.node_init();
+	const bool named = std::string(nodes).find("names") != std::string::npos;
+	CHECK(s.knows("a", "p"));
+	CHECK(s.closed().empty());
+	CHECK(s.closed_for_a_while() == (named ? Nodes{"n1"} : Nodes{"n1", "n2"}));
+	CHECK(s.runtime->holds().masks()->masks[0]->for_a_moment);
+	CHECK_FALSE(s.runtime->holds().ledger("a").partial);
+	SECTION("it comes")
+	{
+		CHECK(s.runtime->holds().unblock_nodes("a"));
+	}
+	SECTION("it does not come")
+	{
+		s.ops.active = [] { return false; }; // the test has its locks
+		s.runtime->reconfigure();
+		CHECK(s.soon([&] { return s.runtime->holds().masks_can_go(); }));
+		s.runtime->shutdown();
+		CHECK(lines.find("cluster a has not told within 1 s what runs where") != lines.npos);
+	}
+	CHECK(s.runtime->holds().let_masks_go());
+	CHECK(s.closed_for_a_while().empty());
+}
+
+TEST_CASE("start: with a whole ledger dedicated nodes, and those of which nothing is promised, wait for nothing")
+{
+	const char *sharing = GENERATE("dedicated", "none");
+	CAPTURE(sharing);
+	Start s;
+	std::ofstream(s.config) << "clusters: [{name: a, kubeconfig: /k, nodes: {names: [n2], sharing: " << sharing << "}}]\n";
+	s.save("a", "p", "n1");
+	s.node_init();
+	CHECK(s.closed().empty());
+	CHECK(s.closed_for_a_while().empty());
+}
+
+TEST_CASE("waits: for a while 30 s, for a moment 5 s, and until it has told for ever")
+{
+	CHECK(at_most(Wait::a_while) == Millis(30'000));
+	CHECK(at_most(Wait::a_moment) == Millis(5'000));
+	CHECK_FALSE(at_most(Wait::until_it_has));
+}
+
 TEST_CASE("start: a ledger that was begun where there was none before says no more than none")
 {
 	Start s;

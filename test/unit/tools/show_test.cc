@@ -15,7 +15,8 @@ const char answer[] = R"({"ok":true,"version":"1.0","slurm_version":"22.05.8","s
 "state":"running","since":1000000,"debug":"debug","configuration":{"file":"/etc/f.yaml","read_at":1000001,"errors":[]},
 "masks":[{"cores":[0,1],"more_cores":1,"memory_mb":200,"node":"n1","whole":false,"foreign_milli_cpu":2500},
 	{"cores":[],"more_cores":0,"memory_mb":0,"node":"n9","whole":true},
-	{"cores":[],"more_cores":0,"memory_mb":0,"node":"n8","whole":true,"for_a_while":true}],"masked_nodes":6,
+	{"cores":[],"more_cores":0,"memory_mb":0,"node":"n8","whole":true,"for_a_while":true},
+	{"cores":[],"more_cores":0,"memory_mb":0,"node":"n7","whole":true,"for_a_while":true,"for_a_moment":true}],"masked_nodes":7,
 "troubles":[{"at":1000002,"times":3,"level":"error","text":"no\u001bway"}],
 "clusters":[{"name":"prod","state":"running","server":"https://api","connected_since":1000003,
 	"watches":[{"what":"nodes","state":"lost","since":1000050,"heard":1000040,"error":"refused"}],
@@ -63,6 +64,7 @@ TEST_CASE("show: status says state, connections, counts, masks and errors")
 	CHECK(contains(text, "cluster other: hanging, its engine has not answered; busy for 12 s\n"));
 	CHECK(contains(text, "n1    3 + 2.5 CPUs  200M\n"));
 	CHECK(contains(text, "n9    all           until Kubernetes has told what runs there\n"));
+	CHECK(contains(text, "n7    all           until Kubernetes has told what runs there, or 5 s after slurmctld's start: the saved ledger"));
 	CHECK(contains(text, "n8    all           until Kubernetes has told what runs there, or 30 s after slurmctld's start: "
 			     "no saved ledger says that there are pods\n"));
 	CHECK(contains(text, "missing right: create pods/binding (slurm-k8s check"));
