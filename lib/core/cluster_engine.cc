@@ -229,6 +229,7 @@ void ClusterEngine::end_of_turn()
 	if (knows_lost())
 		for (const auto &node : pods_->lost().take_changed())
 			nodes_->lost_changed(node);
+	nodes_file_->flush();
 	if (pods_->use().full_changed() || std::exchange(full_nodes_stale_, false))
 		tell_full_nodes();
 }
@@ -296,11 +297,13 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 		pods_->nodes(), pods_->use(), settings_.resources);
 	reserve();
 	pods_->expect_foreign(false);
+	open_nodes_file();
 	node_kube_ = std::make_unique<NodeLink>(*client_);
 	node_slurm_ = worker_->node_port(seat_);
 	nodes_ = std::make_unique<NodesController>(
 		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid,
 				       [this](const std::string &node, const GresList &gres) {
+					       nodes_file_->set_missing(node, gres);
 					       if (holds_.set_missing(settings_.name, node, gres))
 						       slurm_->wake_scheduler(); // less is masked than before
 				       },
@@ -316,6 +319,14 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	watch_unbound_pods();
 	watch_nodes();
 	watch_dra();
+}
+
+// A file that cannot be believed is as none: the runtime has said so, and the first list replaces it.
+void ClusterEngine::open_nodes_file()
+{
+	const std::string path = saved_nodes_path(host_.state_dir, settings_.name);
+	auto known = load_saved_nodes(path, host_.slurm_uid);
+	nodes_file_ = std::make_unique<NodesFile>(path, known ? std::move(*known) : SavedNodes{}, *this);
 }
 
 // The API server answers again: whatever else failed meanwhile has pauses of its own,

@@ -23,6 +23,7 @@
 #include "lib/core/nodes_controller.h"
 #include "lib/core/pods_controller.h"
 #include "lib/core/reservations.h"
+#include "lib/core/saved_nodes.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
 #include "lib/kube/http_loop.h"
@@ -95,6 +96,7 @@ private:
 	void run();
 	void connect();
 	void build(const kube::ClusterAccess &access);
+	void open_nodes_file();
 	void watch_pods(const std::string &scheduler_name);
 	void watch_foreign_pods();
 	void hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call);
@@ -158,6 +160,7 @@ private:
 	std::unique_ptr<PodsController> pods_;
 	std::unique_ptr<NodeKubePort> node_kube_;
 	std::unique_ptr<SlurmNodePort> node_slurm_;
+	std::unique_ptr<NodesFile> nodes_file_;
 	std::unique_ptr<NodesController> nodes_;
 	std::vector<std::unique_ptr<kube::Reflector<kube::Pod>>> pod_reflectors_;
 	std::unique_ptr<EvictionPort> eviction_kube_;

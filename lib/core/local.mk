@@ -174,6 +174,8 @@ lib_core_libcore_la_SOURCES = \
 	lib/core/runtime_natives.cc \
 	lib/core/service_account.cc \
 	lib/core/service_account.h \
+	lib/core/saved_nodes.cc \
+	lib/core/saved_nodes.h \
 	lib/core/settings.cc \
 	lib/core/settings.h \
 	lib/core/settings_in_force.cc \

@@ -9,6 +9,7 @@
 
 #include "lib/base/guard.h"
 #include "lib/base/log.h"
+#include "lib/core/saved_nodes.h"
 #include "lib/core/settings_in_force.h"
 
 namespace sk8::core {
@@ -74,11 +75,26 @@ void Runtime::load_ledgers()
 	for (const auto &[cluster, whole] : ledgers)
 		holds_.block_nodes(cluster, {}); // a standby may have read another one before
 	close_untold(ledgers, settings ? settings->clusters : std::vector<ClusterSettings>());
-	std::lock_guard lock(mutex_);
-	asked_.clear();
+	std::set<std::string> names;
 	if (settings)
-		for (const auto &c : settings->clusters)
-			asked_.insert(c.name);
+		for (const auto &c : settings->clusters) {
+			names.insert(c.name);
+			restore_nodes(c.name);
+		}
+	std::lock_guard lock(mutex_);
+	asked_ = std::move(names);
+}
+
+// A device that was gone when slurmctld ended is no job's before Kubernetes has told that it is there.
+void Runtime::restore_nodes(const std::string &cluster)
+{
+	const auto saved = load_saved_nodes(saved_nodes_path(host_.state_dir, cluster), host_.slurm_uid);
+	if (!saved)
+		log_warning("what was known of nodes: %s; until cluster %s has told, jobs may get devices that are gone",
+			    saved.error().message.c_str(), cluster.c_str());
+	else
+		for (const auto &[node, known] : *saved)
+			(void) holds_.set_missing(cluster, node, known.missing);
 }
 
 // Where pods may be that nobody has written down, or whose record cannot be read or may lack some.
@@ -115,6 +131,8 @@ void Runtime::close_added(SlurmWorker &worker, const std::vector<ClusterSettings
 		if (const auto whole = is_whole(load_ledger(ledger_path(host_.state_dir, c.name), host_.slurm_uid)))
 			ledgers[c.name] = *whole;
 	close_untold(ledgers, added);
+	for (const auto &c : added)
+		restore_nodes(c.name);
 	for (const auto &[cluster, wait] : holds_.closed())
 		if (!closed.contains(cluster))
 			stop_waiting_later(worker, cluster, wait);

@@ -129,6 +129,24 @@ def test_gpu_that_its_kubelet_has_lost_is_kept_from_jobs_until_it_is_back(gpus):
 	assert masked_gres(gpus, "n1") == []
 
 
+def test_gpu_that_is_gone_is_no_jobs_over_a_start_of_slurmctld_without_api_server(gpus):
+	has_gpus(gpus, "n1", 3)
+	wait_for("the mask", lambda: masked_gres(gpus, "n1") == ["gpu:1"], 60)
+	with gpus.paused("apiserver"):
+		gpus.restart_slurmctld()
+		three = batch(gpus, 3, "-w", "n1")
+		three.wait("RUNNING")
+		four = batch(gpus, 4, "-w", "n1")
+		three.cancel()
+		gpus.scheduled()
+		assert four.state == "PENDING" and masked_gres(gpus, "n1") == ["gpu:1"]
+	gpus.scheduled()
+	assert four.state == "PENDING"
+	has_gpus(gpus, "n1", 4)
+	four.wait("RUNNING")
+	assert of_job(four) == {0, 1, 2, 3}
+
+
 def test_what_is_only_counted_comes_and_goes_with_the_kubelet_up_to_slurms_number(gpus):
 	def has(number):
 		amount = {TOKEN: None if number is None else str(number)}

@@ -64,6 +64,7 @@ test_unit_core_test_SOURCES = \
 	test/unit/core/resubmit_test.cc \
 	test/unit/core/rights_test.cc \
 	test/unit/core/runtime_test.cc \
+	test/unit/core/saved_nodes_test.cc \
 	test/unit/core/service_account_test.cc \
 	test/unit/core/settings_in_force_test.cc \
 	test/unit/core/settings_test.cc \

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/core/ledger_file.h"
+#include "lib/core/saved_nodes.h"
 #include "lib/core/settings_in_force.h"
 #include "test/unit/catch.h"
 #include "test/unit/kube/temp_folder.h"
@@ -199,6 +200,33 @@ TEST_CASE("start: with a whole ledger dedicated nodes, and those of which nothin
 	s.node_init();
 	CHECK(s.closed().empty());
 	CHECK(s.closed_for_a_while().empty());
+}
+
+TEST_CASE("start: a device that was gone when slurmctld ended is no job's before Kubernetes has told that it is back")
+{
+	Start s;
+	s.save("a", "p", "n2");
+	s.save("b", "q", "n2");
+	const auto written = [&](const std::string &cluster, const char *node) {
+		REQUIRE(write_file_atomic(saved_nodes_path(s.state, cluster), saved_nodes_text({{node, {{{"gpu", "", 1, {3}}}}}})));
+	};
+	written("a", "n1");
+	written("of former settings", "n2");
+	s.node_init();
+	const auto masks = s.runtime->holds().masks();
+	REQUIRE(masks);
+	REQUIRE(masks->masks.size() == 2);
+	CHECK(masks->masks[0]->gres == GresList{{"gpu", "", 1, {3}}});
+	CHECK(masks->masks[1]->gres.empty());
+	CHECK(s.runtime->holds().set_missing("a", "n1", {})); // the first list
+	CHECK(s.runtime->holds().let_masks_go());
+	CHECK(s.runtime->holds().masks()->masks.size() == 1);
+
+	std::ofstream(saved_nodes_path(s.state, "a")) << "garbage\n";
+	s.node_init();
+	CHECK(s.knows("a", "p"));
+	CHECK(s.closed().empty()); // it says nothing of pods
+	CHECK(lines.find("jobs may get devices that are gone") != lines.npos);
 }
 
 TEST_CASE("waits: for a while 30 s, for a moment 5 s, and until it has told for ever")
