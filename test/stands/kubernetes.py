@@ -179,8 +179,8 @@ class Kubernetes:
 		"""What an agent on that node needs to know: the kubelet's credentials, and where its cgroups are."""
 		return f"{self.node_home(name)}/kubelet.kubeconfig", f"/{self.cgroup}/{name}"
 
-	def node(self, machine):
-		"""containerd and kubelet inside `machine`, whose folders node_setup() prepared. Returns when Ready."""
+	def node(self, machine, pods):
+		"""containerd and kubelet inside `machine`, whose folders node_setup() prepared. Returns when Ready. pods: how many it can have."""
 		_allow_inotify()
 		name, home, state = machine.name, self.node_home(machine.name), self.state
 		number, = reserve.hosts(self.folder, 1)
@@ -205,7 +205,7 @@ class Kubernetes:
 			run(["ctr", "--address", sock, "--namespace", "k8s.io", "images", "import", path])
 		wait_for(f"events of containerd of {name}", lambda: events.check() and os.path.getsize(events.log), 10, events.hint)
 
-		settings = _kubelet_settings(f"{self.pki}/ca.crt", address, port, f"/{self.cgroup}/{name}")
+		settings = {**_kubelet_settings(f"{self.pki}/ca.crt", address, port, f"/{self.cgroup}/{name}"), "maxPods": pods}
 		kubelet = self.daemon(f"kubelet-{name}").start([state["bin"] + "/kubelet",
 			"--config", _write(f"{home}/kubelet.json", settings), "--kubeconfig", config,
 			"--hostname-override", name, "--node-ip", address, "--node-labels", f"{SHARED_LABEL}=true"], inside=machine)

@@ -18,7 +18,7 @@ class Kubesim:
 		self.slurm = os.path.join(self.home, SLURM_USER + ".conf")
 		self.audit = os.path.join(self.home, "audit.log")
 
-	def start(self, machine, build, port, real, fake, cpus, memory):
+	def start(self, machine, build, port, real, fake, options):
 		"""real: names of nodes that run pods' commands; fake: how many there are whose pods are timers.
 
 		All of it lives in `machine`: pods' processes outlive the server, but not the stand.
@@ -28,7 +28,7 @@ class Kubesim:
 			raise StandError(f"{program} is missing; run make, or name the build folder with --build")
 		log = os.path.join(self.folder, "log", "kubesim.log")
 		words = [os.path.join(TOP, "test/kubesim/up"), "--kubesim", program, "--user", SLURM_USER, "--rbac", RBAC,
-			"--port", str(port), "--node-cpus", str(cpus), "--node-memory", f"{memory}Mi"]
+			"--port", str(port), "--node-cpus", str(options.cpus), "--node-memory", f"{options.memory}Mi", "--node-pods", str(options.max_pods)]
 		words += ["--nodes", ",".join(real)] if real else []
 		words += ["--fake-nodes", str(fake)] if fake else []
 		os.makedirs(os.path.join(self.home, "log"), exist_ok=True)

@@ -57,10 +57,10 @@ def boot(folder, name, setup=""):
 	return Machine(folder, name).boot(setup)
 
 
-def real_node(folder, name, cpus, memory):
+def real_node(folder, name, cpus, memory, pods=110):
 	kubernetes = Kubernetes(folder)
 	machine = boot(folder, name, kubernetes.node_setup(name, cpus, memory))
-	kubernetes.node(machine)
+	kubernetes.node(machine, pods)
 	return machine
 
 
@@ -88,7 +88,7 @@ def up(options):
 	fake = [f"f{i}" for i in range(1, options.fake_nodes + 1)]
 	if options.api == "sim":
 		server = Kubesim(folder)
-		server.start(boot(folder, "kubesim-pods"), options.build, reserve.ports(folder, 1)[0], real, len(fake), options.cpus, options.memory)
+		server.start(boot(folder, "kubesim-pods"), options.build, reserve.ports(folder, 1)[0], real, len(fake), options)
 	else:
 		server = Kubernetes(folder)
 		server.start()
@@ -103,7 +103,7 @@ def up(options):
 	if options.api == "real":
 		server.fake_nodes(fake, options.cpus, options.memory)
 		for name in real:
-			real_node(folder, name, options.cpus, options.memory)
+			real_node(folder, name, options.cpus, options.memory, options.max_pods)
 	text = None
 	if options.config:
 		with open(options.config, encoding="utf-8") as file:

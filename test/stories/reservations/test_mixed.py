@@ -234,35 +234,45 @@ def test_job_that_is_cancelled_in_the_gate_leaves_nothing(crowded):
 # -- pod slots
 
 @pytest.fixture
-def full(mixed):
-	"""n1 can have one pod, and has it."""
-	pod = foreign(mixed, "only", cpu="100m")
-	pod.wait_running()
-
-	def can_have(pods):
-		mixed.api.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {"pods": str(pods)}, "capacity": {"pods": str(pods)}}})
-	before = mixed.node("n1")["status"]["allocatable"]["pods"]
-	can_have(1)
-	wait_for("no room for pods", lambda: "has all the pods" in tool(mixed, "status", "--node", "n1"), 30)
-	yield mixed, pod
-	can_have(before)
-	wait_for("room for pods", lambda: "has all the pods" not in tool(mixed, "status", "--node", "n1"), 30)
+def slots(request, session_stands, api):
+	"""Each node can have two pods."""
+	for found in lent(request, session_stands, api, *with_conf("PrEpPlugins=prep/script,prep/k8s"), "--max-pods", "2"):
+		yield from mixing(found)
 
 
-@pytest.mark.apis("sim")  # a real kubelet says itself how many it can have
-def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(full):
-	stand, pod = full
-	job, elsewhere = stand.batch(1), stand.batch(1, node="n2")
+def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(slots):
+	pods = [foreign(slots, name, cpu="100m") for name in ("first", "second")]
+	for pod in pods:
+		pod.wait_running()
+	wait_for("no room for pods", lambda: "has all the pods" in tool(slots, "status", "--node", "n1"), 30)
+	job, elsewhere = slots.batch(1), slots.batch(1, node="n2")
 	elsewhere.wait_started()
-	of_pod = stand.pod("mine", cpu="1", node="n1")
+	of_pod = slots.pod("mine", cpu="1", node="n1")
 	of_pod.wait_job("PENDING")
-	stand.scheduled()
+	slots.scheduled()
 	assert job.state == "PENDING" and of_pod.job()["JobState"] == "PENDING"
 	assert int(job.show()["Restarts"]) == 0 and not job.stamps()[0]  # no kubelet was asked
-	pod.delete()
-	pod.wait_gone()
+	for pod in pods:
+		pod.delete()
 	job.wait_started()
 	of_pod.wait_phase("Succeeded")
+	assert "has all the pods" not in tool(slots, "status", "--node", "n1")
+
+
+def test_of_two_jobs_that_want_the_last_pod_of_a_node_at_once_one_runs_after_the_other(slots):
+	foreign(slots, "only", cpu="100m").wait_running()
+	wait_masked(slots, "only")
+	slots.scontrol("update", "PartitionName=batch", "State=DOWN")
+	jobs = [slots.batch(1, seconds=None) for _ in range(2)]
+	slots.scontrol("update", "PartitionName=batch", "State=UP")
+	first = wait_for("one that runs", lambda: next((job for job in jobs if job.stamps()[0]), None), 60, jobs[0].why)
+	second = jobs[first == jobs[0]]
+	second.wait("PENDING")  # by itself, or its pod was refused
+	slots.scheduled()
+	assert not second.stamps()[0] and list(reservations(slots)) == [(first.id, "n1")]
+	first.finish()
+	assert second.wait_started(90) > first.stamps()[1]
+	second.finish()
 
 
 # -- restarts and outages
