@@ -42,13 +42,16 @@ def test_kubectl_shows_the_jobs_that_squeue_shows(mixed):
 	assert {line.split()[3] for line in rows} == {"Running"}
 
 
-def test_no_foreign_pod_gets_the_cores_of_a_job(mixed):
-	job = mixed.batch(7)
+@pytest.mark.parametrize("what, job, late, small", [
+	("cpu", ("-n", "7"), {"cpu": "2"}, {"cpu": "500m"}),
+	("memory", ("--mem", "15000"), {"cpu": "100m", "memory": "2Gi"}, {"cpu": "100m", "memory": "500Mi"})])
+def test_no_foreign_pod_gets_the_cores_or_the_memory_of_a_job(mixed, what, job, late, small):
+	job = mixed.batch(1, options=job)
 	job.wait_started()
-	late = foreign(mixed, "late", cpu="2")
+	late = foreign(mixed, "late", **late)
 	late.wait_phase("Failed")
-	assert late.get()["status"]["reason"] == "OutOfcpu"
-	small = foreign(mixed, "small", cpu="500m")
+	assert late.get()["status"]["reason"] == "OutOf" + what
+	small = foreign(mixed, "small", **small)
 	small.wait_running()
 	assert job.state == "RUNNING"
 
