@@ -200,14 +200,15 @@ def test_job_is_not_launched_by_what_a_kubelet_that_has_just_started_says_before
 	assert job.wait_started(seconds=30) > pod.runs()[0].stop
 
 
-def test_srun_that_is_refused_waits_in_the_gate_and_starts_when_there_is_room(crowded):
+@pytest.mark.parametrize("command", ["srun", "salloc"])
+def test_who_waits_for_a_job_that_is_refused_waits_in_the_gate_until_there_is_room(crowded, command):
 	stand, pod = crowded
-	with stand.start("srun", "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "date", "+%s.%N") as srun:
+	with stand.start(command, "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "date", "+%s.%N") as waits:
 		wait_for("a job in the gate", lambda: "CONFIGURING" in stand.run("squeue", "-h", "-o", "%T"), 20)
 		wait_for("a refusal", lambda: refusals(stand), 20)
 		pod.delete()
-		out, _ = srun.communicate(timeout=60)
-	assert srun.returncode == 0 and float(out) > pod.runs()[0].stop
+		out, _ = waits.communicate(timeout=60)
+	assert waits.returncode == 0 and float(out) > pod.runs()[0].stop
 
 
 @pytest.mark.parametrize("command", ["srun", "salloc"])
@@ -215,7 +216,9 @@ def test_who_waits_for_a_job_that_never_gets_room_reads_why_when_it_ends_after_g
 	stand, _ = crowded
 	share(stand, gateTimeout="10s")  # a busy machine's kubelet needs some seconds to refuse
 	wait_reservations_known(stand)
+	began = time.monotonic()
 	done = stand.run(command, "-w", "n1", "-n", "1", "-c", "8", "--mem", "100", "echo", "ran", check=False, seconds=60)
+	assert time.monotonic() - began >= 10  # not at the first refusal
 	assert done.returncode != 0 and "ran" not in done.stdout
 	assert "slurm-k8s: the job was not started: the kubelet of node n1 refuses the job's reservation pod (OutOfcpu)" in done.stderr
 	wait_for("no reservation", lambda: not reservations(stand), 30)
