@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
 from command import tool
-from mixed import (IMAGE, PODS, drain, names, reservations, restore, share, shared_pod, wait_requests, wait_reservation,
+from mixed import (IMAGE, PODS, drain, evict, names, reservations, restore, share, shared_pod, wait_requests, wait_reservation,
 	wait_reservations_known)
 from stands.waiting import wait_for
 from foreign import allocated, foreign, masked
@@ -132,6 +132,22 @@ def test_shared_pod_that_somebody_deletes_is_made_again_for_all_its_jobs(sharing
 	wait_for("another pod", lambda: (shared_pod(sharing) or {"metadata": before})["metadata"]["uid"] != before["uid"], 30)
 	wait_requests(sharing, "3", "300Mi")
 	assert all(job.state == "RUNNING" for job in jobs)
+
+
+def test_all_jobs_of_a_shared_pod_that_is_evicted_are_cancelled_and_say_why(sharing):
+	share(sharing, {"image": IMAGE, "shared": {"maxCpus": 2}, "eviction": "cancel"})
+	wait_reservations_known(sharing)
+	jobs, large = [sharing.batch(1), sharing.batch(2)], sharing.batch(3)
+	for job in (*jobs, large):
+		job.wait_started()
+	wait_requests(sharing, "3", "200Mi")
+	evict(sharing, shared_pod(sharing))
+	for job in jobs:
+		ended = job.wait("CANCELLED")
+		assert ended["SystemComment"] == "slurm-k8s: its reservation pod on node n1 was evicted through the Kubernetes API"
+	wait_for("the pod of the other job alone", lambda: list(reservations(sharing)) == [(large.id, "n1")] and len(names(sharing)) == 1, 30,
+		lambda: str(names(sharing)))
+	assert large.state == "RUNNING"
 
 
 def test_short_jobs_one_after_the_other_use_one_pod(sharing):
