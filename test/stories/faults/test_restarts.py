@@ -5,6 +5,9 @@ import threading
 import time
 
 import pytest
+from command import tool
+from foreign import allocated, foreign, wait_masked
+from node import Node
 from outage import converge, in_every_state, saved, stand_job
 from stands.api import Api
 from stands.replays import once_only
@@ -199,6 +202,55 @@ def test_pod_that_ends_or_is_deleted_while_slurmctld_is_down_ends_its_job(stand)
 	for pod in (deleted, never):
 		pod.wait_job("CANCELLED")
 		pod.wait_gone()
+
+
+def test_pods_that_have_the_names_of_pods_that_went_while_slurmctld_was_down_are_others(stand):
+	former = [stand.pod(name, "sleep 600", cpu=cpu, node="n1", grace=1) for name, cpu in (("runs", "2"), ("waits", "8"))]
+	former[0].wait_running()
+	former[1].wait_job("PENDING")
+	saved(stand)
+	stand.cluster("stop", "slurmctld")
+	for pod in former:
+		pod.delete()
+	former[0].wait("its end", lambda: former[0].runs()[0].stop)
+	stand.api.patch(former[0].path, {"metadata": {"finalizers": None}})  # else its name is not free yet
+	for pod in former:
+		pod.wait_gone()
+	later = [stand.pod(pod.name, "exit 4", cpu="1", node="n1") for pod in former]
+	stand.cluster("start", "slurmctld")
+	for pod in former:
+		pod.wait_job("CANCELLED")
+	for pod in later:
+		pod.wait_phase("Failed")
+		pod.wait("the true end of its job", lambda pod=pod: [(job["JobState"], job["ExitCode"]) for job in pod.jobs()] == [("FAILED", "4:0")])
+	bindings = stand.bindings()
+	assert [len(bindings.get(pod.uid, ())) for pod in (*former, *later)] == [1, 0, 1, 1]
+	assert allocated(stand)[0] == 2  # what the former one holds is none of the later one's
+	assert "is free" in tool(stand, "release", former[0].uid)
+
+
+def test_node_that_is_deleted_while_slurmctld_is_down_keeps_its_pods_and_is_drained_until_it_is_there_again(stand):
+	node = Node(stand)
+	pod = stand.pod("stays", "sleep 600", cpu="3", node="n1", grace=1).wait_running()
+	foreign(stand, "guest").wait_running()
+	wait_masked(stand, "guest")
+	saved(stand)
+	stand.cluster("stop", "slurmctld")
+	try:
+		with node.deleted():
+			stand.cluster("start", "slurmctld")
+			node.wait("drained", lambda: node.drained, 30)
+			assert node.reason == "k8s: deleted: Kubernetes has no such node"
+			waits = stand.batch(3)
+			stand.scheduled()
+			assert waits.state == "PENDING" and allocated(stand)[0] == 4
+			assert pod.phase == "Running" and pod.job()["JobState"] == "RUNNING" and len(pod.jobs()) == 1
+		waits.wait_started()
+		assert pod.job()["JobState"] == "RUNNING" and len(pod.runs()) == 1
+		pod.delete()
+		pod.wait_job("CANCELLED")
+	finally:
+		node.settle()
 
 
 def test_job_cancelled_while_the_api_server_is_down_deletes_its_pod_later(stand):
