@@ -67,16 +67,20 @@ def test_pod_is_made_again_though_slurmctld_dies_while_it_leaves(stand):
 		assert again.get()["metadata"]["annotations"][FROM] == pod.uid
 
 
-def test_computed_priority_has_the_age_of_the_former_job_at_once(multifactor):
+def test_computed_priority_has_the_age_of_the_former_job_at_once_and_a_given_one_stays(multifactor):
+	given = multifactor.pod("given", POLITE, cpu="8", node="n2", annotations=LOW).wait_running()
+	multifactor.update(given.job_id, "Priority=12345")
 	pod = multifactor.pod("victim", POLITE, cpu="8", node="n1", annotations=LOW).wait_running()
 	time.sleep(3)  # seconds of age are what is compared
 	# Before it has started, 22.05 gives its node at once to who comes then with as high a priority: of partitions' tiers
 	# only its scheduler knows.
+	multifactor.batch(8, node="n2")
 	preempt(multifactor, pod).wait_started()
 	younger = multifactor.pod("younger", POLITE, cpu="8", node="n1", annotations=LOW)
 	younger.wait_job("PENDING")
 	again = wait_made_again(pod)
 	assert int(again.wait_job("PENDING")["Priority"]) > int(younger.job()["Priority"])
+	assert wait_made_again(given).wait_job("PENDING")["Priority"] == "12345"
 
 
 @pytest.mark.parametrize("why", ["it says so", "it has a controller"])
