@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A real Kubernetes in a folder: etcd, kube-apiserver, and nodes with containerd and kubelet.
 
-Neither kube-scheduler nor kube-controller-manager runs: Slurm schedules. Without
-the latter nobody removes the taint not-ready that admission gives to new nodes
+Neither kube-controller-manager nor, unless a story starts it, kube-scheduler runs: Slurm schedules. Without
+the former nobody removes the taint not-ready that admission gives to new nodes
 and nobody makes service accounts, so those two admission plugins are off.
 """
 import json
@@ -220,6 +220,12 @@ class Kubernetes:
 				return False
 			return any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
 		wait_for(f"node {name}", is_ready, 60, kubelet.hint)
+
+	def scheduler(self):
+		"""kube-scheduler, which places the pods of default-scheduler until it is stopped. Returns its daemon."""
+		found = self.daemon("kube-scheduler")
+		return found.start([binaries(["kube-scheduler"]) + "/kube-scheduler", "--kubeconfig", self.admin, "--leader-elect=false",
+			"--secure-port=0", "--profiling=false"])
 
 	def driver(self, machine, devices):
 		"""A DRA driver with so many devices on that node, for as long as that lasts: a kubelet may miss that one comes again at

@@ -75,6 +75,7 @@ EXTRA_DIST += \
 	test/stories/reservations/test_mixed.py \
 	test/stories/sharing/test_pinned.py \
 	test/stories/reservations/test_races.py \
+	test/stories/reservations/test_scheduler.py \
 	test/stories/reservations/test_shared_reservation.py \
 	test/stories/sharing/test_sharing.py \
 	test/stories/sharing/test_tokens.py \

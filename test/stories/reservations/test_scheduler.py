@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+"""kube-scheduler beside Slurm: where it puts what is its own."""
+import pytest
+from foreign import POLITE
+from mixed import restore, share, wait_reservation
+from node import OURS, Node, taints
+from stands.kubernetes import Kubernetes
+
+pytestmark = pytest.mark.apis("real")
+
+
+@pytest.fixture
+def scheduled(mixed):
+	"""With a kube-scheduler."""
+	scheduler = Kubernetes(mixed.folder).scheduler()
+	yield mixed
+	scheduler.stop()
+	scheduler.forget()
+
+
+@pytest.fixture
+def grouped(scheduled):
+	"""n1 is dedicated to Slurm, n2 is open."""
+	node = Node(scheduled)
+	scheduled.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": "slurm"}}})
+	before = share(scheduled, groups=[{"selector": "pool=slurm", "sharing": "dedicated"}])
+	node.wait("tainted", lambda: OURS in taints(node))
+	yield scheduled
+	restore(scheduled, before)
+	scheduled.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": None}}})
+	node.wait("no taint of ours", lambda: OURS not in taints(node))
+
+
+def plain(stand, name, cpu, **more):
+	return stand.pod(name, POLITE, cpu=cpu, schedulerName="default-scheduler", **more)
+
+
+def wait_unschedulable(pod, *why):
+	pod.wait("a word of kube-scheduler", lambda: all(word in pod.condition().get("message", "") for word in why))
+	assert pod.condition()["reason"] == "Unschedulable" and pod.phase == "Pending" and not pod.node
+
+
+def test_plain_pods_go_to_the_open_node_alone_and_wait_there_beside_a_dedicated_one_that_is_free(grouped):
+	pods = [plain(grouped, f"plain{i}", "2") for i in range(3)]
+	for pod in pods:
+		pod.wait_running()
+	assert {pod.node for pod in pods} == {"n2"}
+	late = plain(grouped, "late", "4")
+	wait_unschedulable(late, "1 Insufficient cpu", "1 node(s) had untolerated taint")
+	pods[0].delete()
+	late.wait_running()
+	assert late.node == "n2"
+
+
+def test_plain_pod_waits_for_a_mixed_node_that_is_full_of_a_job_and_is_not_refused_there(scheduled):
+	job = scheduled.batch(8)
+	job.wait_started()
+	wait_reservation(scheduled, job.id)
+	pod = plain(scheduled, "plain", "2", node="n1")
+	wait_unschedulable(pod, "1 Insufficient cpu")
+	job.cancel()
+	pod.wait_running()
+	assert pod.node == "n1" and pod.runs()[0].start > job.stamps()[1]
