@@ -205,7 +205,9 @@ class Kubernetes:
 			run(["ctr", "--address", sock, "--namespace", "k8s.io", "images", "import", path])
 		wait_for(f"events of containerd of {name}", lambda: events.check() and os.path.getsize(events.log), 10, events.hint)
 
-		settings = {**_kubelet_settings(f"{self.pki}/ca.crt", address, port, f"/{self.cgroup}/{name}"), "maxPods": pods}
+		settings = {**_kubelet_settings(f"{self.pki}/ca.crt", address, port, f"/{self.cgroup}/{name}"), "maxPods": pods,
+			"staticPodPath": self.static_pods(name)}
+		os.makedirs(settings["staticPodPath"], exist_ok=True)
 		kubelet = self.daemon(f"kubelet-{name}").start([state["bin"] + "/kubelet",
 			"--config", _write(f"{home}/kubelet.json", settings), "--kubeconfig", config,
 			"--hostname-override", name, "--node-ip", address, "--node-labels", f"{SHARED_LABEL}=true"], inside=machine)
@@ -249,6 +251,10 @@ class Kubernetes:
 
 	def node_home(self, name):
 		return os.path.join(self.folder, "nodes", name)
+
+	def static_pods(self, name):
+		"""The folder whose files its kubelet runs as pods."""
+		return os.path.join(self.node_home(name), "static-pods")
 
 	def node_setup(self, name, cpus, memory):
 		"""Shell commands for Machine.boot(): the mounts that make a node of its own out of the host."""

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Foreign pods: what others placed on a shared node is kept away from Slurm's jobs, until its last process is gone."""
+import contextlib
+import glob
+import json
+import os
+import signal
 import statistics
 import time
 
@@ -7,7 +12,10 @@ import pytest
 from command import status, tool
 from conftest import lent
 from foreign import POLITE, allocated, foreign, masked, wait_masked
+from node import Node
+from stands.kubernetes import Kubernetes
 from stands.waiting import wait_for
+from world import Pod, pod_object
 
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 GRACE = 4
@@ -107,6 +115,67 @@ def test_foreign_pod_deleted_by_force_holds_on_until_a_person_says_that_it_is_go
 	assert rival.state == "PENDING"
 	assert "is free" in tool(stand, "release", "default/forced")
 	rival.wait("RUNNING")
+
+
+BRIEF = str(10**6 + os.getpid())  # seconds that a container of the static pod would sleep, as no other process does
+
+
+def end_brief():
+	for path in glob.glob("/proc/[0-9]*/cmdline"):
+		with contextlib.suppress(OSError), open(path, "rb") as file:
+			if file.read().split(b"\0")[:2] == [b"sleep", BRIEF.encode()]:
+				os.kill(int(path.split("/")[2]), signal.SIGKILL)
+
+
+@pytest.fixture
+def static(stand):
+	"""A pod that n1's kubelet runs from a file: the file, and its mirror."""
+	made = pod_object("steady", cpu="1500m", memory="512Mi", schedulerName="default-scheduler",
+		containers={"main": POLITE, "other": f"exec sleep {BRIEF}"})
+	path = os.path.join(Kubernetes(stand.folder).static_pods("n1"), "steady.json")
+	with open(os.path.join(stand.folder, "steady.json"), "w", encoding="utf-8") as file:
+		json.dump(made, file)
+	os.rename(file.name, path)
+
+	def mirrors():
+		return [pod for pod in stand.pods() if pod.name == "steady-n1"]
+	yield path, wait_for("its mirror", mirrors, 60)[0]
+	if os.path.exists(path):
+		os.unlink(path)
+	wait_for("no mirror", lambda: not mirrors(), 60)
+
+
+@pytest.mark.apis("real")  # kubesim's kubelets read no files
+def test_static_pod_is_masked_once_also_without_its_mirror_until_it_has_ended_and_that_is_known(stand, static):
+	path, mirror = static
+	mirror.wait_phase("Running")
+	uid = mirror.seen["metadata"]["annotations"]["kubernetes.io/config.hash"]
+	wait_masked(stand, mirror.name)
+	assert allocated(stand) == (3, 1024)
+	rival = stand.batch(6)
+	mirror.delete(now=True)
+	mirror.wait_gone()
+	Node(stand).stays("what it holds", lambda: allocated(stand) == (3, 1024))
+	end_brief()  # else its kubelet looks after it once in 60 to 90 s
+
+	def another():
+		assert allocated(stand) == (3, 1024)
+		found = stand.api.get("/api/v1/pods?fieldSelector=metadata.name%3Dsteady-n1")["items"]
+		return found and found[0]["metadata"]["uid"] != mirror.uid and Pod(stand, found[0])
+	again = wait_for("another mirror", another, 60)
+	again.wait_phase("Running")
+	stand.scheduled()
+	assert rival.state == "PENDING" and allocated(stand) == (3, 1024)
+	os.unlink(path)
+	again.wait_gone()
+	wait_for("its end", lambda: all(run.stop for run in stand.runs() if run.uid == uid), 30)
+	silent = "has not reported since"
+	wait_for("no mask, or the reason", lambda: silent in masked(stand).get(again.name, {"why": silent}).get("why", ""), 30)
+	if masked(stand):  # at times a kubelet takes a mirror away before it has told there of the end: free a minute and a half later
+		assert "is free" in tool(stand, "release", again.uid)
+	began = rival.wait_started()
+	main, other = (run for run in stand.runs() if run.uid == uid)
+	assert max(main.stop, other.stop) < began
 
 
 def test_pod_for_slurm_waits_for_a_foreign_pod(stand):
