@@ -671,6 +671,19 @@ def test_typed_devices_of_foreign_pods_are_nobody_elses(typed):
 	assert of_job(late) == {0} and late.wait_started() > second.runs()[0].stop
 
 
+@pytest.mark.usefixtures("api")
+@pytest.mark.parametrize("which, resource, gres, has, beside, more", [
+	("typed", A100, "gpu:a100", 1, 1, 1), ("shares", SHARD, "shard", 3, 4, 2)])
+def test_devices_of_a_type_and_shares_that_a_pod_has_are_no_jobs_while_it_is_leaving(request, which, resource, gres, has, beside, more):
+	stand = request.getfixturevalue(which)
+	mine = pod(stand, "mine", has, STUBBORN, resource, grace=2).wait_running()
+	on(stand, f"{gres}:{beside}")
+	late = stand.batch(1, options=(f"--gres={gres}:{more}",))
+	stand.run("scancel", str(mine.job_id))
+	mine.wait_job("CANCELLED")
+	assert late.wait_started() > mine.runs()[0].stop
+
+
 def test_two_plugins_that_count_from_0_are_said_and_nobody_is_believed_to_have_the_others_device(typed):
 	before = set_resources(typed, [{"kubernetes": A100, "gres": "gpu", "type": "a100"}, {"kubernetes": H100, "gres": "gpu", "type": "h100"}])
 	theirs = foreign_with(typed, "theirs", H100, 1)
