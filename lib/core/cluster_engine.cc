@@ -311,7 +311,13 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 				       [this](const std::string &node) {
 					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
 				       },
-				       dra_.wanted() ? &dra_.inventory : nullptr, [this] { return worker_->one_cluster(); }});
+				       dra_.wanted() ? &dra_.inventory : nullptr, [this] { return worker_->one_cluster(); },
+				       [this](const std::string &node, const std::vector<std::string> &features) {
+					       nodes_file_->set_features(node, features);
+				       }});
+	for (const auto &[node, known] : nodes_file_->nodes())
+		if (!known.features.empty())
+			nodes_->had_features(node);
 	worker_->attach(seat_, shared_from_this());
 	for (const auto &name : settings_.scheduler_names)
 		watch_pods(name);

@@ -2,6 +2,7 @@
 #include "lib/core/node_features.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "lib/base/text.h"
@@ -151,6 +152,14 @@ std::optional<FeatureChange> feature_change(const SlurmNode &node, const std::ve
 	if (change.features == node.features && change.active == node.active_features)
 		return std::nullopt;
 	return change;
+}
+
+std::optional<FeatureChange> restored_features(const SlurmNode &node, const std::vector<std::string> &saved,
+					       const std::vector<std::string> &keys, bool pools)
+{
+	std::vector<std::string> wanted;
+	std::ranges::copy_if(saved, std::back_inserter(wanted), [&](const auto &feature) { return is_ours(feature, keys, pools); });
+	return feature_change(node, wanted, keys, pools);
 }
 
 } // namespace sk8::core

@@ -45,6 +45,10 @@ void add_pool_features(std::vector<std::string> &features); // stays sorted
 std::optional<FeatureChange> feature_change(const SlurmNode &node, const std::vector<std::string> &wanted,
 					    const std::vector<std::string> &keys, bool pools = false);
 
+// ... as far as it was saved: what settings do not name any more stays away.
+std::optional<FeatureChange> restored_features(const SlurmNode &node, const std::vector<std::string> &saved,
+					       const std::vector<std::string> &keys, bool pools);
+
 } // namespace sk8::core
 
 #endif

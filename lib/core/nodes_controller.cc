@@ -362,6 +362,8 @@ void NodesController::features(const std::string &name, Entry &e)
 	std::vector<std::string> wanted = label_features(e).features;
 	if (e.kube && shared_.exclusive(*e.kube))
 		add_pool_features(wanted);
+	if (ports_.features)
+		ports_.features(name, wanted);
 	const auto change = feature_change(*e.slurm, wanted, settings_.nodes.features, pools);
 	if (!change)
 		return;

@@ -46,6 +46,8 @@ struct NodesPorts {
 	const DraInventory *dra = nullptr; // what drivers tell of devices; null: nobody does
 	// Is no other cluster attached to this Slurm? Nobody may say: then it is not known.
 	std::function<bool()> alone{};
+	// Which features of ours a node is to have; nobody may listen.
+	std::function<void(const std::string &node, const std::vector<std::string> &features)> features{};
 };
 
 class NodesController {
@@ -59,6 +61,8 @@ public:
 	void drivers_changed(const DraInventory::Changed &changed);
 	// Pods hold something of this node, which Kubernetes does not have: it was deleted, perhaps before this slurmctld started.
 	void deleted_before(const std::string &node);
+	// Slurm has features of labels there that a former slurmctld knew of: they go if the node is shared no more. Before the lists.
+	void had_features(const std::string &node) { entries_[node].had_features = true; }
 	// There is no news of nodes, or there is again: time without news is no node's fault.
 	void lost();
 	void back();

@@ -49,8 +49,10 @@ void Runtime::node_init(bool goes_on)
 void Runtime::reconfigure()
 {
 	std::lock_guard lock(mutex_);
-	if (std::exchange(parked_, false))
+	if (std::exchange(parked_, false)) {
 		started_at_ = clock_.wall_seconds();
+		restore_features();
+	}
 	if (!worker_) {
 		worker_ = std::make_shared<SlurmWorker>(*host_.ops, holds_, clock_);
 		auto thread = Thread::start("sk8-slurm", [worker = worker_] { worker->run(); });

@@ -22,6 +22,7 @@
 #include "lib/core/gate.h"
 #include "lib/core/hold_table.h"
 #include "lib/core/metrics_server.h"
+#include "lib/core/saved_nodes.h"
 #include "lib/core/settings.h"
 #include "lib/core/slurm_worker.h"
 #include "lib/core/untold_nodes.h"
@@ -60,7 +61,8 @@ private:
 	void load_ledgers();
 	// ledgers: by cluster, is it whole? clusters: of the settings.
 	void close_untold(const std::map<std::string, bool> &ledgers, const std::vector<ClusterSettings> &clusters);
-	void restore_nodes(const std::string &cluster);
+	void restore_nodes(const ClusterSettings &settings);
+	void restore_features();
 	void close_added(SlurmWorker &worker, const std::vector<ClusterSettings> &clusters);
 	void open_removed(const std::vector<ClusterSettings> &clusters);
 	void stop_waiting(const std::string &cluster, const std::string &why);
@@ -102,6 +104,12 @@ private:
 	std::mutex mutex_;
 	std::map<std::string, std::uint32_t> slurm_nodes_; // of the last node_init()
 	std::set<std::string> asked_; // clusters of the settings for which close_untold() was asked
+	// What Slurm's nodes are to have before their clusters tell, by load_ledgers(); restore_features() tells Slurm.
+	struct Features {
+		NodeSettings settings;
+		SavedNodes nodes;
+	};
+	std::vector<Features> features_;
 	bool parked_ = true; // standby, or shutting down: nothing is written anywhere
 	std::shared_ptr<SlurmWorker> worker_;
 	Thread worker_thread_;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/saved_nodes.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <sys/stat.h>
 
 #include "lib/base/file.h"
 #include "lib/base/json.h"
 #include "lib/base/log.h"
+#include "lib/core/names.h"
+#include "lib/core/node_features.h"
 
 namespace sk8::core {
 
@@ -14,6 +17,14 @@ static constexpr std::size_t max_file = 64u << 20, max_nodes = 65536, max_node =
 static constexpr Millis between_writes{1'000};
 
 // ---- text ----
+
+static Json list_of(const std::vector<std::string> &words)
+{
+	Json out = Json::array();
+	for (const auto &word : words)
+		out.append(Json::string(word));
+	return out;
+}
 
 std::string saved_nodes_text(const SavedNodes &nodes)
 {
@@ -23,9 +34,28 @@ std::string saved_nodes_text(const SavedNodes &nodes)
 		line.set("node", name);
 		if (!node.missing.empty())
 			line.set("missing", gres_to_json(node.missing));
+		if (!node.features.empty())
+			line.set("features", list_of(node.features));
 		text += line.dump() + '\n';
 	}
 	return text;
+}
+
+// Nothing but what is made of a label or of settings becomes a feature.
+static bool is_feature(std::string_view feature)
+{
+	return feature == names::exclusive_feature || feature == names::shared_feature || label_of(feature).has_value();
+}
+
+static bool read_features(const Json &list, std::vector<std::string> &out)
+{
+	if (list.is_null())
+		return true;
+	if (!list.is_array() || list.size() > max_features + 2) // and the two of pools
+		return false;
+	for (std::size_t i = 0; i < list.size(); i++)
+		out.emplace_back(list.at(i).str());
+	return std::ranges::is_sorted(out) && std::ranges::all_of(out, is_feature);
 }
 
 static bool read_node(const Json &line, SavedNodes &out)
@@ -34,8 +64,9 @@ static bool read_node(const Json &line, SavedNodes &out)
 	auto missing = gres_from_json(line["missing"]);
 	if (name.empty() || name.size() > max_node || !missing || out.size() >= max_nodes)
 		return false;
-	out[name].missing = std::move(*missing);
-	return true;
+	SavedNode &node = out[name];
+	node.missing = std::move(*missing);
+	return read_features(line["features"], node.features);
 }
 
 Result<SavedNodes> parse_saved_nodes(std::string_view text)
@@ -86,6 +117,11 @@ void NodesFile::set(const std::string &node, T SavedNode::*what, const T &value)
 void NodesFile::set_missing(const std::string &node, const GresList &gres)
 {
 	set(node, &SavedNode::missing, gres);
+}
+
+void NodesFile::set_features(const std::string &node, const std::vector<std::string> &features)
+{
+	set(node, &SavedNode::features, features);
 }
 
 // A device that comes and goes fills no disk, and a broken one no log.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What a cluster has told of nodes, beside its saved ledger, for the time between a start of slurmctld and the first list of
-// nodes (longer while the API server is away): which of Slurm's devices are missing there.
+// nodes (longer while the API server is away): which of Slurm's devices are missing there, and which features its labels are.
 //
 //   {"v":1}                                                        first line
-//   {"node":"n1","missing":[{"name":"gpu","type":"","count":1,"devices":[1]}]}
+//   {"node":"n1","missing":[{"name":"gpu","type":"","count":1,"devices":[1]}],"features":["k8s.zone.a"]}
 //
 // A file of its own: a slurm-k8s of before refuses a ledger with a line that it does not know, and then closes all nodes. It is
 // written anew when something of it changes, once a second at most, and not waited for: nothing is bound by it.
@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/core/gres.h"
@@ -25,8 +26,8 @@
 namespace sk8::core {
 
 struct SavedNode {
-	GresList missing; // HoldTable::set_missing()
-
+	GresList missing;                  // HoldTable::set_missing()
+	std::vector<std::string> features; // sorted; those of ours
 	bool operator==(const SavedNode &) const = default;
 };
 using SavedNodes = std::map<std::string, SavedNode>; // by name
@@ -49,6 +50,7 @@ public:
 	}
 	const SavedNodes &nodes() const { return nodes_; }
 	void set_missing(const std::string &node, const GresList &gres);
+	void set_features(const std::string &node, const std::vector<std::string> &features);
 	void flush(); // if there is something, and it is time
 
 private:

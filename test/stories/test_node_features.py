@@ -60,6 +60,15 @@ def test_label_is_a_feature_that_constraints_find_and_follows_the_label(labelled
 	wait_features(labelled, "n1", "k8s.test..example/x." + "x" * 63)
 
 
+def test_labels_are_features_over_a_start_of_slurmctld_without_api_server(labelled):
+	with labelled.paused("apiserver"):
+		labelled.restart_slurmctld()
+		assert where(labelled, "-C", f"{FEATURE}.b") == "n2"
+		assert features(labelled, "n1") == {f"{FEATURE}.a"}
+	label(labelled, "n1", ZONE, "c")
+	wait_features(labelled, "n1", f"{FEATURE}.c", seconds=60)
+
+
 def test_administrators_features_stay_and_ours_come_back_after_reconfigure_and_restart(labelled):
 	labelled.scontrol("update", "NodeName=n1", f"Features={OWN}", f"ActiveFeatures={OWN}")
 	wait_features(labelled, "n1", OWN, f"{FEATURE}.a")

@@ -244,6 +244,21 @@ TEST_CASE("nodes: after a restart that kept the features none is doubled, and on
 	CHECK(w.feature_writes == 2);
 }
 
+TEST_CASE("nodes: what labels gave a node in the words of a former slurmctld goes when it is shared no more, and is told to be saved")
+{
+	NodeWorld w(zones);
+	w.slurm.features = w.slurm.active_features = "big,k8s.zone.a";
+	w.kube.meta.labels = {{"zone", "b"}};
+	const bool shared = GENERATE(true, false);
+	if (!shared)
+		w.kube.meta.labels["private"] = "";
+	w.had_features = true;
+	w.restart();
+	w.run();
+	CHECK(w.slurm.features == (shared ? "big,k8s.zone.b" : "big"));
+	CHECK(w.features_told == (shared ? std::vector<std::string>{"k8s.zone.b"} : std::vector<std::string>{}));
+}
+
 TEST_CASE("nodes: status says which features labels give a node, and how many labels give none")
 {
 	NodeWorld w(zones);

@@ -189,6 +189,8 @@ public:
 	VirtualTimer timer;
 	int slurm_writes = 0, feature_writes = 0, kube_writes = 0, refused = 0;
 	GresList missing; // as it was told last
+	std::vector<std::string> features_told; // the same
+	bool had_features = false; // a former slurmctld did; from the next start on
 	int fail_slurm = 0; // so many changes of its state are refused
 	const DraInventory *dra = nullptr; // from the next start on
 	int fail_kube = 0; // HTTP status of the next writes; 0: they succeed
@@ -204,7 +206,10 @@ private:
 		controller = std::make_unique<NodesController>(settings, NodesPorts{*this, *this, timer, user, slurm_uid,
 			[this](const std::string &, const GresList &gres) { missing = gres; },
 			[this](const std::string &) { return exclusive; }, [this](const std::string &) { return lost; }, dra,
-			[this] { return alone; }});
+			[this] { return alone; },
+			[this](const std::string &, const std::vector<std::string> &features) { features_told = features; }});
+		if (had_features)
+			controller->had_features("n1");
 		kube_news_.push_back([this, now = copy(), there = exists] {
 			controller->nodes_replaced(there ? std::vector{now} : std::vector<kube::NodePtr>{});
 		});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "lib/core/runtime.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <sys/stat.h>
@@ -208,7 +209,7 @@ TEST_CASE("start: a device that was gone when slurmctld ended is no job's before
 	s.save("a", "p", "n2");
 	s.save("b", "q", "n2");
 	const auto written = [&](const std::string &cluster, const char *node) {
-		REQUIRE(write_file_atomic(saved_nodes_path(s.state, cluster), saved_nodes_text({{node, {{{"gpu", "", 1, {3}}}}}})));
+		REQUIRE(write_file_atomic(saved_nodes_path(s.state, cluster), saved_nodes_text({{node, {{{"gpu", "", 1, {3}}}, {}}}})));
 	};
 	written("a", "n1");
 	written("of former settings", "n2");
@@ -227,6 +228,34 @@ TEST_CASE("start: a device that was gone when slurmctld ended is no job's before
 	CHECK(s.knows("a", "p"));
 	CHECK(s.closed().empty()); // it says nothing of pods
 	CHECK(lines.find("jobs may get devices that are gone") != lines.npos);
+}
+
+TEST_CASE("start: features of labels are Slurm's again when slurmctld takes charge, as far as settings have them")
+{
+	static std::string told;
+	told.clear();
+	Start s;
+	std::ofstream(s.config) << "clusters: [{name: a, kubeconfig: /k, nodes: {features: [zone, 'gpu*']}}, {name: b, kubeconfig: /k}]\n";
+	s.ops.active = [] { return false; }; // the test has its locks
+	s.ops.find_node = [](const char *name, sk8_node *node) {
+		node->name = name;
+		node->features = node->active_features = "big";
+		return std::string_view(name) == "n1";
+	};
+	s.ops.change_features = [](const sk8_feature_change *c, sk8_outcome *out) {
+		*out = {};
+		told += std::string(c->node) + ": " + c->expected + " " + c->features + " " + c->active + "\n";
+	};
+	const std::vector<std::string> features{"k8s.exclusive", "k8s.gpus.4", "k8s.rack.7", "k8s.zone.a"};
+	for (const char *cluster : {"a", "b"})
+		REQUIRE(write_file_atomic(saved_nodes_path(s.state, cluster), saved_nodes_text({{"n1", {{}, features}}, {"gone", {{}, features}}})));
+	s.node_init();
+	CHECK(told.empty()); // it may be a standby
+	s.runtime->reconfigure();
+	CHECK(told == "n1: big big,k8s.gpus.4,k8s.zone.a big,k8s.gpus.4,k8s.zone.a\n");
+	s.runtime->reconfigure();
+	s.runtime->shutdown();
+	CHECK(std::ranges::count(told, '\n') == 1); // the engines know better by then
 }
 
 TEST_CASE("waits: for a while 30 s, for a moment 5 s, and until it has told for ever")

@@ -40,10 +40,26 @@ TEST_CASE("saved nodes: what was missing when slurmctld ended is known again, an
 	file.set_missing("n3", {});
 	file.flush();
 	CHECK(fs::status(s.path).permissions() == fs::perms(0600));
-	CHECK(s.load().value_or(SavedNodes{}) == SavedNodes{{"n1", {gpu1}}, {"n2", {{{"gpu", "", 2, {}}}}}});
+	CHECK(s.load().value_or(SavedNodes{}) == SavedNodes{{"n1", {gpu1, {}}}, {"n2", {{{"gpu", "", 2, {}}}, {}}}});
 	CHECK(s.open().nodes().size() == 2);
 	s.timer.advance(Millis(1'000));
 	file.set_missing("n1", {});
+	file.flush();
+	CHECK(s.load().value_or(SavedNodes{}).size() == 1);
+}
+
+TEST_CASE("saved nodes: features of labels are known again")
+{
+	Saved s;
+	auto file = s.open();
+	const std::vector<std::string> features{"k8s.exclusive", "k8s.shared", "k8s.topology..kubernetes..io/zone.a", "k8s.x."};
+	file.set_missing("n1", gpu1);
+	file.set_features("n1", features);
+	file.set_features("n2", features);
+	file.flush();
+	CHECK(s.load().value_or(SavedNodes{}) == SavedNodes{{"n1", {gpu1, features}}, {"n2", {{}, features}}});
+	file.set_features("n2", {});
+	s.timer.advance(Millis(1'000));
 	file.flush();
 	CHECK(s.load().value_or(SavedNodes{}).size() == 1);
 }
@@ -93,7 +109,10 @@ TEST_CASE("saved nodes: a file that others could have written, or that makes no 
 	const std::string text = GENERATE_COPY(
 		v1 + "{\"node\":\"n1\"", v1 + "{\"node\":\"n1\"}", v1 + "{\"node\":\"\"}\n", v1 + "{\"node\":7}\n", v1 + "[]\n",
 		v1 + "{\"node\":\"" + std::string(300, 'n') + "\"}\n", v1 + "{\"node\":\"n1\",\"missing\":7}\n",
-		v1 + "{\"node\":\"n1\",\"missing\":[{\"name\":\"gpu\",\"count\":-1}]}\n", std::string("{\"v\":2}\n"), std::string("garbage\n"));
+		v1 + "{\"node\":\"n1\",\"missing\":[{\"name\":\"gpu\",\"count\":-1}]}\n", std::string("{\"v\":2}\n"), std::string("garbage\n"),
+		v1 + "{\"node\":\"n1\",\"features\":[\"administrators\"]}\n", v1 + "{\"node\":\"n1\",\"features\":[\"k8s.a.b&c\"]}\n",
+		v1 + "{\"node\":\"n1\",\"features\":[7]}\n", v1 + "{\"node\":\"n1\",\"features\":[\"k8s.b.\",\"k8s.a.\"]}\n",
+		v1 + "{\"node\":\"n1\",\"features\":{}}\n");
 	CAPTURE(text);
 	CHECK_FALSE(parse_saved_nodes(text));
 	std::ofstream(s.path) << v1 << "{\"node\":\"n1\",\"later\":1}\n"; // what a newer version says beside is no matter
