@@ -48,6 +48,7 @@ struct NodeDevices {
 	std::string node;
 	core::NodeGres kubernetes;
 	core::GresList slurm;
+	bool mixed = false; // a pod stands for each of Slurm's own jobs
 };
 
 // What Slurm says about itself.

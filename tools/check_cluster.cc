@@ -416,7 +416,8 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 		labels.emplace_back(one_line(node->meta.name, 64), core::features_of(node->meta.labels, settings.nodes.features));
 		rooms.push_back(room_of(*node, it->second, *own));
 		devices.push_back({one_line(node->meta.name, 64),
-				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres});
+				   core::identify_gres(core::node_devices(*node), node->meta.labels, settings.resources), it->second.gres,
+				   core::SharedNodes(settings.nodes).sharing(*node) == core::Sharing::mixed});
 		core::add_driver_gres(devices.back().kubernetes, node->meta.name, inventory, settings.resources);
 		(void) plugins.read(*node);
 		core::add_odd_indices(devices.back().kubernetes, plugins.problems(node->meta.name));

@@ -36,24 +36,50 @@ static std::string sentence(const core::GresDifference &d, const std::string &no
 				   : "the others are kept from jobs until the kubelet has them again; " + look);
 }
 
+static bool is_in_slurm(const core::IdentifiedGres &g, const NodeDevices &n)
+{
+	return std::ranges::any_of(n.slurm, [&](const core::Gres &s) { return s.name == g.name && s.count > 0; });
+}
+
 // Slurm's jobs get some of it, and so may any pod, and nobody takes the ones from the others.
 static bool is_uncounted(const std::string &resource, const core::IdentifiedGres &g, const NodeDevices &n, const core::ClusterSettings &settings)
 {
-	return !g.by_driver && g.count > 0 && !core::find_resource(settings.resources, resource) &&
-	       std::ranges::any_of(n.slurm, [&](const core::Gres &s) { return s.name == g.name && s.count > 0; });
+	return !g.by_driver && g.count > 0 && !core::find_resource(settings.resources, resource) && is_in_slurm(g, n);
 }
 
-static void check_uncounted(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out)
+// What pods have of it is kept from Slurm's jobs, and what jobs have from no pod: Reservations::requested_on() says why.
+static bool is_unheld(const std::string &resource, const core::IdentifiedGres &g, const NodeDevices &n, const core::ClusterSettings &settings)
 {
-	std::map<std::string, std::vector<std::string>> where; // by resource
+	const auto names = [&](const auto &resources) {
+		return std::ranges::find(resources, resource, &core::ResourceSettings::kubernetes) != resources.end();
+	};
+	const bool held = settings.reserves_devices() || (settings.reservations.devices && n.mixed);
+	return !g.by_driver && g.count > 0 && core::find_resource(settings.resources, resource) && !names(settings.resources) &&
+	       !(held && names(core::with_own(settings.resources))) && is_in_slurm(g, n);
+}
+
+using IsOdd = bool (*)(const std::string &resource, const core::IdentifiedGres &, const NodeDevices &, const core::ClusterSettings &);
+
+static std::map<std::string, std::vector<std::string>> nodes_by_resource(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings,
+									 IsOdd is_odd)
+{
+	std::map<std::string, std::vector<std::string>> where;
 	for (const NodeDevices &n : nodes)
 		for (const auto &g : n.kubernetes.gres)
 			for (const auto part : split(g.kubernetes, ',')) {
 				const std::string resource(trim(part));
-				if (is_uncounted(resource, g, n, settings) && (where.size() < most_sentences || where.contains(resource)))
+				if (is_odd(resource, g, n, settings) && (where.size() < most_sentences || where.contains(resource)))
 					where[resource].push_back(n.node);
 			}
-	for (const auto &[resource, names] : where)
+	return where;
+}
+
+static void check_uncounted(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out)
+{
+	for (const auto &[resource, names] : nodes_by_resource(nodes, settings, is_unheld))
+		out.warning(about, "what Slurm's own jobs have of " + one_line(resource, 128) + " on " + some(names) +
+					   " no pod of theirs requests, and the kubelets may give it to others' pods: name it under resources in slurm-k8s.yaml");
+	for (const auto &[resource, names] : nodes_by_resource(nodes, settings, is_uncounted))
 		out.warning(about, "what pods have of " + one_line(resource, 128) + " on " + some(names) + " is not kept from Slurm's jobs, which get it as a GRES: " +
 					   (resource.find('/') == resource.npos ? "it cannot be named under resources in slurm-k8s.yaml, so let one side have none of it there"
 										 : "name it under resources in slurm-k8s.yaml"));

@@ -179,15 +179,31 @@ bool devices_collide(const GresList &a, const GresList &b)
 
 // ---- Kubernetes ----
 
-const ResourceSettings *find_resource(const std::vector<ResourceSettings> &settings, std::string_view kubernetes)
+static const std::vector<ResourceSettings> &own_resources()
 {
 	// leaked: no static destructors in slurmctld
 	static const auto *own = new std::vector<ResourceSettings>{{"nvidia.com/gpu", "gpu", "", {}}, {"amd.com/gpu", "gpu", "", {}}};
-	for (const auto *list : {&settings, own})
+	return *own;
+}
+
+const ResourceSettings *find_resource(const std::vector<ResourceSettings> &settings, std::string_view kubernetes)
+{
+	for (const auto *list : {&settings, &own_resources()})
 		for (const ResourceSettings &r : *list)
 			if (r.kubernetes == kubernetes)
 				return &r;
 	return nullptr;
+}
+
+std::vector<ResourceSettings> with_own(std::vector<ResourceSettings> settings)
+{
+	const std::size_t said = settings.size();
+	for (const ResourceSettings &own : own_resources())
+		if (std::none_of(settings.begin(), settings.begin() + static_cast<std::ptrdiff_t>(said), [&](const ResourceSettings &r) {
+			    return r.kubernetes == own.kubernetes || (!r.device_class.empty() && r.gres == own.gres);
+		    }))
+			settings.push_back(own);
+	return settings;
 }
 
 GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std::vector<ResourceSettings> &settings)
@@ -209,6 +225,17 @@ std::vector<std::uint16_t> devices_named(const GresList &gres, const std::string
 	return out;
 }
 
+static bool is_slice(const Gres &g, const std::map<std::string, std::int64_t> &allocatable)
+{
+	return !g.type.empty() && (allocatable.contains("nvidia.com/mig-" + g.type) || allocatable.contains("gpu.intel.com/" + g.type));
+}
+
+// Which of several is requested: one that names the type, else the first of which the node has any.
+static int rank(const ResourceSettings &r, const std::map<std::string, std::int64_t> &allocatable)
+{
+	return !r.type.empty() ? 2 : allocatable.at(r.kubernetes) > 0 ? 1 : 0;
+}
+
 std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
 						const std::map<std::string, std::int64_t> &allocatable)
 {
@@ -216,9 +243,10 @@ std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std:
 	for (const Gres &g : gres) {
 		const ResourceSettings *found = nullptr;
 		for (const ResourceSettings &r : settings) {
-			const bool fits = r.gres == g.name && (r.type.empty() || r.type == g.type) && allocatable.contains(r.kubernetes);
-			if (fits && (!found || found->type.empty())) // one that names the type is better
-				found = found && r.type.empty() ? found : &r;
+			const bool fits = r.gres == g.name && (r.type.empty() ? !is_slice(g, allocatable) : r.type == g.type) &&
+					  allocatable.contains(r.kubernetes);
+			if (fits && (!found || rank(r, allocatable) > rank(*found, allocatable)))
+				found = &r;
 		}
 		if (found && g.count > 0)
 			out[found->kubernetes] += static_cast<std::int64_t>(std::min<std::uint64_t>(g.count, max_gres_count));

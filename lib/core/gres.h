@@ -67,11 +67,13 @@ bool devices_collide(const GresList &a, const GresList &b);
 
 // The mapping of this resource: of the settings, else our own (nvidia.com/gpu, amd.com/gpu); or null.
 const ResourceSettings *find_resource(const std::vector<ResourceSettings> &settings, std::string_view kubernetes);
+// The settings, and our own of which they say nothing: not of the resource, nor by a deviceClass whose devices are the same GRES.
+std::vector<ResourceSettings> with_own(std::vector<ResourceSettings> settings);
 // What these extended resources are in Slurm; of those that have no mapping nothing.
 GresList gres_of(const std::map<std::string, std::int64_t> &extended, const std::vector<ResourceSettings> &settings);
 
 // The other way round: which of these resources this GRES is, as far as the settings name them
-// and the node has them (allocatable).
+// and the node has them (allocatable). A slice of a GPU, a type that is a resource of its own there, is none of the GPUs.
 std::map<std::string, std::int64_t> extended_of(const GresList &gres, const std::vector<ResourceSettings> &settings,
 						const std::map<std::string, std::int64_t> &allocatable);
 // Those of the resources that only Kubernetes knows (k8s_gres), "a.io/x,b.io/y": Slurm tells steps nothing of them.

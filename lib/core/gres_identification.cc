@@ -114,17 +114,25 @@ static void sort_by_name(NodeGres &out)
 }
 
 // A job's pod requests one of two resources that settings call the same, if the node has both (extended_of()).
-static void compare(NodeGres &out, const std::map<std::string, std::int64_t> &allocatable, const std::vector<ResourceSettings> &settings)
+static void compare(NodeGres &out, const std::map<std::string, std::int64_t> &allocatable, const std::map<std::string, std::string> &labels,
+		    const std::vector<ResourceSettings> &settings)
 {
+	const auto all = with_own(settings);
+	const auto own = all.begin() + std::ssize(settings); // what settings do not name
 	const auto is_there = [&](const ResourceSettings &r) {
 		const auto has = allocatable.find(r.kubernetes);
 		return has != allocatable.end() && has->second > 0;
 	};
-	for (auto b = settings.begin(); b != settings.end(); ++b)
-		for (auto a = settings.begin(); a != b && is_there(*b); ++a)
-			if (a->gres == b->gres && a->type == b->type && is_there(*a))
-				complain(out, b->kubernetes, "is " + words(b->gres, b->type) + " by resources in slurm-k8s.yaml as " + a->kubernetes +
-					 ", and pods of Slurm's own jobs request that one alone; give it a GRES or a type of its own");
+	const auto is_said = [&](const ResourceSettings &a, const ResourceSettings &b) { // by add()
+		const auto first = known_by_itself(a.kubernetes, labels), second = known_by_itself(b.kubernetes, labels);
+		return first && second && first->type == second->type;
+	};
+	for (auto b = all.begin(); b != all.end(); ++b)
+		for (auto a = all.begin(); a != b && is_there(*b); ++a)
+			if (a->gres == b->gres && a->type == b->type && is_there(*a) && (a < own || !is_said(*a, *b)))
+				complain(out, b->kubernetes, "is " + words(b->gres, b->type) + (b < own ? " by resources in slurm-k8s.yaml" : "") + " as " +
+					 a->kubernetes + ", and pods of Slurm's own jobs request that one alone; give it a GRES or a type of its own" +
+					 (b < own ? "" : " under resources in slurm-k8s.yaml"));
 }
 
 static void add(NodeGres &out, const std::string &resource, const Known &known, std::uint64_t count, bool said)
@@ -165,7 +173,7 @@ NodeGres identify_gres(const std::map<std::string, std::int64_t> &allocatable, c
 	for (const ResourceSettings &r : settings)
 		if (r.missing == Missing::all && !r.kubernetes.empty() && !allocatable.contains(r.kubernetes))
 			add(out, r.kubernetes, known_by(r, labels), 0, true);
-	compare(out, allocatable, settings);
+	compare(out, allocatable, labels, settings);
 	sort_by_name(out);
 	return out;
 }

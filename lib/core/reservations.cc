@@ -14,7 +14,7 @@ static constexpr std::int64_t grace_seconds = 1;
 Reservations::Reservations(const ClusterSettings &settings, ReservationPorts ports, const NodeView &nodes)
 	: settings_(settings), ports_(std::move(ports)), nodes_(nodes), mixed_(settings.nodes.any(Sharing::mixed)),
 	  only_former_(!settings.reserves() && !settings.has_containers()),
-	  devices_(settings.resources),
+	  with_own_(with_own(settings.resources)), devices_(settings.resources),
 	  shared_(settings_, {ports_.kube, ports_.timer, ports_.cover_changed,
 			      [this](const std::string &node, Gone gone) { shared_news(node, gone); },
 			      [this](const std::string &node) { return nodes_.in_slurm(node); },
@@ -190,10 +190,10 @@ Reservations::Holds Reservations::holds_on(const NativeJob &job, const NativeSha
 	const kube::Node *last = nodes_.last(share.node);
 	if (!last) // deleted before this slurmctld started, or never one of Kubernetes
 		return has_pod && nodes_.in_slurm(share.node) ? Holds::all : Holds::nothing;
-	if (!settings_.reserves_devices() || !nodes_.is_or_was_shared(share.node) || !is_named(share.gres, settings_.resources))
+	if (!settings_.reserves_devices() || !nodes_.is_or_was_shared(share.node) || !is_named(share.gres, with_own_))
 		return Holds::nothing;
 	const auto &known = last->allocatable.extended;
-	return has_pod || !extended_of(share.gres, settings_.resources, known).empty() ? Holds::devices : Holds::nothing;
+	return has_pod || !extended_of(share.gres, with_own_, known).empty() ? Holds::devices : Holds::nothing;
 }
 
 // Before anything is known of nodes.
@@ -203,7 +203,7 @@ bool Reservations::may_have_pods(const NativeJob &job) const
 	const bool any_node = mixed_ || (job.wants_container() && settings_.has_containers());
 	return std::ranges::any_of(job.shares, [&](const NativeShare &s) {
 		const bool may_be_shared = names.empty() || std::ranges::find(names, s.node) != names.end();
-		return may_be_shared && (any_node || is_named(s.gres, settings_.resources));
+		return may_be_shared && (any_node || (!settings_.resources.empty() && is_named(s.gres, with_own_)));
 	});
 }
 

@@ -219,6 +219,7 @@ private:
 	// Its containers claim the devices that its job has there.
 	static bool has_claims(const Entry &e, const Pod &p) { return has_container(e, p) && more(e) && claims_devices(*more(e)); }
 	bool is_claimed(const std::string &gres) const;
+	const std::vector<ResourceSettings> &requested_on(const std::string &node) const;
 	std::map<std::string, std::int64_t> extended_there(const Entry &e, const Pod &p, const kube::Node &node) const;
 	bool may_start(const Entry &e, const Pod &p);
 	enum class Devices { same, other, unknown }; // unknown: not yet
@@ -276,6 +277,7 @@ private:
 	const NodeView &nodes_;
 	const bool mixed_, only_former_; // a node may be mixed; no job has a pod
 	std::map<Id, std::optional<std::set<std::string>>> formers_used_; // jobs that run in such a pod: the nodes that they use, once told
+	const std::vector<ResourceSettings> with_own_; // resources that pods of jobs may request, see requested_on()
 	PodDevices devices_; // of nodes on which jobs may have pods
 	std::map<Id, Entry> entries_;
 	std::unordered_map<std::string, Place> by_name_;

@@ -14,7 +14,7 @@ using Indices = std::vector<std::uint16_t>;
 // Also of nodes where no job waits: what an agent has told counts until it tells again, if another Node object comes before that.
 void Reservations::read_devices()
 {
-	if (settings_.resources.empty() || only_former_)
+	if ((settings_.resources.empty() && !mixed_) || only_former_)
 		return;
 	for (const std::string &node : nodes_.names())
 		if (nodes_.shared_in_kubernetes(node) == NodeView::Shared::yes)
@@ -26,6 +26,14 @@ bool Reservations::is_claimed(const std::string &gres) const
 	return std::ranges::any_of(settings_.resources, [&](const ResourceSettings &r) { return !r.device_class.empty() && r.gres == gres; });
 }
 
+// Where pods stand for jobs whatever these have, or for all devices that jobs have, that of nobody's naming is requested as well: its
+// kubelet would give it to others. A pod that stands for nothing but a job's container keeps no other job's from them.
+const std::vector<ResourceSettings> &Reservations::requested_on(const std::string &node) const
+{
+	const bool all = settings_.reserves_devices() || (settings_.reservations.devices && nodes_.mixed(node));
+	return all ? with_own_ : settings_.resources;
+}
+
 // What its pod requests there. A node may have a driver and a device plugin for the same devices: what claims get by the one the
 // other would give once more, and others of them.
 std::map<std::string, std::int64_t> Reservations::extended_there(const Entry &e, const Pod &p, const kube::Node &node) const
@@ -33,7 +41,7 @@ std::map<std::string, std::int64_t> Reservations::extended_there(const Entry &e,
 	GresList gres = p.share.gres;
 	if (has_claims(e, p))
 		std::erase_if(gres, [this](const Gres &g) { return is_claimed(g.name); });
-	return extended_of(gres, settings_.resources, node.allocatable.extended);
+	return extended_of(gres, requested_on(p.share.node), node.allocatable.extended);
 }
 
 // What its pod has got there, of those resources of which the node tells.

@@ -12,6 +12,7 @@ from stands.waiting import wait_for
 
 A100, OF_EACH = "example.com/a100", 4
 H100, FPGA = "example.com/h100", "example.com/fpga"
+NVIDIA = "nvidia.com/gpu"
 DEVICES = "slurm-k8s.io/devices"
 
 
@@ -58,4 +59,14 @@ def with_plugins(request, session_stands, *nodes):
 		for mixed in mixing(stand):
 			yield mixed, plugins[0]
 		plugins[0].not_well()
+		restore(stand, before)
+
+
+def with_known_gpus(request, session_stands):
+	"""Four GPUs of n1, by a name that everybody knows, and settings that say nothing of devices."""
+	for stand in lent(request, session_stands, "real", "--agent", "--cpus", "2", "--memory", "4000", "--kubelets", "1", "--gres", f"gpu@0-1:{OF_EACH}",
+			*with_conf("PrEpPlugins=prep/script,prep/k8s")):
+		Plugin(stand, NVIDIA, 0).wait_told()
+		before = set_resources(stand, [])
+		yield from mixing(stand)
 		restore(stand, before)

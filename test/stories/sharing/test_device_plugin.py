@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from command import findings, status, tool
-from device_plugin import A100, DEVICES, FPGA, OF_EACH, with_plugins
+from device_plugin import A100, DEVICES, FPGA, NVIDIA, OF_EACH, with_known_gpus, with_plugins
 from had import batch, by_job, by_pod, is_with_one
 from mixed import reservations, wait_reservation
 from outage import saved
@@ -31,6 +31,11 @@ def plugged_fixture(request, session_stands):
 def two_nodes_fixture(request, session_stands):
 	for stand, _ in with_plugins(request, session_stands, *NODES):
 		yield stand
+
+
+@pytest.fixture(name="known_gpus")
+def known_gpus_fixture(request, session_stands):
+	yield from with_known_gpus(request, session_stands)
 
 
 def pod(stand, name, number, command, resource=A100, **more):
@@ -197,6 +202,23 @@ def test_job_waits_while_nobody_can_say_which_devices_its_pod_has(plugged):
 	plugin.not_well()
 	job.wait_started()
 	assert in_slurm(stand, job.id) == {3}
+
+
+@once_only
+def test_no_pod_gets_a_gpu_of_a_job_though_no_settings_name_them(known_gpus):
+	stand = known_gpus
+	job = stand.batch(1, options=("--gres=gpu:2",))
+	job.wait_started()
+	its = in_slurm(stand, job.id)
+	assert its == {2, 3}  # the plugin's last ones, which its pod has; Slurm had chosen 0 and 1
+	theirs = foreign(stand, "theirs", 2, resource=NVIDIA)
+	theirs.wait_running()
+	assert inside(theirs) == {0, 1}
+	late = foreign(stand, "late", 1, resource=NVIDIA)
+	late.wait_phase("Failed")
+	assert late.get()["status"]["reason"] == "UnexpectedAdmissionError"
+	assert in_slurm(stand, job.id) == its and job.state == "RUNNING"
+	assert not [line for line in findings(stand)["warning"] if NVIDIA in line]
 
 
 def is_foreign(found):

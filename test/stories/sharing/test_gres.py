@@ -9,7 +9,7 @@ import re
 import pytest
 from command import findings, status, tool
 from conftest import lent, with_conf
-from mixed import ETC, NAMESPACE, PODS, mixing, reservations, restore, set_resources, wait_no_reservation, wait_reservation
+from mixed import ETC, NAMESPACE, PODS, mixing, reservations, restore, set_resources, share, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
@@ -352,6 +352,26 @@ def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
 	job.cancel()
 	wait_no_reservation(mixed_gpus, job.id)
 	another.wait_started()
+
+
+def test_gpus_of_a_job_are_requested_by_its_pod_though_resources_names_none(mixed_gpus):
+	before = set_resources(mixed_gpus, [])
+	try:
+		job = batch(mixed_gpus, 3, "-w", "n1")
+		job.wait_started()
+		assert wait_reservation(mixed_gpus, job.id)["spec"]["containers"][0]["resources"]["limits"][GPU] == "3"
+		late = foreign(mixed_gpus, "late", 2)  # a pod could have got a GPU of the job
+		late.wait_phase("Failed")
+		assert late.get()["status"]["reason"] == "OutOf" + GPU
+		foreign(mixed_gpus, "small", 1).wait_running()
+		wait_for("all to be used", lambda: len(devices(used(mixed_gpus))) == 4, 30)
+		said = f"what Slurm's own jobs have of {GPU} on n1, n2 no pod of theirs requests"
+		assert not [line for line in findings(mixed_gpus)["warning"] if said in line]
+		unshared = share(mixed_gpus, sharing="none")
+		assert [line for line in findings(mixed_gpus)["warning"] if said in line]
+		restore(mixed_gpus, unshared)
+	finally:
+		restore(mixed_gpus, before)
 
 
 @pytest.fixture(name="dedicated_gpus")

@@ -89,6 +89,22 @@ TEST_CASE("identification: resources that are one GRES are counted together, whi
 	CHECK(identify_gres({{"nvidia.com/gpu", 3}}, {}, either).problems.empty());
 }
 
+TEST_CASE("identification: of resources that everybody knows pods of jobs request one, which is said where a node has two")
+{
+	const std::map<std::string, std::string> products{{"nvidia.com/gpu.product", "A100"}, {"amd.com/gpu.product-name", "MI300"}};
+	const Amounts both{{"amd.com/gpu", 2}, {"nvidia.com/gpu", 3}};
+	NodeGres node = identify_gres(both, products, {});
+	CHECK(node.gres.size() == 2);
+	REQUIRE(node.problems.size() == 1);
+	CHECK(node.problems[0] == "amd.com/gpu is gpu as nvidia.com/gpu, and pods of Slurm's own jobs request that one alone; give it a GRES or a type "
+				  "of its own under resources in slurm-k8s.yaml");
+	node = identify_gres(both, products, {{"amd.com/gpu", "gpu", ""}});
+	REQUIRE(node.problems.size() == 1);
+	CHECK(node.problems[0].starts_with("nvidia.com/gpu is gpu as amd.com/gpu, and pods of Slurm's own jobs request that one alone"));
+	CHECK(identify_gres(both, products, {{"amd.com/gpu", "gpu", "mi300"}}).problems.empty());
+	CHECK(identify_gres({{"amd.com/gpu", 0}, {"nvidia.com/gpu", 3}}, products, {}).problems.empty());
+}
+
 TEST_CASE("identification: thousands of resources make no more than a node may have")
 {
 	Amounts many;

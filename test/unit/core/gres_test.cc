@@ -190,6 +190,25 @@ TEST_CASE("a job's GRES are the extended resources that the settings name and th
 	CHECK(extended_of({{"gpu", "", 2, {}}}, {}, node).empty());  // not named: not ours to ask for
 }
 
+TEST_CASE("a job's GPUs are those that everybody knows by their name, too, but not its slices of one")
+{
+	using Amounts = std::map<std::string, std::int64_t>;
+	const auto known = with_own({{"example.com/fpga", "fpga", ""}});
+	const Amounts node{{"nvidia.com/gpu", 4}, {"nvidia.com/mig-1g.5gb", 7}, {"example.com/fpga", 1}};
+	CHECK(extended_of({{"gpu", "a100", 1, {0}}, {"gpu", "h100", 2, {2, 3}}, {"fpga", "", 1, {}}}, known, node) ==
+	      Amounts{{"nvidia.com/gpu", 3}, {"example.com/fpga", 1}});
+	CHECK(extended_of({{"gpu", "1g.5gb", 2, {}}}, known, node).empty());
+	CHECK(extended_of({{"gpu", "i915", 1, {}}}, known, {{"nvidia.com/gpu", 4}, {"gpu.intel.com/i915", 1}}).empty());
+	CHECK(extended_of({{"gpu", "", 1, {}}}, known, {{"amd.com/gpu", 0}}) == Amounts{{"amd.com/gpu", 1}}); // its plugin is away
+	CHECK(extended_of({{"gpu", "", 1, {}}}, known, {{"gpu.intel.com/i915", 1}}).empty());
+	// What settings say goes first, of a type and of a resource.
+	const auto named = with_own({{"example.com/card", "gpu", ""}, {"amd.com/gpu", "gpu", "mi300"}});
+	CHECK(extended_of({{"gpu", "a100", 1, {}}, {"gpu", "mi300", 2, {}}}, named, {{"nvidia.com/gpu", 4}, {"amd.com/gpu", 2}}) ==
+	      Amounts{{"nvidia.com/gpu", 1}, {"amd.com/gpu", 2}});
+	CHECK(extended_of({{"gpu", "a100", 1, {}}}, named, {{"nvidia.com/gpu", 4}, {"example.com/card", 2}}) == Amounts{{"example.com/card", 1}});
+	CHECK(extended_of({{"gpu", "", 1, {}}}, with_own({{"nvidia.com/gpu", "shard", ""}}), node).empty());
+}
+
 TEST_CASE("a part of GRES is no more of any name and type")
 {
 	const GresList whole{{"gpu", "a100", 2, {0, 1}}, {"gpu", "h100", 1, {2}}, {"token", "", 3, {}}};

@@ -106,12 +106,13 @@ public:
 		controller->nodes_changed();
 	}
 	// The agent there tells which of its four devices this pod has; nobody has any if there is no such pod.
-	void tell_devices(const std::string &name, const std::string &pod, const std::string &positions)
+	void tell_devices(const std::string &name, const std::string &pod, const std::string &positions,
+			  const std::string &resource = "example.com/card")
 	{
 		auto n = std::make_shared<kube::Node>(*nodes->find(name));
 		const std::string uid = pods.contains(pod) ? pods.at(pod).meta.uid : "nobody";
-		n->meta.annotations["slurm-k8s.io/devices"] = R"({"ids":{"example.com/card":["a","b","c","d"]},"pods":{")" + uid +
-							      R"(":{"example.com/card":[)" + positions + "]}}}";
+		n->meta.annotations["slurm-k8s.io/devices"] = R"({"ids":{")" + resource + R"(":["a","b","c","d"]},"pods":{")" + uid + R"(":{")" +
+							      resource + R"(":[)" + positions + "]}}}";
 		nodes->change(n);
 		controller->node_changed(name);
 	}

@@ -796,6 +796,95 @@ TEST_CASE("reservations: a pod requests the GPUs that its job has, and is not co
 	}
 }
 
+namespace {
+
+// A job with two of the four GPUs of n1, which a maker's own plugin hands out there.
+struct WithGpus : ReservationWorld {
+	explicit WithGpus(const std::function<void(ClusterSettings &)> &configure = {}, const GresList &has = {{"gpu", "a100", 2, {0, 1}}})
+		: ReservationWorld(configure)
+	{
+		allocatable = {{"nvidia.com/gpu", 4}};
+		restart();
+		controller->jobs_replaced({});
+		auto with = std::make_shared<NativeJob>(*job(7, 3));
+		with->shares[0].gres = has;
+		controller->arrived(with);
+		run();
+	}
+	using Amounts = std::map<std::string, std::int64_t>;
+	Amounts requested() const { return pods.contains(pod) ? pods.at(pod).extended : Amounts(); }
+	const std::string pod = "slurm-7-3ef-n1";
+};
+
+} // namespace
+
+TEST_CASE("reservations: the pod of a job with GPUs requests those that everybody knows by their name, whatever the settings name")
+{
+	const std::vector<ResourceSettings> resources = GENERATE(
+		std::vector<ResourceSettings>{}, std::vector<ResourceSettings>{{"rdma/hca", "k8s", "hca"}}, std::vector<ResourceSettings>{{"amd.com/gpu", "gpu", "mi300"}});
+	const bool held = GENERATE(true, false); // where the administrator says that jobs and pods never both have GPUs of a node
+	WithGpus w([&](ClusterSettings &s) {
+		s.resources = resources;
+		s.reservations.devices = held;
+	});
+	CHECK(w.requested() == (held ? WithGpus::Amounts{{"nvidia.com/gpu", 2}} : WithGpus::Amounts()));
+	CHECK(w.controller->covers(w.pods.at(w.pod).meta.uid));
+	CHECK(w.fate(7) == "launched");
+}
+
+TEST_CASE("reservations: no pod requests GPUs that its node's kubelet has not, that are slices, a driver's, or another GRES by the settings")
+{
+	SECTION("none there")
+	{
+		WithGpus w;
+		w.allocatable.clear();
+		w.list();
+		auto other = std::make_shared<NativeJob>(*w.job(8, 1));
+		other->shares[0].gres = {{"gpu", "", 1, {2}}};
+		w.controller->arrived(other);
+		w.run();
+		CHECK(w.fate(8) == "launched");
+		CHECK(w.pods.at("slurm-8-3f0-n1").extended.empty());
+	}
+	SECTION("a driver's")
+	{
+		ResourceSettings driver{.gres = "gpu"};
+		driver.device_class = "gpu.nvidia.com";
+		CHECK(WithGpus([&](ClusterSettings &s) { s.resources = {driver}; }).requested().empty());
+	}
+	SECTION("another GRES")
+	CHECK(WithGpus([](ClusterSettings &s) { s.resources = {{"nvidia.com/gpu", "shard", ""}}; }).requested().empty());
+}
+
+TEST_CASE("reservations: a job gets the GPUs that the kubelet gave its pod, though the settings name none")
+{
+	WithGpus w;
+	REQUIRE(w.fate(7) == "launched"); // no agent tells
+	w.tell_devices("n1", "", "", "nvidia.com/gpu");
+	auto other = std::make_shared<NativeJob>(*w.job(8, 1));
+	other->shares[0].gres = {{"gpu", "a100", 1, {2}}};
+	w.controller->arrived(other);
+	w.run();
+	CHECK(w.fate(8) == "waits");
+	w.tell_devices("n1", "slurm-8-3f0-n1", "3", "nvidia.com/gpu");
+	CHECK(w.given == std::vector<std::string>{"8 n1 gpu 3"});
+	w.run();
+	CHECK(w.fate(8) == "launched");
+}
+
+TEST_CASE("reservations: where no node is mixed, a job's GPUs are held only if the settings name some resource")
+{
+	const auto with = [](Sharing sharing, std::vector<ResourceSettings> resources) {
+		return WithGpus([&](ClusterSettings &s) {
+			s.nodes.sharing = sharing;
+			s.resources = std::move(resources);
+		}).requested();
+	};
+	const Sharing sharing = GENERATE(Sharing::none, Sharing::dedicated);
+	CHECK(with(sharing, {{"rdma/hca", "k8s", "hca"}}) == WithGpus::Amounts{{"nvidia.com/gpu", 2}});
+	CHECK(with(sharing, {}).empty());
+}
+
 TEST_CASE("reservations: a job's shares are copied with their GRES")
 {
 	const std::uint16_t devices[] = {1, 3};

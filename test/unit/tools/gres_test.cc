@@ -39,7 +39,7 @@ NodeDevices devices(const std::string &node, std::uint64_t kube, std::uint64_t s
 	core::GresList has;
 	if (slurm)
 		has.push_back({name, "", slurm, {}});
-	return {node, {{{"nvidia.com/gpu", name, "", kube}}, {}}, has};
+	return {node, {{{"nvidia.com/gpu", name, "", kube}}, {}}, has, true};
 }
 
 } // namespace
@@ -170,9 +170,40 @@ TEST_CASE("check of devices: of what Slurm's jobs get and no pod is counted for 
 	CHECK(warnings({node("nvidia.com/mig-1g.5gb, nvidia.com/gpu", "gpu", 4)}) == "what pods have of nvidia.com/mig-1g.5gb" + begin + name_it);
 	CHECK(warnings({node("hugepages-2Mi", "hugepages", 4)}) ==
 	      "what pods have of hugepages-2Mi" + begin + "it cannot be named under resources in slurm-k8s.yaml, so let one side have none of it there\n");
-	CHECK(warnings({node("nvidia.com/gpu", "gpu", 4)}).empty());
 	core::ClusterSettings named;
 	named.resources = {{.kubernetes = "rdma/hca", .gres = "rdma"}};
 	CHECK(warnings({node("rdma/hca", "rdma", 4)}, named).empty());
 	CHECK(warnings({node("rdma/hca", "rdma", 0)}).empty());
+}
+
+TEST_CASE("check of devices: of what Slurm's jobs have and their pods do not request is a word, and of nothing else")
+{
+	const std::string word = "what Slurm's own jobs have of nvidia.com/gpu on n1 no pod of theirs requests, and the kubelets may give it to others' pods: "
+				 "name it under resources in slurm-k8s.yaml\n";
+	core::ClusterSettings settings;
+	NodeDevices n = devices("n1", 4, 4);
+	const auto with = [&](std::vector<core::ResourceSettings> resources) {
+		settings.resources = std::move(resources);
+		return warnings({n}, settings);
+	};
+	core::ResourceSettings driver{.gres = "gpu"};
+	driver.device_class = "gpu.nvidia.com";
+	n.mixed = false;
+	CHECK(with({}) == word);
+	CHECK(with({{.kubernetes = "nvidia.com/gpu", .gres = "gpu"}}).empty());
+	CHECK(with({{.kubernetes = "rdma/hca", .gres = "k8s", .type = "hca"}}).empty()); // then pods hold all that jobs have
+	CHECK(with({driver}) == word);
+	n.mixed = true;
+	CHECK(with({}).empty());
+	CHECK(with({driver}) == word);
+	settings.reservations.devices = false;
+	CHECK(with({}) == word);
+	CHECK(with({{.kubernetes = "rdma/hca", .gres = "k8s", .type = "hca"}}) == word);
+	CHECK(with({{.kubernetes = "nvidia.com/gpu", .gres = "gpu"}}).empty());
+	settings.resources = {};
+	CHECK(warnings({devices("n1", 4, 4), devices("n2", 4, 4)}, settings) == "what Slurm's own jobs have of nvidia.com/gpu on n1, n2 no pod of theirs requests, "
+	      "and the kubelets may give it to others' pods: name it under resources in slurm-k8s.yaml\n");
+	n.slurm.clear(); // they have none
+	n.kubernetes.gres.clear();
+	CHECK(with({}).empty());
 }
