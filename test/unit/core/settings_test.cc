@@ -145,13 +145,20 @@ static std::string example()
 }
 
 // "#key: value" is a setting that is not set, "# text" a comment.
-static std::string with_all_set(const std::string &text)
+// Settings begin right after their '#', and what is under resources two letters behind it, words for people one.
+enum class Resources { off, set };
+
+static std::string with_all_set(const std::string &text, Resources resources = Resources::off)
 {
 	std::istringstream in(text);
 	std::string out;
+	bool in_resources = false;
 	for (std::string line; std::getline(in, line); out += line + "\n") {
 		const auto at = line.find_first_not_of(' ');
-		if (at != line.npos && line[at] == '#' && at + 1 < line.size() && isalpha(line[at + 1]))
+		const bool is_off = at != line.npos && line[at] == '#' && at + 1 < line.size(), is_key = is_off && isalpha(line[at + 1]);
+		if (is_key)
+			in_resources = resources == Resources::set && line.find("#resources:") == at;
+		if ((is_key && (in_resources || line.find("#resources:") != at)) || (is_off && in_resources && line.compare(at, 3, "#  ") == 0))
 			line.erase(at, 1);
 	}
 	return out;
@@ -174,6 +181,19 @@ TEST_CASE("the example configuration is right, as it is and with all its setting
 	CHECK(all->clusters[0].pods.priority_classes.size() == 2);
 	CHECK(s->tokens == TokenSettings{});
 	CHECK(all->tokens.partitions == std::vector<std::string>{"batch", "gpu-*"});
+	// A deviceClass and mixed nodes are either, and the example says so.
+	std::string of_devices = with_all_set(text, Resources::set);
+	const std::string mixed = "sharing: mixed}]";
+	REQUIRE(of_devices.find(mixed) != of_devices.npos);
+	auto with = parse_settings(of_devices.replace(of_devices.find(mixed), mixed.size(), "sharing: dedicated}]"), "slurm-k8s.yaml");
+	if (!with)
+		FAIL(with.error().message);
+	const auto &resources = with->clusters[0].resources;
+	REQUIRE(resources.size() == 5);
+	CHECK(resources[0].devices.at(0).ids.size() == 2);
+	CHECK(resources[0].missing == ResourceSettings::Missing::ignore);
+	CHECK((resources[1].kubernetes + " " + resources[1].type) == "rdma/hca rdma_hca");
+	CHECK((resources[2].file + " " + resources[3].type_attribute + " " + resources[4].index) == "/dev/nvidia%d productName slot");
 	CHECK(all->clusters[0].nodes.groups == std::vector<NodeGroupSettings>{{"pool=gpu", Sharing::mixed}});
 }
 
