@@ -33,16 +33,35 @@ static uint64_t default_memory(const part_record_t *part_ptr)
 	return part_ptr->def_mem_per_cpu ? part_ptr->def_mem_per_cpu : slurm_conf.def_mem_per_cpu;
 }
 
+/* The most MB for a CPU; 0: any */
+static uint64_t memory_limit(const part_record_t *part_ptr)
+{
+	const uint64_t limit = part_ptr->max_mem_per_cpu ? part_ptr->max_mem_per_cpu : slurm_conf.max_mem_per_cpu;
+
+	return (limit & MEM_PER_CPU) ? limit & ~MEM_PER_CPU : 0;
+}
+
+static uint64_t lower_limit(uint64_t a, uint64_t b)
+{
+	return (a && b) ? MIN(a, b) : MAX(a, b);
+}
+
+/* What its partitions make of what a job asks for */
+struct rules {
+	uint64_t memory;	/* the default of all, else 0 */
+	uint64_t limit;		/* the lowest memory_limit() */
+};
+
 /*
  * Is it so for each of these partitions (NULL: the default one)? A job that may run in several
- * of them runs on nodes without tokens if one has none. *memory: the default of all, else 0.
+ * of them runs on nodes without tokens if one has none.
  */
-static bool completes(const char *names, uint64_t *memory)
+static bool completes(const char *names, struct rules *rules)
 {
 	char *list = xstrdup(names), *name, *rest = NULL;
 	bool first = true, all = true;
 
-	*memory = 0;
+	*rules = (struct rules) { 0 };
 	name = list ? strtok_r(list, ",", &rest) : NULL;
 	do {
 		const part_record_t *part_ptr = find_partition(name);
@@ -53,7 +72,8 @@ static bool completes(const char *names, uint64_t *memory)
 			break;
 		}
 		its = default_memory(part_ptr);
-		*memory = (first || (*memory == its)) ? its : 0;
+		rules->memory = (first || (rules->memory == its)) ? its : 0;
+		rules->limit = lower_limit(rules->limit, memory_limit(part_ptr));
 		first = false;
 	} while (name && (name = strtok_r(NULL, ",", &rest)));
 	xfree(list);
@@ -112,27 +132,68 @@ static void read_desc(struct sk8_ask *ask, const job_desc_msg_t *desc)
 		ask->per_socket = desc->tres_per_socket;
 }
 
-/* What a record has that its request did not say was filled in by slurmctld. */
+/*
+ * What a record has that its request did not say was filled in by slurmctld. CPUs and memory are as
+ * they were requested: it raises the ones and lowers the other anew for each partition and each change.
+ */
 static void read_job(struct sk8_ask *ask, const job_record_t *job_ptr)
 {
 	const job_details_t *details = job_ptr->details;
-	const uint32_t of_tasks = details->cpus_per_task * MAX(details->ntasks_per_node, 1);
+	const uint16_t of_task = (details->orig_cpus_per_task == NO_VAL16) ? 1 : details->orig_cpus_per_task;
+	const uint32_t of_tasks = of_task * MAX(details->ntasks_per_node, 1), of_node = details->orig_pn_min_cpus;
 
 	*ask = (struct sk8_ask) {
 		.tasks = (job_ptr->bit_flags & JOB_NTASKS_SET) ? details->num_tasks : 0,
-		.cpus_per_task = details->cpus_per_task,
+		.cpus_per_task = of_task,
 		.tasks_per_node = details->ntasks_per_node,
 		.min_nodes = details->min_nodes, .max_nodes = details->max_nodes,
-		.min_cpus = details->min_cpus,
-		.cpus_per_node = ((details->pn_min_cpus == of_tasks) || (details->pn_min_cpus == details->cpus_per_task)) ?
-			0 : details->pn_min_cpus,
+		.min_cpus = details->orig_min_cpus,
+		.cpus_per_node = ((of_node == of_tasks) || (of_node == of_task)) ? 0 : of_node,
 		.overcommit = details->overcommit,
 		.exclusive = sk8_asks_for_whole_nodes(details),
 		.cpus_by_gres = job_ptr->cpus_per_tres, .memory_by_gres = job_ptr->mem_per_tres,
 		.per_node = job_ptr->tres_per_node, .per_task = job_ptr->tres_per_task,
 		.per_job = job_ptr->tres_per_job, .per_socket = job_ptr->tres_per_socket,
 	};
-	read_memory(ask, details->pn_min_memory);
+	read_memory(ask, details->orig_pn_min_memory);
+}
+
+/*
+ * More memory for a CPU than the partition allows: Slurm gives the job more CPUs instead, after
+ * job_submit, and not by its request (_valid_pn_min_mem() in job_mgr.c).
+ */
+static void heed_limit(struct sk8_ask *ask, uint64_t limit)
+{
+	uint64_t ratio;
+
+	if (!limit || (ask->memory == SK8_MEMORY_UNKNOWN) || (ask->memory_mb <= limit))
+		return;
+	ratio = (ask->memory_mb + limit - 1) / limit;
+	if (ratio > UINT16_MAX)
+		return;		/* more than any node has */
+	if (ask->memory == SK8_MEMORY_PER_CPU) {
+		ask->cpus_per_task = MAX(ask->cpus_per_task, 1) * ratio;
+		ask->memory_mb = (ask->memory_mb + ratio - 1) / ratio;
+		if (ask->tasks)
+			ask->min_cpus = ask->tasks * ask->cpus_per_task;
+		else
+			ask->cpus_per_node = MAX(ask->cpus_per_node, ask->cpus_per_task);
+	} else if (ask->cpus_per_node < ratio) {
+		ask->cpus_per_node = ratio;
+		if (ask->tasks_per_node)
+			ask->cpus_per_task = (ratio + ask->tasks_per_node - 1) / ask->tasks_per_node;
+	}
+}
+
+static struct sk8_ask read_request(const job_desc_msg_t *desc, const struct rules *rules)
+{
+	struct sk8_ask ask = { .memory = SK8_MEMORY_UNKNOWN };
+
+	if (rules->memory)
+		read_memory(&ask, rules->memory);
+	read_desc(&ask, desc);
+	heed_limit(&ask, rules->limit);
+	return ask;
 }
 
 /* ---- lists of GRES, as Slurm has them ---------------------------------------------------- */
@@ -177,18 +238,16 @@ static bool agrees(const struct sk8_ask *ask, char **why)
 
 extern bool sk8_complete(job_desc_msg_t *desc, char **why)
 {
-	struct sk8_ask ask = { .memory = SK8_MEMORY_UNKNOWN };
-	uint64_t memory;
+	struct sk8_ask ask;
+	struct rules rules;
 
-	if (!completes(desc->partition, &memory))
+	if (!completes(desc->partition, &rules))
 		return true;
-	if (memory)
-		read_memory(&ask, memory);
-	read_desc(&ask, desc);
+	ask = read_request(desc, &rules);
 	if (!agrees(&ask, why))
 		return false;
 	complete_one(desc, &ask, SK8_TOKEN_CPU, sk8_cpu_tokens(&ask));
-	read_desc(&ask, desc);	/* the lists are others now */
+	ask = read_request(desc, &rules);	/* the lists are others now */
 	complete_one(desc, &ask, SK8_TOKEN_MEMORY, sk8_memory_tokens(&ask));
 	return true;
 }
@@ -240,17 +299,20 @@ extern bool sk8_complete_change(job_desc_msg_t *desc, const job_record_t *job_pt
 	struct change c = {
 		.desc = desc, .names_per_node = desc->tres_per_node, .names_per_task = desc->tres_per_task,
 	};
+	struct rules old, new;
 	char text[256];
-	uint64_t memory;
 
 	if (!IS_JOB_PENDING(job_ptr) || !job_ptr->details || !sk8_is_sized(job_ptr->details, sizeof(*job_ptr->details)))
 		return true;
 	/* no update takes a GRES from a job in all releases: one that goes elsewhere keeps its tokens */
-	if (!completes(desc->partition ? desc->partition : job_ptr->partition, &memory))
+	if (!completes(desc->partition ? desc->partition : job_ptr->partition, &new))
 		return true;
+	(void) completes(job_ptr->partition, &old);
 	read_job(&c.before, job_ptr);
 	c.after = c.before;
 	read_desc(&c.after, desc);
+	heed_limit(&c.before, old.limit);
+	heed_limit(&c.after, new.limit);
 	change_one(&c, SK8_TOKEN_CPU, sk8_cpu_tokens(&c.before), sk8_cpu_tokens(&c.after));
 	change_one(&c, SK8_TOKEN_MEMORY, sk8_memory_tokens(&c.before), sk8_memory_tokens(&c.after));
 	/* what was so before is not the fault of this change */

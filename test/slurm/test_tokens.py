@@ -15,10 +15,11 @@ PartitionName=lowone Nodes=n1 PriorityTier=1
 PartitionName=plain Nodes=n1,n2
 PartitionName=percpu Nodes=n1 DefMemPerCPU=100
 PartitionName=pernode Nodes=n1 DefMemPerNode=700
+PartitionName=limited Nodes=n1,n2 MaxMemPerCPU=100
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 """
-COMPLETED = "all,one,lowone,percpu,pernode"
+COMPLETED = "all,one,lowone,percpu,pernode,limited"
 
 
 @pytest.fixture(scope="module", name="cluster_of_module")
@@ -114,6 +115,11 @@ WAYS = [
 	"-c3 --mem=100 --gres=gpu:2",
 	"-n4 --mem-per-cpu=10 --gpus-per-task=1",
 	"-n4 --mem-per-cpu=10 --gpus=3",
+	"-p limited -n1 --mem-per-cpu=300",  # has 3 CPUs
+	"-p limited -n3 -c2 --mem-per-cpu=150",
+	"-p limited -N2 --ntasks-per-node=2 --mem-per-cpu=200",
+	"-p limited --mem=500",
+	"-p limited,all -n1 --mem-per-cpu=300",
 ]
 
 
@@ -130,6 +136,7 @@ FEWER = [
 	"-n3 --ntasks-per-node=2 -c2 --mem-per-cpu=10",
 	"-n2 --ntasks-per-node=4 --mem-per-cpu=10",
 	"-N1 -n2 --ntasks-per-node=4 --mem=10",
+	"-p limited -c2 --mem=500",  # 5 CPUs for its memory, and it has them by twos
 ]
 
 
@@ -272,6 +279,21 @@ def update(cluster, job, *what):
 ])
 def test_tokens_that_were_filled_in_follow_a_change_of_the_job(tokens, what, then):
 	job = tokens.batch("-H", "-p", "one", "-w", "n1", "-c3", "--mem=50")
+	update(tokens, job, *what)
+	tokens.run("scontrol", "release", str(job))
+	tokens.becomes(job, "RUNNING")
+	assert has(tokens, job) == {"n1": then}
+
+
+@pytest.mark.parametrize("what,then", [
+	(["MinMemoryCPU=500"], (5, 500, 5, 500)),
+	(["MinMemoryCPU=50"], (1, 50, 1, 50)),
+	(["Gres=k8scpu:4"], (3, 300, 4, 300)),
+	(["Partition=one"], (1, 300, 1, 300)),
+	(["TimeLimit=5"], (3, 300, 3, 300)),
+])
+def test_tokens_of_a_job_whose_cpus_slurm_raised_for_its_memory_follow_a_change(tokens, what, then):
+	job = tokens.batch("-H", "-p", "limited", "-w", "n1", "-n1", "--mem-per-cpu=300")
 	update(tokens, job, *what)
 	tokens.run("scontrol", "release", str(job))
 	tokens.becomes(job, "RUNNING")
