@@ -50,6 +50,7 @@ static uint64_t lower_limit(uint64_t a, uint64_t b)
 struct rules {
 	uint64_t memory;	/* the default of all, else 0 */
 	uint64_t limit;		/* the lowest memory_limit() */
+	bool exclusive;		/* OverSubscribe=EXCLUSIVE: it has whole nodes in each, whatever it says */
 };
 
 /*
@@ -74,6 +75,7 @@ static bool completes(const char *names, struct rules *rules)
 		its = default_memory(part_ptr);
 		rules->memory = (first || (rules->memory == its)) ? its : 0;
 		rules->limit = lower_limit(rules->limit, memory_limit(part_ptr));
+		rules->exclusive = (first || rules->exclusive) && !part_ptr->max_share;
 		first = false;
 	} while (name && (name = strtok_r(NULL, ",", &rest)));
 	xfree(list);
@@ -193,6 +195,7 @@ static struct sk8_ask read_request(const job_desc_msg_t *desc, const struct rule
 		read_memory(&ask, rules->memory);
 	read_desc(&ask, desc);
 	heed_limit(&ask, rules->limit);
+	ask.exclusive |= rules->exclusive;
 	return ask;
 }
 
@@ -313,6 +316,8 @@ extern bool sk8_complete_change(job_desc_msg_t *desc, const job_record_t *job_pt
 	read_desc(&c.after, desc);
 	heed_limit(&c.before, old.limit);
 	heed_limit(&c.after, new.limit);
+	c.before.exclusive |= old.exclusive;
+	c.after.exclusive |= new.exclusive;
 	change_one(&c, SK8_TOKEN_CPU, sk8_cpu_tokens(&c.before), sk8_cpu_tokens(&c.after));
 	change_one(&c, SK8_TOKEN_MEMORY, sk8_memory_tokens(&c.before), sk8_memory_tokens(&c.after));
 	/* what was so before is not the fault of this change */

@@ -16,10 +16,11 @@ PartitionName=plain Nodes=n1,n2
 PartitionName=percpu Nodes=n1 DefMemPerCPU=100
 PartitionName=pernode Nodes=n1 DefMemPerNode=700
 PartitionName=limited Nodes=n1,n2 MaxMemPerCPU=100
+PartitionName=whole Nodes=n1 OverSubscribe=EXCLUSIVE
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 """
-COMPLETED = "all,one,lowone,percpu,pernode,limited"
+COMPLETED = "all,one,lowone,percpu,pernode,limited,whole"
 
 
 @pytest.fixture(scope="module", name="cluster_of_module")
@@ -164,6 +165,20 @@ def test_job_for_whole_nodes_gets_all_tokens_and_is_kept_off_by_cores_alone(toke
 	assert used(tokens) == {"k8scpu": 0, "k8smemory": 100}
 	assert start(tokens, "-p", "one", "--exclusive", "--mem=100") == {"n1": (8, 100, 8, 16000)}
 	assert used(tokens) == {"k8scpu": 8, "k8smemory": 16000}
+
+
+def test_job_that_its_partition_gives_whole_nodes_gets_all_tokens_too(tokens):
+	assert start(tokens, "-p", "whole", "-c3", "--mem=100") == {"n1": (8, 100, 8, 16000)}
+	tokens.cancel_all()
+	tokens.tell("mask", "n1", "mem=100", "gres=k8smemory::100")
+	assert start(tokens, "-p", "whole", "-c3", "--mem=100") == {"n1": (8, 100, 8, 16000)}
+	assert "a job that wants its nodes for itself (--exclusive) has all k8scpu there" in refused(tokens, "-p", "whole", "-c3", "--gres=k8scpu:3")
+	tokens.clean()
+	changed = tokens.batch("-H", "-p", "whole", "-c3", "--mem=100")
+	update(tokens, changed, "MinMemoryNode=200")
+	tokens.run("scontrol", "release", str(changed))
+	tokens.becomes(changed, "RUNNING")
+	assert has(tokens, changed) == {"n1": (8, 200, 8, 16000)}
 
 
 def test_jobs_of_other_partitions_get_none(tokens):
