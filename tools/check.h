@@ -15,6 +15,7 @@
 
 #include "lib/core/foreign_pod.h"
 #include "lib/core/gres_identification.h"
+#include "lib/core/node_features.h"
 #include "lib/core/settings.h"
 #include "tools/findings.h"
 #include "tools/run.h"
@@ -116,6 +117,9 @@ void check_cluster(const core::ClusterSettings &settings, const SlurmSide &side,
 void check_room(const std::vector<NodeRoom> &nodes, const std::string &about, Findings &out);
 // Part of it, pure: does Slurm have the devices that Kubernetes has?
 void check_gres(const std::vector<NodeDevices> &nodes, const core::ClusterSettings &settings, const std::string &about, Findings &out);
+// Which labels that nodes.features names make no feature, and why.
+using NodeLabels = std::pair<std::string, core::LabelFeatures>; // a node's name, and what its labels make
+void check_labels(const std::vector<NodeLabels> &nodes, const std::string &about, Findings &out);
 // Part of it, pure: is anything left that nobody takes away?
 void check_leftovers(const Leftovers &left, const core::ClusterSettings &settings, Findings &out);
 // "n1, n2 and 98 more"

@@ -368,8 +368,8 @@ static void check_groups(const std::vector<kube::NodePtr> &nodes, const core::No
 	}
 }
 
-// Which labels make no feature, and why: nodes by the first one.
-static void check_labels(const std::vector<std::pair<std::string, core::LabelFeatures>> &nodes, const std::string &about, Findings &out)
+// Nodes by the first one.
+void check_labels(const std::vector<NodeLabels> &nodes, const std::string &about, Findings &out)
 {
 	std::map<std::string, std::vector<std::string>> where;
 	for (const auto &[node, labels] : nodes)
@@ -396,7 +396,7 @@ static void check_nodes(Asker &kube, const core::ClusterSettings &settings, cons
 	if (!own)
 		return out.problem(about, own.error().message);
 	std::vector<std::string> strangers;
-	std::vector<std::pair<std::string, core::LabelFeatures>> labels;
+	std::vector<NodeLabels> labels;
 	std::vector<NodeRoom> rooms;
 	std::vector<NodeDevices> devices;
 	core::PodDevices plugins(settings.resources);

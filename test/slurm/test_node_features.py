@@ -78,6 +78,16 @@ def test_features_are_shown_and_found_by_every_operator_of_constraints(nodes):
 	assert runs_on(nodes, either) in ("n1", "n2")
 
 
+@pytest.mark.parametrize("feature", ["k8s.a_b.x", "k8s.a.b_c", "k8s.a.b-c", "k8s.a.1..2", "k8s.a-b..io/c_d..e.F..0-g_h", f"k8s.{'x' * 63}.{'x' * 63}"])
+def test_features_of_labels_with_all_that_a_label_may_have_are_found(nodes, feature):
+	give(nodes, "n1", f"big,{feature}")
+	give(nodes, "n2", f"{feature}x,{A}")
+	assert lists(nodes, "n1")[1] == f"big,{feature}"
+	for constraint in (feature, f"{feature}&big", f"{feature}|big", f"[{feature}]"):
+		assert runs_on(nodes, constrained(nodes, constraint)) == "n1"
+	assert runs_on(nodes, constrained(nodes, f"{feature}x&{A}")) == "n2"
+
+
 def test_a_change_is_made_only_of_what_was_expected(nodes):
 	give(nodes, "n1", A)
 	told = give(nodes, "n1", B, expected=("", ""))

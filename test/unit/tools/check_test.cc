@@ -972,3 +972,27 @@ TEST_CASE("check: a clock that differs by more than five seconds is a problem")
 	CHECK(contains(out.text(), "100 s behind"));
 	CHECK(out.any_problem());
 }
+
+TEST_CASE("check of labels: which make no feature, and why, is one sentence for all nodes that have the same")
+{
+	const auto said = [](const std::vector<NodeLabels> &nodes) {
+		Findings out;
+		check_labels(nodes, "nodes", out);
+		std::string text;
+		for (const Finding &f : out.all()) {
+			CHECK(f.level == Finding::Level::warning);
+			text += f.text + "\n";
+		}
+		return text;
+	};
+	const std::string begin = "not all labels of ", end = " that nodes.features names are features: ";
+	const core::LabelFeatures all{{"k8s.a_b." + std::string(63, 'x')}, 0, ""};
+	const core::LabelFeatures odd{{}, 1, "zone is no label of Kubernetes"}, many{{}, 7, "k164 comes after 64 others, and a node has no more"};
+	CHECK(said({{"n1", all}, {"n2", {}}}).empty());
+	CHECK(said({{"n1", odd}, {"n2", all}, {"n3", odd}}) == begin + "n1, n3" + end + odd.first_left_out + "\n");
+	CHECK(said({{"n1", odd}, {"n2", many}}) == begin + "n2" + end + many.first_left_out + "\n" + begin + "n1" + end + odd.first_left_out + "\n");
+	std::vector<NodeLabels> each;
+	for (int i = 0; i < 25; i++)
+		each.push_back({"n" + std::to_string(i), {{}, 1, "k" + std::to_string(i) + " is no label of Kubernetes"}});
+	CHECK(std::ranges::count(said(each), '\n') == 20);
+}
