@@ -124,6 +124,13 @@ class Cluster:
 		if self.again:
 			wait_for("all nodes to respond", lambda: not re.search(r"\*|unk", self.run("sinfo", "-h", "-N", "-o", "%T")), 30)
 
+	def restart(self):
+		"""slurmctld, until it has heard of the nodes again."""
+		self.slurm.daemon("slurmctld").stop()
+		self.slurm.daemon("slurmctld").start_again()
+		self.slurm.wait_controller()
+		self.slurm.wait_nodes(self.nodes)
+
 	def log(self):
 		with open(os.path.join(self.folder, "log", "slurmctld.log"), encoding="utf-8") as file:
 			return file.read()
