@@ -274,6 +274,28 @@ def test_gpu_that_was_added_is_reported_by_check_until_slurmd_has_it_and_drains_
 	assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
 
 
+KNOWN = {"nvidia.com/mig-1g.5gb": ("2", "gpu:1g.5gb:2"), "gpu.intel.com/i915": ("1", "gpu:i915:1"), "rdma/hca": ("3", "rdma:hca:3")}
+ODD = {"amd.com/gpu": ("1", f"is gpu as {GPU}, and pods of Slurm's own jobs request that one alone; give it a GRES or a type of its own under resources"),
+	"rdma/many": ("1e12", "is left out: 1000000000000 is no number of devices, there are 0 to 1000000")}
+REFUSED = {"rdma/a,b": ("1", "is left out: it makes no name of a GRES; give it one under resources in slurm-k8s.yaml")}  # by the real API server
+
+
+def test_resources_that_make_no_gres_or_one_with_others_are_told_of_and_jobs_get_what_does(gpus):
+	odd, known = (ODD, KNOWN) if gpus.kind == "real" else (ODD | REFUSED, KNOWN | {"rdma/half": ("500m", "rdma:half:1")})
+	amounts = {resource: amount for resource, (amount, _) in (odd | known).items()}
+	try:
+		gpus.api.patch("/api/v1/nodes/n1/status", {"status": {"capacity": amounts, "allocatable": amounts}})
+		for resource, (_, part) in known.items():
+			wait_for(f"{resource} to be {part}", lambda part=part: part in tool(gpus, "gres", "--node", "n1"), 30, lambda: tool(gpus, "gres", "--node", "n1"))
+		shown, told = tool(gpus, "gres", "--node", "n1"), "\n".join(findings(gpus)["warning"])
+		for resource, (_, why) in odd.items():
+			assert f"node n1: {resource} {why}" in shown and f"n1: {resource} {why}" in told, resource
+		batch(gpus, 1, "-w", "n1").wait("RUNNING")
+	finally:
+		none = dict.fromkeys(amounts)
+		gpus.api.patch("/api/v1/nodes/n1/status", {"status": {"capacity": none, "allocatable": none}})
+
+
 def test_pod_has_gpus_that_no_job_has_and_keeps_them_while_it_is_leaving(gpus):
 	job = batch(gpus, 1)
 	job.wait("RUNNING")
