@@ -274,6 +274,27 @@ def test_gpu_that_was_added_is_reported_by_check_until_slurmd_has_it_and_drains_
 	assert "DRAIN" not in gpus.run("scontrol", "show", "node", "n1")
 
 
+def test_node_that_slurm_drains_for_a_slurmd_with_fewer_devices_says_why_in_status(gpus):
+	path = os.path.join(os.path.dirname(gpus.env["SLURM_CONF"]), "gres.conf")
+	with open(path, encoding="utf-8") as file:
+		text = file.read()
+
+	def slurmd_reads(gres_conf):
+		with open(path, "w", encoding="utf-8") as file:
+			file.write(gres_conf)
+		gpus.cluster("restart", "slurmd-n1")
+	try:
+		slurmd_reads(re.sub(f".*File={device_file(gpus, 3)} .*\n", "", text))
+		wait_for("Slurm's own reason", lambda: "gres/gpu count reported lower than configured" in tool(gpus, "status", "--node", "n1"), 60,
+			lambda: tool(gpus, "status", "--node", "n1"))
+	finally:
+		slurmd_reads(text)
+		wait_for("a node that is resumed", lambda: not gpus.run("scontrol", "update", "NodeName=n1", "State=RESUME", check=False).returncode or
+			"DRAIN" not in gpus.run("scontrol", "show", "node", "n1"), 60, lambda: gpus.run("scontrol", "show", "node", "n1"))
+	wait_for("a node for all", lambda: "in use" in tool(gpus, "status", "--node", "n1") and not gpus.node("n1")["spec"].get("unschedulable"), 60,
+		lambda: tool(gpus, "status", "--node", "n1"))
+
+
 KNOWN = {"nvidia.com/mig-1g.5gb": ("2", "gpu:1g.5gb:2"), "gpu.intel.com/i915": ("1", "gpu:i915:1"), "rdma/hca": ("3", "rdma:hca:3")}
 ODD = {"amd.com/gpu": ("1", f"is gpu as {GPU}, and pods of Slurm's own jobs request that one alone; give it a GRES or a type of its own under resources"),
 	"rdma/many": ("1e12", "is left out: 1000000000000 is no number of devices, there are 0 to 1000000")}
