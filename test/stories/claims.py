@@ -75,10 +75,12 @@ class Drivers:
 				self.publish(node)
 		wait_for("the drivers' devices", lambda: {s["spec"]["nodeName"] for s in self.slices()} == set(NODES), 60)
 
-	def publish(self, node, missing=(), tainted=()):
-		"""Only where no driver is."""
-		publish_slice(self.stand, node, [{**device(i, uuid={"string": f"GPU-{node}-{i}"}, numaNode={"int": 0}),
-			**({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})} for i in range(DEVICES) if i not in missing])
+	def publish(self, node, missing=(), tainted=(), twins=()):
+		"""Only where no driver is. twins: indices that another device has as well."""
+		def whole(index):
+			return device(index, uuid={"string": f"GPU-{node}-{index}"}, numaNode={"int": 0}, pciBusID={"string": f"0000:0{index}:00.0"})
+		publish_slice(self.stand, node, [{**whole(i), **({"taints": [{"key": "broken", "effect": "NoSchedule"}]} if i in tainted else {})}
+			for i in range(DEVICES) if i not in missing] + [{**whole(i), "name": f"twin-{i}"} for i in twins])
 
 	def slices(self):
 		return [s for s in self.stand.api.get(f"{API}/resourceslices")["items"] if s["spec"]["driver"] == CLASS]

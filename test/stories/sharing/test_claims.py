@@ -10,7 +10,7 @@ import time
 
 import pytest
 from claims import CLASS, DEVICES, PREPARED, containers_see_devices, uses, with_drivers
-from command import TOOL, status, tool
+from command import TOOL, findings, status, tool
 from conftest import lent
 from had import batch as gpu_job
 from had import by_job, by_pod, is_with_one
@@ -180,13 +180,38 @@ def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_job
 	driver.publish("n1", missing={3}, tainted={1})
 	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"] if m["node"] == "n1"] == ["gpu:2(1,3)"], 60)
 	rows = [line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines()[1:]]
-	assert [(row[2], row[3], row[-1]) for row in rows] == [("0", "gpu-0", "ok"), ("1", "gpu-1", "tainted"), ("2", "gpu-2", "ok")]
+	assert [(*row[1:6], row[-1]) for row in rows] == [("gpu", str(i), f"gpu-{i}", f"GPU-n1-{i}", f"0000:0{i}:00.0", "tainted" if i == 1 else "ok")
+		for i in range(3)]
 	two = batch(stand, 2, "-w", "n1")
 	two.wait("RUNNING")
 	assert in_slurm(stand, two.id) == {0, 2}
 	assert "DRAIN" not in stand.run("scontrol", "show", "node", "n1")
 	driver.publish("n1")
 	wait_for("no mask", lambda: not status(stand, "--node", "n1")["masks"], 60)
+
+
+@pytest.mark.apis("sim")
+def test_of_two_devices_with_one_index_neither_is_given_to_anybody_and_the_others_are(drivers):
+	stand, driver, claim = drivers
+	before = set_resources(stand, [{"deviceClass": CLASS, "gres": "gpu", "typeAttribute": "model"}])
+	try:
+		driver.publish("n1", twins={0})
+		wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"] if m["node"] == "n1"] == ["gpu:1(0)"], 60,
+			lambda: str(status(stand, "--node", "n1")["masks"]))
+		rows = [line.split() for line in tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines()[1:] if line.startswith("n1 ")]
+		assert {(row[1], row[2]) for row in rows} >= {("gpu:a100", str(i)) for i in range(1, DEVICES)}, rows
+		word = "index 0 of gpu"
+		assert [line for line in findings(stand)["warning"] if word in line and "gpu-0" in line and "twin-0" in line]
+		assert [line for line in stand.log().splitlines() if word in line and "gpu-0" in line and "twin-0" in line]
+		three = batch(stand, 3, "-w", "n1")
+		three.wait("RUNNING")
+		assert in_slurm(stand, three.id) == {1, 2, 3}
+		three.cancel()
+		ours = stand.pod("beside-twins", node="n1", **uses(claim("beside-twins", 3)))
+		ours.wait_phase("Succeeded", seconds=PREPARED)
+	finally:
+		driver.publish("n1")
+		restore(stand, before)
 
 
 @pytest.fixture(name="files")
