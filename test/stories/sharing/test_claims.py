@@ -339,8 +339,16 @@ def test_slurmd_starts_with_the_gres_conf_that_was_written_and_without_a_file_of
 @once_only
 def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 	stand, driver, claim = drivers
-	chance = random.Random(7)
+	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
+	print(f"SK8_SEED={seed}")
+	chance = random.Random(seed)
 	pods, jobs, over_with = [], [], []
+	theirs, device = claim("theirs"), chance.randrange(DEVICES)  # of a pod that kube-scheduler has placed, for a part of the time
+	foreign = stand.pod("theirs", POLITE, schedulerName="default-scheduler", **uses(theirs))
+	theirs.allocate("n1", (device,), foreign)
+	foreign.bind("n1")
+	foreign.wait_running(PREPARED)
+	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == [f"gpu:1({device})"], 60)
 	for i in range(12):
 		number = chance.randint(1, 3)
 		if chance.random() < 0.6:
@@ -373,9 +381,13 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 				made.free()
 				del live[pod.uid]
 		return not live and all(stand.job(job)["JobState"] == "COMPLETED" for job, *_ in jobs)
+	wait_for("somebody's end beside theirs", lambda: over() or over_with or any(stand.job(job)["JobState"] == "COMPLETED" for job, *_ in jobs), 180)
+	foreign.delete()
+	foreign.wait_gone()
+	theirs.free()
 	wait_for("the end of all", over, 180 + PREPARED)
 	assert compared
-	had = [one for pod, node, has in over_with for one in by_pod(pod, node, has)]
+	had = [one for pod, node, has in [*over_with, (foreign, "n1", {device})] for one in by_pod(pod, node, has)]
 	for job, file, number in jobs:
 		its = by_job(job, file)
 		assert len(its) == number, its
