@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 from command import tool
-from foreign import foreign, wait_masked
+from foreign import foreign, of_daemon_set, wait_masked
 from mixed import restore, share
 from node import Node, taints
 from stands.waiting import wait_for
@@ -73,7 +73,8 @@ IDLE = 6  # seconds
 def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	node = Node(emptying)
 	pods = [replica(emptying, name) for name in ("web-1", "web-2")]
-	wait_masked(emptying, "web-1", "web-2")
+	daemon = of_daemon_set(emptying, "daemon", "0")  # which is nobody's to evict: its controller would make it again there
+	wait_masked(emptying, "web-1", "web-2", "daemon")
 	job = emptying.batch(8, seconds=None, options=("-C", "k8s.exclusive"))
 	other = emptying.batch(4)
 	launched_after(job, *pods)
@@ -81,12 +82,14 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 		pod.wait_gone()
 	emptying.reconfigure()
 	emptying.scheduled()
+	assert daemon.phase == "Running" and "deletionTimestamp" not in daemon.get()["metadata"]
 	node.stays("the job's own", lambda: TAINT in taints(node) and (job.state, other.state) == ("RUNNING", "PENDING"), IDLE + 2)
 	job.finish()
 	job.wait("COMPLETED")
 	other.wait("RUNNING")
 	node.wait("given back", lambda: TAINT not in taints(node), 60)
 	assert time.time() >= job.stamps()[1] + IDLE
+	assert daemon.phase == "Running"
 	foreign(emptying, "back", cpu="1").wait_running()
 
 
