@@ -225,21 +225,48 @@ def is_foreign(found):
 	return found.seen["spec"]["schedulerName"] != "slurm"
 
 
+KINDS = {pod: "mine", foreign: "theirs"}
+
+
+def beside(had, kind):
+	"""Has a job had a device of a node while a pod of that kind had one there?"""
+	return any(job.node == its.node and job.begin < its.end and its.begin < job.end
+		for job in had if job.who.startswith("job ") for its in had if its.who.startswith(kind))
+
+
+def until_a_job_has_ended(stand, ends):
+	"""What pods of both kinds have on each node, all the time until then."""
+	first = [make(stand, f"{kind}-first-{node}", 1, POLITE, node=node) for make, kind in KINDS.items() for node in NODES]
+	for found in first:
+		found.wait_running()
+	has = [inside(found) for found in first]
+	yield
+	wait_for("a job's end", ends, 120, lambda: stand.run("squeue"))
+	for found in first:
+		found.delete()
+	for found in first:
+		found.wait_gone()
+	yield [one for found, devices_of_it in zip(first, has) for one in by_pod(found, found.seen["spec"]["nodeName"], devices_of_it)]
+
+
 @once_only
 def test_no_device_of_two_nodes_is_with_two_whoever_comes_and_goes(two_nodes):
 	stand = two_nodes
 	seed = int(os.environ.get("SK8_SEED", random.randrange(1 << 32)))
 	print(f"SK8_SEED={seed}")
 	chance = random.Random(seed)
-	pods, jobs, had = [], [], []
+	pods, jobs = [], []
+	first = until_a_job_has_ended(stand, lambda: stand.job(jobs[0][0])["JobState"] == "COMPLETED")
+	next(first)
 	for i in range(36):
-		number, seconds, kind = chance.choice((1, 1, 2, 3)), chance.random() * 3, chance.choice(("a100", "h100"))
+		number, seconds, kind = chance.choice((1, 1, 2, 3)) if i else 1, chance.random() * 3, chance.choice(("a100", "h100"))
 		if i % 3 == 0:
 			jobs.append((*batch(stand, f"{kind}:{number}", seconds), number, kind))
 			continue
 		where = {} if i % 3 == 1 else {"node": chance.choice(NODES)}
 		make = foreign if where else pod
-		pods.append((make(stand, f"r{i}", number, f"sleep {seconds:.1f}", resource=f"example.com/{kind}", **where), number, kind))
+		pods.append((make(stand, f"{KINDS[make]}{i}", number, f"sleep {seconds:.1f}", resource=f"example.com/{kind}", **where), number, kind))
+	had = next(first)
 	last_came = max(seconds_of(found.seen["metadata"]["creationTimestamp"]) for found, *_ in pods if is_foreign(found))
 	of_kind = {"a100": set(range(OF_EACH)), "h100": set(range(OF_EACH, 2 * OF_EACH))}
 	wait_for("the end of all", lambda: all(p.phase in ("Succeeded", "Failed") for p, *_ in pods) and
@@ -258,4 +285,5 @@ def test_no_device_of_two_nodes_is_with_two_whoever_comes_and_goes(two_nodes):
 		assert len(its) == number and {one.device for one in its} <= of_kind[kind], its
 		had += its
 	is_with_one(had)
-	assert {(one.node, one.who.split()[0].rstrip("0123456789")) for one in had} == {(node, who) for node in NODES for who in ("job", "r")}
+	assert {(one.node, re.match("[a-z]+", one.who)[0]) for one in had} == {(node, who) for node in NODES for who in ("job", *KINDS.values())}
+	assert all(beside(had, kind) for kind in KINDS.values())
