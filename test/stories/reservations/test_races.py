@@ -53,16 +53,15 @@ def plugged(request, session_stands):
 
 class Track:
 	"""The races of one node, one after the other. pod: what the foreign pod wants; options: what the job wants beside a core;
-	down: the kubelet is at times."""
+	down: the kubelet is at times; others: pods that are there all the time, of a core each."""
 
-	def __init__(self, stand, node, seed, lock, pod, options=(), down=False):
+	def __init__(self, stand, node, seed, lock, pod, options=(), down=False, others=0):
 		self.stand, self.node, self.lock = stand, node, lock
-		self.pod, self.options, self.down = pod, options, down
+		self.pod, self.options, self.down, self.others = pod, options, down, others
 		self.dice = random.Random(seed)
 		self.api = Api(stand.env["KUBECONFIG"])
 		self.wins = Counter()
 		self.lead = 0.0  # of the job
-		self.before = self.left()
 
 	def submit(self, delay):
 		time.sleep(delay)
@@ -123,7 +122,7 @@ class Track:
 		self.lead += STEP if winner == "pod" else -STEP
 		job.cancel()
 		pod.delete()
-		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.left() == self.before, 60, about)
+		wait_for(f"node {self.node} to be empty", lambda: pod.get() is None and self.empty(), 60, about)
 		assert bool(job.stamps()[0]) == (winner == "job"), f"race {number} on {self.node}: launched before it was cancelled\n{about()}"
 
 	def left(self):
@@ -135,7 +134,12 @@ class Track:
 		cpus = dict(line.split() for line in nodes.splitlines())[self.node]
 		return [(pod["metadata"]["name"], pod["status"].get("phase")) for pod in pods], cpus
 
+	def empty(self):
+		pods, cpus = self.left()
+		return len(pods) == self.others and cpus.startswith(f"{self.others}/")
+
 	def run(self, races):
+		wait_for(f"node {self.node} to be empty", self.empty, 60, lambda: str(self.left()))
 		for number in range(races):
 			self.race(number)
 		return self.wins
@@ -163,4 +167,4 @@ def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_core_whoever_comes
 @pytest.mark.slow
 @pytest.mark.apis("real")
 def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_device_whoever_comes_first(plugged):
-	play(plugged, 2, pod={"cpu": "100m", "limits": {FPGA: "1"}}, options=("--gres=k8s:fpga:1",))
+	play(plugged, 2, pod={"cpu": "100m", "limits": {FPGA: "1"}}, options=("--gres=k8s:fpga:1",), others=1)
