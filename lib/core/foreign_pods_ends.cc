@@ -3,6 +3,7 @@
 // How foreign pods end: what they hold is free when it is proved that nothing of them is left.
 #include "lib/core/foreign_pods.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/core/pod_log.h"
@@ -12,6 +13,9 @@ namespace sk8::core {
 // After its grace, for what the kubelet needs to notice and to clean up; and so long nobody
 // notices that a kubelet is not heard of (kube-controller-manager, --node-monitor-grace-period).
 static constexpr Millis time_to_clean_up{30'000}, silence_unnoticed{50'000};
+// A kubelet whose static pod is shown no more, because somebody has deleted its mirror by force, shows it anew when it looks at it
+// next: within a minute and a half (syncFrequency is a minute, and half of it more by chance; seven times after 65 to 89 s, 1.35).
+static constexpr Millis shown_anew{90'000};
 
 // An etcd from a backup knew it without a node, and it has got another one since: what runs on the first is held there, by a
 // uid that no pod has, until that kubelet has reported.
@@ -93,7 +97,8 @@ bool ForeignPods::proved_by_kubelet(Entry &e)
 {
 	if (e.silent || nodes_.kubelet(e.node) != NodeView::Kubelet::ready)
 		count_anew(e);
-	const Millis needed = Millis(e.grace_seconds * 1000) + time_to_clean_up + silence_unnoticed;
+	const bool perhaps_static = e.mirror || (e.overhead && !e.seen); // no ledger says which of those that belong to the node are
+	const Millis needed = Millis(e.grace_seconds * 1000) + time_to_clean_up + std::max(silence_unnoticed, perhaps_static ? shown_anew : Millis(0));
 	const std::int64_t heartbeat = nodes_.heartbeat(e.node);
 	if (ports_.timer.now() - e.counts_from < needed) {
 		e.heartbeat = heartbeat;

@@ -574,6 +574,25 @@ TEST_CASE("a static pod that the kubelet shows anew is held once")
 	CHECK(s.foreign->numbers().lost == 0);
 }
 
+TEST_CASE("a static pod whose mirror is gone is free when its kubelet, which needs a minute and a half for it, has not shown it anew")
+{
+	Site s;
+	auto mirror = std::make_shared<ForeignPod>(*s.pod("a", 500, 100));
+	mirror->mirror = mirror->overhead = true;
+	mirror->grace_seconds = 1;
+	s.foreign->replaced({mirror});
+	if (GENERATE(false, true))
+		s.restart();
+	s.foreign->removed(mirror);
+	s.foreign->replaced({});
+	s.timer.advance(Millis(119'000));
+	s.kubelet_reports();
+	CHECK(s.mask());
+	s.timer.advance(Millis(3'000));
+	s.kubelet_reports();
+	CHECK_FALSE(s.mask());
+}
+
 TEST_CASE("a mirror of a static pod that comes from a backup is not taken for the kubelet's word")
 {
 	Site s;
