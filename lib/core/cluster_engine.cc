@@ -223,8 +223,9 @@ void ClusterEngine::end_of_turn()
 		reservations_->end_of_turn(); // before what it masks is counted and saved
 	if (foreign_->use_changed())
 		pods_->use_changed();
-	for (const auto &node : foreign_->take_deleted_nodes())
-		nodes_->deleted_before(node);
+	for (const auto &deleted : {foreign_->take_deleted_nodes(), pods_->take_deleted_nodes()})
+		for (const auto &node : deleted)
+			nodes_->deleted_before(node);
 	pods_->end_of_turn(); // saves what foreign pods hold as well
 	if (knows_lost())
 		for (const auto &node : pods_->lost().take_changed())

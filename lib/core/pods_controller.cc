@@ -56,6 +56,9 @@ void PodsController::maybe_start()
 		return;
 	started_ = true;
 	log_info("cluster %s: %zu pods and jobs known, starting", settings_.name.c_str(), entries_.size());
+	for (const Hold &h : ports_.holds.ledger(settings_.name).holds)
+		if (nodes_.shared_in_kubernetes(h.node) == NodeView::Shared::unknown)
+			deleted_nodes_.insert(h.node);
 	sync_all(); // whichever list came last
 	std::unordered_set<std::string> made;
 	for (const auto &[uid, e] : entries_)

@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "lib/core/cluster_numbers.h"
@@ -91,6 +92,9 @@ public:
 	// job, lets the object go. Refused while others know better, unless force. The
 	// sentence says what was done. by: who, for log and job; see Released.
 	Result<std::string> release_by_hand(const std::string &uid, const std::string &by, bool force);
+
+	// Nodes of Slurm that Kubernetes did not have when all was known, and of which the saved ledger says that pods hold something.
+	std::set<std::string> take_deleted_nodes() { return std::exchange(deleted_nodes_, {}); }
 
 	// For what else is on these nodes.
 	const NodeView &nodes() const { return nodes_; }
@@ -404,6 +408,7 @@ private:
 	std::unordered_set<std::string> vanished_;
 	bool jobs_synced_ = false, started_ = false, foreign_listed_ = true;
 	bool unblock_due_ = false; // see unblock_nodes()
+	std::set<std::string> deleted_nodes_;
 	bool use_changed_ = false;          // end_of_turn() looks at the waiting pods again
 	bool nodes_are_news_ = false;       // ... and first at what nodes refused
 	bool room_planned_ = false;         // look_for_room() comes by itself ...

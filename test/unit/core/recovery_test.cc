@@ -220,6 +220,20 @@ TEST_CASE("a pod that was made anew under its name while slurmctld was away has 
 	CHECK(w.masked("n1")); // nobody saw the end of the former one
 }
 
+TEST_CASE("a node that Kubernetes has no more, since slurmctld was away, is named if a pod for Slurm holds something there")
+{
+	World w;
+	w.create_running("p");
+	CHECK(w.controller->take_deleted_nodes().empty());
+	std::erase_if(w.nodes, [](const auto &node) { return node->meta.name == "n1"; });
+	w.restart();
+	w.run(Millis(5'000));
+	CHECK(w.controller->take_deleted_nodes() == std::set<std::string>{"n1"});
+	CHECK(w.controller->take_deleted_nodes().empty());
+	CHECK(w.masked("n1") == false); // its job runs, and has the cores
+	CHECK(w.job_of("p")->running());
+}
+
 TEST_CASE("what runs of a namespace that the configuration has no more goes on to its end")
 {
 	World w;
