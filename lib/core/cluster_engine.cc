@@ -279,7 +279,10 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 {
 	access_error_.clear();
 	kube::ClientOptions options;
-	options.answered = [this](const kube::Answer &a) { count_answer(settings_.name, a); };
+	options.answered = [this](const kube::Answer &a) {
+		count_answer(settings_.name, a);
+		link_.answered(a.status, std::string_view(a.verb) == "list" || std::string_view(a.verb) == "watch");
+	};
 	client_ = std::make_unique<kube::Client>(loop_, access, options);
 	client_->observe([this](const kube::CallOutcome &outcome) { link_.called(outcome); });
 	kube_ = std::make_unique<KubeLink>(*client_);
@@ -337,7 +340,8 @@ void ClusterEngine::open_nodes_file()
 }
 
 // The API server answers again: whatever else failed meanwhile has pauses of its own,
-// and one after the other they would take a minute.
+// and one after the other they would take a minute. A watch that has only expired is no
+// reason: where all expire again and again each one would end the pauses of all the others.
 void ClusterEngine::back(const std::string &what)
 {
 	if (!link_.back(what))

@@ -46,7 +46,7 @@ bool LinkState::back(const std::string &what)
 	if (!lost_.erase(what))
 		return false;
 	if (!lost_.empty())
-		return true;
+		return away_;
 	const Millis now = timer_.now();
 	const long long seconds = (now - since_).count() / 1000;
 	since_ = now;
@@ -54,7 +54,7 @@ bool LinkState::back(const std::string &what)
 		log_info("cluster %s: back after %lld s: all is known again", cluster_.c_str(), seconds);
 	else
 		untold_++;
-	return true;
+	return std::exchange(away_, false);
 }
 
 // A refusal that says nothing about rights (a namespace that goes, a quota) is none.

@@ -24,8 +24,11 @@ public:
 
 	// Of what ("pods", "nodes") there is no news any more; why: one sentence.
 	void lost(const std::string &what, const std::string &why);
-	// There is, and nothing was missed. False, and without effect, if it was not lost.
+	// There is, and nothing was missed. True if requests failed meanwhile: all that waits need not any more. A watch that has only expired was
+	// ended by a server that is there.
 	bool back(const std::string &what);
+	// status: HTTP; 0: no answer. news: of a list or a watch, whose only refusal without a reason to wait is 410. It may come before lost().
+	void answered(int status, bool news) { away_ |= status == 0 || status == 401 || status >= 500 || (news && status >= 300 && status != 410); }
 	void called(const kube::CallOutcome &outcome);
 
 	bool connected() const { return lost_.empty(); }
@@ -51,6 +54,7 @@ private:
 	std::set<std::string> lost_;
 	std::string trouble_;
 	Millis since_{0}, told_at_{0};
+	bool away_ = false; // since all was known, see back()
 	bool told_ = false, ever_told_ = false, tell_planned_ = false;
 	int untold_ = 0; // outages that were over before they were told
 	std::map<Right, Denial> denied_;

@@ -54,7 +54,7 @@ TEST_CASE("link: one line says that a cluster is lost and one that it is back, h
 	rig.timer.advance(Millis(35'000));
 	rig.link.back("pods");
 	CHECK(lines().size() == 1);
-	CHECK(rig.link.back("nodes"));
+	rig.link.back("nodes");
 	CHECK_FALSE(rig.link.back("nodes"));
 	CHECK(rig.link.connected());
 	REQUIRE(lines().size() == 2);
@@ -87,6 +87,29 @@ TEST_CASE("link: an outage soon after another is told late, but told")
 	CHECK(contains(lines()[2], "lost: second"));
 	rig.link.back("pods");
 	CHECK(lines().size() == 4);
+}
+
+TEST_CASE("link: others need not wait when a server is back that was away, and have no reason to when a watch has only expired")
+{
+	LinkRig rig;
+	struct Row {
+		int status;
+		bool of_watch, hurries;
+	};
+	const Row row = GENERATE(Row{0, false, true}, Row{503, false, true}, Row{401, false, true}, Row{403, false, false}, Row{403, true, true},
+				 Row{429, true, true}, Row{410, true, false}, Row{200, true, false});
+	CAPTURE(row.status, row.of_watch);
+	const bool told_first = GENERATE(true, false);
+	if (told_first)
+		rig.link.answered(row.status, row.of_watch);
+	rig.link.lost("pods", "it is said why");
+	rig.link.lost("nodes", "it is said why");
+	if (!told_first)
+		rig.link.answered(row.status, row.of_watch);
+	CHECK(rig.link.back("pods") == row.hurries);
+	CHECK(rig.link.back("nodes") == row.hurries); // it may have failed again meanwhile
+	rig.link.lost("pods", "expired");
+	CHECK_FALSE(rig.link.back("pods"));
 }
 
 TEST_CASE("link: a missing right is told once per verb and resource, and that it is given")
