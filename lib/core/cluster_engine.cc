@@ -428,11 +428,9 @@ void ClusterEngine::hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks 
 }
 
 // Those of jobs whose containers claim devices, before they are bound; afterwards they are foreign pods. Whatever the settings say
-// of templates: they may have said more.
+// of nodes and templates: they may have said more.
 void ClusterEngine::watch_unbound_pods()
 {
-	if (!settings_.nodes.any(Sharing::dedicated) && !dra_.wanted())
-		return;
 	const std::string what = "unbound pods of jobs";
 	kube::Reflector<ForeignPod>::Callbacks call;
 	call.on_replace = [this, what, first = true](std::vector<ForeignPodPtr> pods) mutable {

@@ -169,7 +169,7 @@ private:
 	std::unique_ptr<Reservations> reservations_; // null: not connected yet
 	std::unique_ptr<ForeignPods> foreign_;
 	std::unique_ptr<kube::Reflector<ForeignPod>> foreign_reflector_;
-	std::unique_ptr<kube::Reflector<ForeignPod>> unbound_reflector_; // null: no job can have had one
+	std::unique_ptr<kube::Reflector<ForeignPod>> unbound_reflector_; // null: not connected yet
 	std::unique_ptr<kube::Reflector<kube::Node>> node_reflector_;
 	std::unique_ptr<kube::Reflector<kube::ResourceSlice>> slice_reflector_; // these three null: no deviceClass
 	std::unique_ptr<kube::Reflector<kube::DeviceClass>> class_reflector_;
