@@ -101,7 +101,7 @@ public:
 	bool device_plugin = false;
 	void look_at_claims(const ModelClaims &claims, ClaimWatch &watch); // judge_claims.h
 	void config_is_read();
-	void config_changes() { config_changed_ = true; }
+	void config_changes() { config_changed_ = true, config_changed_at_ = time_.now(); }
 	void unshare(); // what is not shared any more
 	void people_are_gone() { exclusions_.clear(); priorities_.clear(); }
 	// written_by: what foreign pods the engine knew at that time must be on disk; -1: none must
@@ -146,6 +146,12 @@ public:
 	bool excuses() const { return excuses_; }
 	// Something is in the engine's way now: it, or the API server, is away, or else.
 	void in_its_way(bool away) { (away ? away_at_ : bad_at_) = time_.now(); }
+	// The engine does not hear of nodes now; what it asks for is refused or not answered.
+	void in_way_of_nodes(bool unheard, bool refused)
+	{
+		unheard_at_ = unheard ? time_.now() : unheard_at_;
+		refused_at_ = refused ? time_.now() : refused_at_;
+	}
 	void trouble() { trouble_ = true; } // requests may fail, or nobody is there to make them
 
 	// ---- jobs of Slurm's own on nodes shared as mixed, judge_mixed.cc ----
@@ -198,6 +204,7 @@ public:
 		NodeTruth &t = nodes_[name];
 		t.writes++;
 		t.drained_since |= t.told > t.before_cordon;
+		t.our_word.clear(); // resumed, or a word that is read soon
 	}
 	void node_event(const NodeEvent &event) override;
 	void devices_changed_by_us(const SlurmJob &job) override;
@@ -307,6 +314,12 @@ private:
 		Micros devices_told_at = -second;   // an engine of what its agent says there, the last time
 		Micros drained_at = -second;        // by people, the last time that it was not drained before, or for another reason
 		bool resumed_despite_cordon = false;
+		std::string our_word;               // the cause's, of our drain that Slurm has, or had until people took it back
+		std::set<std::string> resumed_words; // ... which they did, despite those
+		std::set<std::string> uncordoned_for; // Slurm's reasons, by people
+		Micros resumed_at = -second;        // by people
+		Micros not_ready_since = 0;
+		Micros undrained_since = -1, uncordoned_since = -1, untold_since = -1; // one side is wrong about the other
 		bool ready = true;
 		int news = 0, writes = 0;           // of the node that others made; of ours
 	};
@@ -344,6 +357,12 @@ private:
 	bool should_be_made_again(const std::string &uid, const PodTruth &t) const;
 	void again_after_crash(const core::Ledger &on_disk);
 	void check_nodes();
+	void check_sides(const std::string &name, NodeTruth &t, const kube::Node &node, const SelectNode &n);
+	void forget_resumed(NodeTruth &t, const kube::Node &node);
+	std::string untold_cause(NodeTruth &t, const kube::Node &node) const;
+	static std::string own_reason(const SelectNode &n);
+	Micros heard_since(const NodeTruth &t) const;
+	bool is_wrong_too_long(const NodeTruth &t, Micros &since, bool wrong, Micros within);
 	void nodes_after_crash();
 	std::string unfinished_nodes() const;
 	static Ref ref(const SlurmJob &job) { return {job.id, job.submit_time}; }
@@ -416,6 +435,8 @@ private:
 	Micros engine_began_ = 0, restored_at_ = -1000 * second;
 	int crashes_ = 0;
 	bool config_changed_ = false;
+	Micros config_changed_at_ = -1;
+	Micros unheard_at_ = -1, refused_at_ = -1; // see in_way_of_nodes()
 	bool nodes_troubled_ = false;
 	Micros devices_looked_at_ = 0, overcommit_looked_at_ = 0;
 	Micros overcommit_untrue_since_ = -1; // what the engine tells of it

@@ -42,6 +42,8 @@ public:
 			add_static_pods(case_, dice_, length_);
 		if (chance(400))
 			node_states();
+		if (case_.node_state && dice_.chance("cut", 150))
+			cut_for_long();
 		if (dice_.chance("resize", 250))
 			add_resizes(case_, dice_, length_);
 		if (mixed_)
@@ -302,11 +304,11 @@ private:
 			Micros at = some_time();
 			for (int n = number(1, 5); n > 0; n--) {
 				static const char *const verbs[] = {"cordon", "cordon", "drain", "undrain"};
-				static const char *const others[] = {"condition", "fail", "maint"};
+				static const char *const others[] = {"condition", "fail", "maint", "down"};
 				const bool other = chance(150);
-				Action &a = add(other ? others[number(0, 2)] : verbs[number(0, 3)], at);
+				Action &a = add(other ? others[number(0, 3)] : verbs[number(0, 3)], at);
 				a.with["node"] = node;
-				if (other)
+				if (other && a.verb != "down") // somebody resumes it, or it stays
 					set(a, "for", number(1, 40));
 				if (a.verb == "cordon")
 					set(a, "on", number(0, 1));
@@ -315,6 +317,17 @@ private:
 				at += chance(500) ? number(0, 500) * ms : number(0, 15'000) * ms;
 			}
 		}
+	}
+	// So long that the node counts as not ready, and for so long that Slurm is told; somebody looks at the end.
+	void cut_for_long()
+	{
+		const std::string node = some_node();
+		const Micros at = some_time();
+		const int lasts = number(70, 150);
+		Action &cut = add("netcut", at);
+		cut.with["node"] = node;
+		set(cut, "for", lasts);
+		add("reconfigure", at + lasts * second);
 	}
 	// Some of all that runs has GPUs, the same if it is made again.
 	void gpus()

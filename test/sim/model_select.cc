@@ -124,7 +124,7 @@ std::optional<ModelSelect::Place> ModelSelect::test(const SlurmJob &job, const s
 						    const std::vector<const SlurmJob *> &without) const
 {
 	const SelectNode &n = nodes.at(node);
-	if (!n.usable || n.drain || n.fail || n.maint || n.completing || has_node(job.excluded, node) || (!job.required.empty() && job.required != node))
+	if (!n.usable || n.drain || n.set_down || n.fail || n.maint || n.completing || has_node(job.excluded, node) || (!job.required.empty() && job.required != node))
 		return std::nullopt;
 	std::vector<bool> busy = n.used, gpus_busy = n.gpus;
 	std::uint64_t counted = n.memory;

@@ -22,9 +22,10 @@ struct SelectNode {
 	std::vector<bool> gpus;   // the same
 	bool usable = true;       // it has registered and is not down
 	bool down = false;
+	bool set_down = false;    // by an administrator: until somebody resumes it
 	bool drain = false;
 	bool fail = false, maint = false; // maint: a reservation for maintenance
-	std::string reason;       // of the drain
+	std::string reason;       // of the drain, or of what set it down
 	std::uint32_t reason_uid = SK8_NO_UID;
 	std::string features;     // available and active
 	int completing = 0;       // ended jobs whose processes are still there

@@ -66,6 +66,7 @@ void ModelSlurm::load()
 		n.usable = false; // until it registers
 		const SelectNode &was = saved_.nodes[name];
 		n.drain = was.drain;
+		n.set_down = was.set_down;
 		n.fail = was.fail;
 		n.maint = was.maint;
 		n.reason = was.reason;

@@ -115,7 +115,10 @@ public:
 	void node_dies(const std::string &node);
 	void node_returns(const std::string &node);
 	void drain(const std::string &node, const std::string &reason, std::uint32_t by); // scontrol update, by root
+	void set_down(const std::string &node, const std::string &reason, std::uint32_t by); // the same
 	void resume(const std::string &node);
+	static std::string reason_of(const SelectNode &n);      // as scontrol shows it
+	std::uint32_t jobs_on(const std::string &node) const; // running or completing
 	void set_flag(const std::string &node, bool SelectNode::*flag, bool on); // fail, maint
 	bool pings = false; // and each answer is news of all nodes
 	bool trusts_callers = false; // mutant: changes nodes that are not as expected
@@ -135,6 +138,7 @@ public:
 private:
 	friend struct Ops;
 	sk8_job view(const SlurmJob &job) const; // until the next one
+	mutable std::string reason_of_view_;
 	mutable sk8_gres gres_of_view_{}, used_gres_of_view_{};
 	std::uint32_t next_id();
 	void submit(const sk8_submit &s, sk8_outcome &out);

@@ -4,6 +4,8 @@
 #include "test/sim/mutants.h"
 
 #include "lib/core/names.h"
+#include "lib/core/node_state.h"
+#include "test/sim/config.h"
 #include "test/sim/resizing.h"
 
 namespace sk8::sim {
@@ -32,8 +34,23 @@ kube::PodPtr mutate(Mutant m, kube::PodPtr pod)
 	return copy;
 }
 
+// What the administrator of Kubernetes, a kubelet or node-problem-detector says of it.
+static kube::NodePtr unseen(Mutant m, const kube::NodePtr &node)
+{
+	auto out = std::make_shared<kube::Node>(*node);
+	if (m == Mutant::cordon_unseen)
+		out->unschedulable &= core::annotation(*node, core::names::drain_owner) == core::names::drain_owner_slurm;
+	if (m == Mutant::condition_unseen)
+		std::erase_if(out->conditions, [](const auto &c) { return c.type == chosen_condition; });
+	if (m == Mutant::not_ready_unseen)
+		out->ready = true;
+	return out;
+}
+
 kube::NodePtr mutate_node(Mutant m, kube::NodePtr node)
 {
+	if (m == Mutant::cordon_unseen || m == Mutant::condition_unseen || m == Mutant::not_ready_unseen)
+		return unseen(m, node);
 	const bool claims = m == Mutant::cordon_taken_for_ours && node->unschedulable;
 	const bool forgets = m == Mutant::uncordon_not_noticed && !node->unschedulable;
 	if (!claims && !forgets)

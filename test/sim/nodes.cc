@@ -112,13 +112,21 @@ void World::drain(const std::string &name, const std::string &reason)
 	slurm_.drain(name, reason, 0);
 }
 
+void World::set_down(const std::string &name, const std::string &reason)
+{
+	if (!slurm_.up() || !slurm_.select().nodes.contains(name))
+		return;
+	judge_.node_drained_by_people(name, reason);
+	slurm_.set_down(name, reason, 0);
+}
+
 void World::resume(const std::string &name)
 {
 	if (!slurm_.up() || !slurm_.select().nodes.contains(name))
 		return;
 	const bool failed = slurm_.select().nodes.at(name).fail;
 	unflag_node(name, &SelectNode::fail); // it takes that off, too
-	if (!slurm_.select().nodes.at(name).drain)
+	if (!slurm_.select().nodes.at(name).drain && !slurm_.select().nodes.at(name).set_down)
 		return;
 	const bool seen = process_ && process_->started_at() >= 0; // an engine that starts finds no drain
 	const SelectNode &n = slurm_.select().nodes.at(name);

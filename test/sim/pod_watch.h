@@ -54,6 +54,7 @@ public:
 		reorders = false;
 	}
 
+	bool is_watching() const { return watching_; }
 	bool is_usual() const { return !lateness && !list_lateness && !twice && !reorders; }
 
 	void pod_event(const ApiEvent &event) override;

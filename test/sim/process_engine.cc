@@ -134,7 +134,11 @@ public:
 
 	void patch_node(const kube::Meta &node, const core::NodePatch &patch, core::NodeKubePort::Done done) override
 	{
-		if (p_.effect("patch node"))
+		if (!p_.effect("patch node"))
+			return;
+		if (p_.out_.mutant == Mutant::drain_not_told && patch.unschedulable == true)
+			p_.after(Millis(1000), [done = std::move(done)] { done(believed()); });
+		else
 			kube_.patch_node(node, patch, std::move(done));
 	}
 	void set_our_taint(const kube::Node &node, core::OurTaint which, bool on, core::NodeKubePort::Done done) override
@@ -145,7 +149,11 @@ public:
 	void set_node_condition(const kube::Meta &node, const kube::NodeCondition &condition,
 				std::optional<std::int64_t> transition, core::NodeKubePort::Done done) override
 	{
-		if (p_.effect("node's condition"))
+		if (!p_.effect("node's condition"))
+			return;
+		if (p_.out_.mutant == Mutant::drained_condition_untold)
+			p_.after(Millis(1000), [done = std::move(done)] { done(believed()); });
+		else
 			kube_.set_node_condition(node, condition, transition, std::move(done));
 	}
 	void change_node(core::NodeChange change, core::SlurmNodePort::Done done) override
@@ -167,6 +175,12 @@ public:
 	}
 
 private:
+	static core::NodeKubeReply believed()
+	{
+		core::NodeKubeReply r;
+		r.status = 200;
+		return r;
+	}
 	Process &p_;
 	core::NodeKubePort &kube_;
 	core::SlurmNodePort &slurm_;

@@ -25,7 +25,7 @@ void World::people_go()
 	for (const auto &[name, node] : std::map(api_.nodes()))
 		people("cordon", {{"node", name}, {"on", "0"}});
 	for (const auto &[name, node] : slurm_.select().nodes)
-		if (node.drain && node.reason_uid == 0)
+		if ((node.drain || node.set_down) && node.reason_uid == 0)
 			people("undrain", {{"node", name}});
 	for (const auto &[id, job] : std::map(slurm_.jobs())) {
 		if (job.pending() && job.priority == 0 && !job.by_hand)

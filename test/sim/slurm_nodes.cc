@@ -53,6 +53,19 @@ void ModelSlurm::node_returns(const std::string &node)
 	});
 }
 
+std::string ModelSlurm::reason_of(const SelectNode &n)
+{
+	return n.drain || n.set_down ? n.reason : n.down ? "Not responding" : n.fail ? "PSU" : "";
+}
+
+std::uint32_t ModelSlurm::jobs_on(const std::string &name) const
+{
+	auto count = static_cast<std::uint32_t>(select_.nodes.at(name).completing);
+	for (const auto &[id, job] : jobs_)
+		count += job.running() && job.node == name;
+	return count;
+}
+
 sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 {
 	sk8_node node{};
@@ -60,13 +73,14 @@ sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 	node.cpus = node.cores = static_cast<std::uint32_t>(select_.cores);
 	node.threads_per_core = 1;
 	node.memory_mb = select_.memory;
-	node.usable = n.usable && !n.drain && !n.fail;
+	node.usable = n.usable && !n.drain && !n.set_down && !n.fail;
 	node.drain = n.drain;
 	node.fail = n.fail;
 	node.maint = n.maint;
-	node.down = n.down;
-	node.reason = n.drain ? n.reason.c_str() : n.down ? "Not responding" : n.fail ? "PSU" : "";
-	node.reason_uid = n.drain ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
+	node.down = n.down || n.set_down;
+	reason_of_view_ = reason_of(n);
+	node.reason = reason_of_view_.c_str();
+	node.reason_uid = n.drain || n.set_down ? n.reason_uid : n.down ? model_slurm_uid : SK8_NO_UID;
 	node.features = node.active_features = n.features.c_str();
 	if (pings) { // lib/slurm/job_nodes.c
 		const auto gpus = static_cast<std::uint64_t>(select_.gpus), used = static_cast<std::uint64_t>(std::ranges::count(n.gpus, true));
@@ -78,9 +92,7 @@ sk8_node ModelSlurm::view(const std::string &name, const SelectNode &n) const
 		node.gres = &gres_of_view_;
 		node.used_gres = &used_gres_of_view_;
 	}
-	for (const auto &[id, job] : jobs_)
-		node.job_count += job.running() && job.node == name;
-	node.job_count += static_cast<std::uint32_t>(n.completing);
+	node.job_count = jobs_on(name);
 	return node;
 }
 
@@ -102,9 +114,28 @@ void ModelSlurm::drain(const std::string &node, const std::string &reason, std::
 	set_drain(node, true, reason, by);
 }
 
+// scontrol update node= state=down: its jobs end, and it stays so when its slurmd registers.
+void ModelSlurm::set_down(const std::string &node, const std::string &reason, std::uint32_t by)
+{
+	tell(story_, "scontrol: node ", node, " is set down: ", reason);
+	SelectNode &n = select_.nodes.at(node);
+	n.set_down = true;
+	n.reason = reason;
+	n.reason_uid = by;
+	nodes_stamp_ = wall();
+	std::vector<std::uint32_t> ids;
+	for (const auto &[id, job] : jobs_)
+		if (job.running() && job.node == node)
+			ids.push_back(id);
+	for (auto id : ids)
+		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
+	changed();
+}
+
 void ModelSlurm::resume(const std::string &node)
 {
 	tell(story_, "scontrol: node ", node, " is resumed");
+	select_.nodes.at(node).set_down = false;
 	set_drain(node, false, "", SK8_NO_UID);
 }
 
@@ -118,12 +149,12 @@ void ModelSlurm::set_flag(const std::string &node, bool SelectNode::*flag, bool 
 		kick();
 }
 
-// node_state.c sk8_change_node(); nodes are never set DOWN here.
+// node_state.c sk8_change_node(); we never set nodes DOWN here.
 void ModelSlurm::change_node(const sk8_node_change &c, sk8_outcome &out)
 {
 	out = {};
 	const SelectNode &n = select_.nodes.at(c.node);
-	const bool away = n.drain || n.down || n.fail;
+	const bool away = n.drain || n.down || n.set_down || n.fail;
 	const bool as_expected = c.expected[0] ? n.drain && !n.fail && n.reason == c.expected && n.reason_uid == model_slurm_uid
 					       : c.action != SK8_NODE_RESUME && !away;
 	if (!as_expected && !trusts_callers) {

@@ -205,6 +205,7 @@ struct Verbs {
 		w.slurm_.updated();
 	}
 	static void drain(World &w, const Action &a) { w.drain(a.text("node"), a.has("reason") ? a.text("reason") : "disk"); }
+	static void down(World &w, const Action &a) { w.set_down(a.text("node"), a.has("reason") ? a.text("reason") : "board"); }
 	static void undrain(World &w, const Action &a) { w.resume(a.text("node")); }
 	static void reconfigure(World &w, const Action &) { w.reconfigure(); }
 	static void second_job(World &w, const Action &a) { w.second_job(a); }
@@ -389,6 +390,7 @@ const Verbs::Row Verbs::table[] = {
 	{"taint", taint},
 	{"cordon", cordon},
 	{"drain", drain},
+	{"down", down},
 	{"undrain", undrain},
 	{"batch", batch},
 	{"cancel", end},

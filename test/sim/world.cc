@@ -187,6 +187,11 @@ bool World::is_hindered() const
 	return faults_ || api_.hung || api_.forbids || locks_ || disk_.full || !watch_.is_usual() || !claim_watch_.is_usual();
 }
 
+bool World::refuses() const
+{
+	return is_hindered() || api_.down || slurm_.busy;
+}
+
 // Which devices a node lacks that never comes back nobody tells any more: that stays as it was (NodesController::devices()).
 bool World::something_masked() const
 {
@@ -217,8 +222,9 @@ Outcome World::run()
 	Micros look_at = 0;
 	bool finished = false;
 	while (!time_.empty() && time_.now() < calm_at + longest_calm && judge_.verdict().empty() && !finished) {
-		const bool away = is_away(), hindered = is_hindered();
+		const bool away = is_away(), hindered = is_hindered(), unheard = !watch_.is_watching(), refused = refuses();
 		time_.step();
+		judge_.in_way_of_nodes(unheard || !watch_.is_watching(), refused || refuses());
 		if (away || is_away())
 			judge_.in_its_way(true);
 		if (hindered || is_hindered())

@@ -44,6 +44,7 @@ private:
 	void people_tell_all();
 	bool is_away() const;      // the engine, or the API server
 	bool is_hindered() const;  // ... or its requests, commands and news are
+	bool refuses() const;      // what the engine asks for about nodes
 	bool something_masked() const;
 	std::string unfinished() const;
 	void until(Micros delay, const Action &a, std::function<void()> f);
@@ -73,6 +74,7 @@ private:
 	void unflag_node(const std::string &node, bool SelectNode::*flag);
 	void tell_condition(const std::string &node, const char *status);
 	void drain(const std::string &node, const std::string &reason);
+	void set_down(const std::string &node, const std::string &reason);
 	void resume(const std::string &node);
 	void second_job(const Action &a); // settings.cc
 	void release_second_jobs();
