@@ -5,6 +5,7 @@ import re
 import time
 from collections import defaultdict, namedtuple
 
+from cordons import Drains, cordons, started
 from plan import LOAD
 from reservations import US, reservations
 from stands.gres import devices
@@ -113,6 +114,8 @@ class Evidence:
 				about = event["requestObject"]["metadata"]
 				self.devices[about["uid"]] = _devices(about)
 		self.reservations = reservations(stand.audit())
+		self.cordons, self.drains, self.started_jobs = cordons(stand.audit()), Drains(self.log.lines), started(self.log.lines)
+		self.broken = _in_the_way(game.faults, self.log)
 		self.slurmd_ends = _task_ends(stand)
 
 	def _ended_unseen(self, run, running):
@@ -149,6 +152,13 @@ class Evidence:
 
 	def touched(self, name):
 		return self.users.touched.get(name, set())
+
+
+def _in_the_way(faults, log):
+	"""[(from, to)] while the engine could not hear of nodes, or nobody could tell it, whatever it was."""
+	starts = [(when, when) for when, text in log.lines if text.startswith("slurmctld version")]
+	ends = [(when, when) for when, name in faults.ends if name in (*SERVERS, "slurmctld")]
+	return starts + ends + [(begin, end) for begin, end, name in faults.spans if name in (*SERVERS, "slurmctld", "network")]
 
 
 def _devices(metadata):

@@ -24,6 +24,7 @@ class Faults:
 		self.down = {}  # {target: its fault}
 		self.crashed = []  # steady daemons that ended by themselves
 		self.ends = []  # (when a daemon was killed or found dead, its name)
+		self.spans = []  # (from, to, target) of faults that are over
 		self.over = threading.Event()
 		self.names = [name for name in DAEMONS[stand.kind] if name != "network"]
 		self.names += [f"events-{name}" for name in ("n1", "n2") if f"containerd-{name}" in self.names]
@@ -58,7 +59,7 @@ class Faults:
 					self._daemon(name).start_again()
 
 	def kill(self, step):
-		self.down[step.target] = "killed"
+		began, self.down[step.target] = time.time(), "killed"
 		daemon = self._daemon(step.target)
 		self.ends.append((time.time(), step.target))
 		daemon.send(signal.SIGKILL)
@@ -69,25 +70,29 @@ class Faults:
 		except StandError as error:
 			return str(error)
 		finally:
-			del self.down[step.target]
+			self._over(began, step.target)
 		return "again"
 
+	def _over(self, began, target):
+		self.spans.append((began, time.time(), target))
+		del self.down[target]
+
 	def stop(self, step):
-		self.down[step.target] = "stopped"
+		began, self.down[step.target] = time.time(), "stopped"
 		daemon = self._daemon(step.target)
 		pid = daemon.pid
 		daemon.send(signal.SIGSTOP)
 		self.over.wait(step.about["seconds"])
 		daemon.send(signal.SIGCONT)
-		del self.down[step.target]
+		self._over(began, step.target)
 		return "again" if pid else "did not run"
 
 	def _network(self, step):
-		self.down["network"] = step.verb
+		began, self.down["network"] = time.time(), step.verb
 		self.link.set(step.verb)
 		self.over.wait(step.about["seconds"])
 		self.link.set("open")
-		del self.down["network"]
+		self._over(began, "network")
 		return "again"
 
 	cut = hang = mute = _network

@@ -18,6 +18,7 @@ chaos: all
 EXTRA_DIST += \
 	test/chaos/chaos \
 	test/chaos/conftest.py \
+	test/chaos/cordons.py \
 	test/chaos/evidence.py \
 	test/chaos/faults.py \
 	test/chaos/game.py \

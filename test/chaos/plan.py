@@ -17,6 +17,7 @@ CORES, MEMORY, GPUS = 4, 16000, 3  # of a node, MiB; few, so that they are alway
 # away at once.
 GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 12.0}
 MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
+CALM, CALM_GAP = 60, 4.0  # seconds; the latter between two things done to nodes then
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
 WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
@@ -37,8 +38,13 @@ ON_JOBS = ("scancel", "scancel", "hold")
 ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
 # {what its administrators do, or what becomes of it: (shortest, longest) seconds}
-ON_NODES = {"cordon": (1, 8), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "delete_node": (0.5, 15)}
+ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "delete_node": (0.5, 15)}
 ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
+
+
+def calm(seconds):
+	"""So long nothing breaks at the end of a long play: only then each side must hear of what is done to nodes on the other one."""
+	return CALM if seconds >= 3 * CALM else 0
 
 
 def moments(dice, gap, until):
@@ -96,7 +102,8 @@ def load(seed, until, sharing):
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
 	dice = random.Random(f"{seed} nodes")
-	for at in moments(dice, gap["node"], until):
+	loud = until - calm(until)
+	for at in (*moments(dice, gap["node"], loud), *(loud + at for at in moments(dice, CALM_GAP, until - loud))):
 		verb = dice.choice(list(on_nodes))
 		yield Step(at, verb, dice.choice(NODES), {"seconds": round(dice.uniform(*on_nodes[verb]), 1)})
 
@@ -104,7 +111,7 @@ def load(seed, until, sharing):
 def faults(seed, until, api):
 	"""Each daemon has one fault at a time; several daemons may have theirs at once."""
 	dice, busy = random.Random(f"{seed} faults"), {}
-	for at in moments(dice, GAP["fault"], until):
+	for at in moments(dice, GAP["fault"], until - calm(until)):
 		free = {name: weight for name, weight in DAEMONS[api].items() if busy.get(name, 0) <= at}
 		if not free:
 			continue

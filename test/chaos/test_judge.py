@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import judge
 import plan
+from cordons import Cordon, Drains, cordons, started
 from evidence import ControllerLog, seconds_of_local
 from jobs import JobRun
 from reservations import US, Reservation, reservations
@@ -33,6 +34,7 @@ def world(log=START):
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
+		cordons=[], drains=Drains([]), started_jobs=[], broken=[],
 		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None)
@@ -376,3 +378,88 @@ def test_users_of_mixed_nodes_take_the_pods_of_jobs_and_others_do_not():
 def test_taint_of_dedicated_nodes_is_taken_off_and_other_nodes_have_none():
 	verbs = {sharing: {step.verb for step in plan.make(3, 600, "real", sharing)} for sharing in ("none", "dedicated")}
 	assert verbs["dedicated"] - verbs["none"] == {"untaint"}
+
+
+# -- the state of nodes
+
+CORDONED = Cordon("n1", 60.0, 120.0, "admin", False, [])
+
+
+def on_cordoned(when=100.0, node="n1", broken=(), log=(), cordon=CORDONED):
+	"""That world, whose job0 started on a node that somebody had cordoned."""
+	bad = world()
+	bad.cordons, bad.broken, bad.drains = [cordon], list(broken), Drains(log)
+	bad.started_jobs = started([(when, f"sched: Allocate JobId=2 NodeList={node} #CPUs=3 Partition=batch")])
+	return bad
+
+
+def test_job_that_starts_on_a_cordoned_node_is_found_once_slurm_must_have_been_told():
+	for when, node, wrong in ((100.0, "n1", 1), (100.0, "n2", 0), (62.0, "n1", 0), (119.0, "n1", 1), (120.5, "n1", 0)):
+		assert len(judge.check_cordons(on_cordoned(when, node)).wrong) == wrong, (when, node)
+	assert judge.check_cordons(on_cordoned()).seen == 1
+	by_backfill = on_cordoned()
+	by_backfill.started_jobs = started([(100.0, "sched/backfill: _start_job: Started JobId=2 in batch on n1")])
+	assert len(judge.check_cordons(by_backfill).wrong) == 1
+
+
+def test_what_nobody_could_tell_slurm_does_not_count_until_it_hears_of_nodes_again():
+	for broken, wrong in (((50.0, 51.0), 1), ((50.0, 75.0), 0), ((55.0, 99.0), 0), ((101.0, 110.0), 1), ((59.0, 130.0), 0)):
+		assert len(judge.check_cordons(on_cordoned(broken=[broken])).wrong) == wrong, broken
+	assert judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)])).seen == 0
+
+
+def test_node_that_its_administrator_resumed_despite_a_cordon_gets_jobs_and_another_one_does_not():
+	resumed = [(99.0, "update_node: node n1 state set to IDLE")]
+	for log, noted, wrong in (([], [], 1), (resumed, [], 0), ([(95.0, resumed[0][1])], [], 1), (resumed, [99.5], 0)):
+		assert len(judge.check_cordons(on_cordoned(log=log, cordon=CORDONED._replace(resumed=noted))).wrong) == wrong
+	claims = CORDONED._replace(resumed=[99.5])  # and nobody has
+	assert [len(judge.check_nodes(on_cordoned(log=log, cordon=claims)).wrong) for log in ([], resumed)] == [1, 0]
+
+
+def test_cordon_of_others_that_slurm_k8s_takes_off_is_found():
+	for off, marked, wrong, apart in (("admin", False, 0, 0), (US, False, 1, 0), (US, True, 0, 1), (None, False, 0, 0)):
+		found = judge.check_nodes(on_cordoned(cordon=CORDONED._replace(off=off, marked=marked)))
+		assert (len(found.wrong), len(found.apart)) == (wrong, apart)
+
+
+def test_drain_of_others_that_slurm_k8s_takes_back_or_renames_is_found():
+	def log(reason, *more):
+		return [(10.0, f"update_node: node n1 reason set to: {reason}"), (10.0, "update_node: node n1 state set to DRAINED"), *more]
+	resumed = (20.0, "update_node: node n1 state set to IDLE")
+	ours = (20.1, "slurm-k8s: node stand/n1: resumed in Slurm; it was k8s: cordoned")
+	drained = (21.0, "update_node: node n1 reason set to: k8s: cordoned")
+	started_anew = (15.0, "slurmctld version 22.05.8 started on cluster stand")
+	for lines, wrong in ((log("chaos", resumed), 0), (log("chaos", resumed, ours), 1), (log("k8s: cordoned", resumed, ours), 0),
+			(log("chaos", drained), 1), (log("chaos", resumed, drained), 0), (log("chaos", started_anew, drained), 0),
+			(log("chaos", resumed, (25.0, ours[1])), 0)):
+		assert len(judge.check_nodes(on_cordoned(log=lines)).wrong) == wrong, lines
+
+
+def test_audit_log_tells_who_cordoned_a_node_and_who_took_that_off():
+	def event(second, user, verb="patch", code=200, notes=None, **spec):
+		body = {"requestObject": {"spec": spec, "metadata": {"annotations": notes or {}}}} if verb == "patch" else {}
+		at = f"1970-01-01T00:00:{second:02}"
+		return {"verb": verb, "user": {"username": user}, "responseStatus": {"code": code}, "objectRef": {"resource": "nodes", "name": "n1"},
+			"requestReceivedTimestamp": at + ".000000Z", "stageTimestamp": at + ".500000Z", **body}
+	on, off = {"unschedulable": True}, {"unschedulable": None}
+	ours, gone = {"slurm-k8s.io/drain-owner": "slurm"}, {"slurm-k8s.io/drain-owner": None}
+	assert cordons([event(1, "admin", **on), event(2, "admin", **on), event(3, US, code=409, **off), event(4, "admin", **off)]) == [
+		Cordon("n1", 1.5, 4, "admin", False, [])]
+	assert cordons([event(1, "admin", **on), event(2, US, **off)])[0].off == US
+	taint = {**event(2, US), "requestObject": [{"op": "add", "path": "/spec/taints"}]}
+	assert cordons([event(1, "admin", **on), taint, event(3, "admin", **off)]) == [Cordon("n1", 1.5, 3, "admin", False, [])]
+	assert cordons([event(1, US, notes=ours, **on), event(2, "admin", **on), event(3, US, notes=gone, **off)]) == []
+	assert cordons([event(1, US, notes=ours, **on), event(2, "admin", **off), event(3, "admin", **on), event(4, US, notes=gone, **off)]) == [
+		Cordon("n1", 3.5, 4, US, True, [])]
+	assert cordons([event(1, "admin", **on), event(2, US, notes=ours, **on), event(3, US, notes=gone, **off)]) == [
+		Cordon("n1", 1.5, 2, None, False, [])]  # the server was killed before it had written who took it off
+	assert cordons([event(1, "admin", **on), event(2, US, notes={"slurm-k8s.io/resumed-in-slurm": "cordoned"}), event(3, "admin", "delete")]) == [
+		Cordon("n1", 1.5, 3, "admin", False, [2])]
+
+
+def test_last_minute_of_a_long_play_is_without_faults_and_full_of_what_is_done_to_nodes():
+	faults = {*plan.DAEMON_FAULTS, *plan.NETWORK_FAULTS}
+	steps = {seconds: plan.make(3, seconds, "real") for seconds in (45, 300)}
+	last = {seconds: max(step.at for step in steps[seconds] if step.verb in faults) for seconds in steps}
+	assert last[300] < 240 and last[45] > 35
+	assert sum(step.verb in plan.ON_NODES and step.at > 240 for step in steps[300]) > 8

@@ -29,7 +29,7 @@ AUDIT_POLICY = {
 	"rules": [
 		{"level": "RequestResponse", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
 		{"level": "RequestResponse", "verbs": ["delete", "deletecollection"]},
-		{"level": "Request", "verbs": ["patch"], "resources": [{"group": "", "resources": ["pods/status"]}]},
+		{"level": "Request", "verbs": ["patch"], "resources": [{"group": "", "resources": ["pods/status", "nodes"]}]},
 		{"level": "Metadata"},
 	],
 }
