@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import mixed
 import plan
+import yaml
 from evidence import ControllerLog, Evidence
 from faults import Faults
 from judge import judge, table
@@ -27,6 +28,7 @@ from world import LIVE, Stand
 # After the faults something must come to its end in so many seconds, until all has: a kubelet can take 90 s to look for
 # a server that was killed. How long it takes in all depends on how much waits by then.
 QUIET = 150
+NOT_READY_AFTER = "2s"
 HANDS = 48  # steps at once
 ROUND = 15  # seconds between two looks of the administrator
 # MinJobAge: Slurm shows all jobs until the end. SlurmdTimeout: it looks for lost jobs every 20 s.
@@ -62,7 +64,17 @@ class Game:
 		"""By the label that a kubelet gives to its Node itself: it may make another one."""
 		if self.sharing == "mixed":
 			mixed.apply(self.stand)
+		self._believe_not_ready_soon()
 		mixed.share(self.stand, {"image": mixed.IMAGE} if self.sharing == "mixed" else None, sharing=self.sharing, selector="kubernetes.io/hostname")
+
+	def _believe_not_ready_soon(self):
+		"""Not after the 40 s of the default, which no play has; share() has it read."""
+		path = self.stand.env["SLURM_K8S_CONF"]
+		with open(path, encoding="utf-8") as file:
+			about = yaml.safe_load(file)
+		about["clusters"][0]["state"]["notReady"] = {"after": NOT_READY_AFTER}
+		with open(path, "w", encoding="utf-8") as file:
+			yaml.safe_dump(about, file)
 
 	def play(self):
 		threading.Thread(target=self._administrate, daemon=True).start()

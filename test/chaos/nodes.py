@@ -7,6 +7,7 @@ from insistent import Insistent
 from node import CONDITION, OURS
 from plan import GPU, GPUS, NODES
 from stands.api import ApiError
+from stands.waiting import StandError
 
 # Reasons for which Slurm drains a node of its own accord: here because it gave the id of a running job, that it had
 # forgotten by a crash, to another.
@@ -23,6 +24,7 @@ class Nodes(Insistent):
 	def __init__(self, stand):
 		super().__init__(stand)
 		self.to_resume = set()  # nodes that were drained, or failed, for a while
+		self.upkeep = set()  # names of reservations for maintenance that are over
 		self.gone = []  # (from, to, node) of those that Kubernetes did not have
 		self.deleting = {name: threading.Lock() for name in NODES}  # who deletes one makes it again first
 
@@ -55,6 +57,19 @@ class Nodes(Insistent):
 			time.sleep(step.about["seconds"])
 		finally:
 			self._insist(lambda: say("False"))
+		return "for a while"
+
+	def not_ready(self, step):
+		"""Its kubelet has not been heard of, says the node lifecycle controller, which is not here; a kubelet that is there says
+		so with its next report."""
+		def say(status):
+			self.api.patch(f"/api/v1/nodes/{step.target}/status", {"status": {"conditions": [{"type": "Ready", "status": status,
+				"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}]}}, STRATEGIC)
+		try:
+			self._insist(lambda: say("Unknown"))
+			time.sleep(step.about["seconds"])
+		finally:
+			self._insist(lambda: say("True"))
 		return "for a while"
 
 	def delete_node(self, step):
@@ -111,6 +126,28 @@ class Nodes(Insistent):
 			self._insist(lambda: self._resume(step.target))
 		return "for a while"
 
+	def maintain(self, step):
+		"""A reservation for maintenance has it for a while."""
+		name = f"upkeep-{step.target}-{step.at:.3f}"
+		try:
+			self._insist(lambda: self._begin_upkeep(name, step.target))
+			time.sleep(step.about["seconds"])
+		finally:
+			self.upkeep.add(name)
+			self._insist(lambda: self._end_upkeep(name))
+		return "for a while"
+
+	def _begin_upkeep(self, name, node):
+		made = self.stand.run("scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now", "Duration=60", "Users=root",
+			"Flags=maint,ignore_jobs", f"Nodes={node}", check=False)
+		if made.returncode and "uplicate" not in made.stderr:  # else it is there, and the answer was lost
+			raise StandError(made.stderr.strip())
+
+	def _end_upkeep(self, name):
+		"""One that says no is not there."""
+		self.stand.run("scontrol", "ping")
+		self.stand.run("scontrol", "delete", f"ReservationName={name}", check=False)
+
 	def _resume(self, node):
 		"""One that says no is not drained: somebody else was at it too."""
 		self.stand.run("scontrol", "ping")
@@ -120,6 +157,9 @@ class Nodes(Insistent):
 		"""An administrator takes back what Slurm does to a node, and again what a slurmctld that was killed forgot to be
 		taken back; its names. Not what anybody else does."""
 		found = []
+		for line in self.stand.run("scontrol", "-o", "show", "reservation").splitlines():
+			if (name := line.partition("ReservationName=")[2].partition(" ")[0]) in self.upkeep:
+				self._end_upkeep(name)
 		for line in self.stand.run("sinfo", "-h", "-N", "-R", "-o", "%N|%E").splitlines():
 			node, reason = line.split("|", 1)
 			again = reason == DRAINED and node in self.to_resume

@@ -38,7 +38,8 @@ ON_JOBS = ("scancel", "scancel", "hold")
 ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
 # {what its administrators do, or what becomes of it: (shortest, longest) seconds}
-ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "delete_node": (0.5, 15)}
+ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "maintain": (1, 8), "not_ready": (1, 10),
+	"delete_node": (0.5, 15)}
 ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
 
 
