@@ -125,6 +125,7 @@ private:
 		bool refused() const { return over || other_devices || other_claims || too_small() || too_large() || astray(); }
 		bool to_go() const { return refused() || exchanges_now; } // and to be made anew, if it is wanted
 		bool asks_devices = false; // Slurm, to give the job these
+		bool awaits_agent = false; // it is looked at again when it needs wait no more for one
 		bool shared = false; // it is a part of the one that small jobs share: all of its state is from there
 		bool exchanges_now = false; // it has other devices than its job, which runs: it is given back
 		int exchanges = 0;          // in a row
@@ -226,6 +227,7 @@ private:
 	struct Given {
 		GresList gres;
 		bool complete = true; // false: which ones is not known yet
+		std::int64_t awaits_agent = 0; // ... for so many seconds: its node is so new that an agent there, if any, has not told yet
 	};
 	void read_devices();
 	Given given_devices(const Entry &e, const Pod &p);

@@ -2,7 +2,9 @@
 //
 // The reservations controller's part for devices that a kubelet hands out: Slurm chose some, and the kubelet others perhaps.
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "lib/core/reservation_log.h"
 #include "lib/core/reservations.h"
@@ -44,6 +46,17 @@ std::map<std::string, std::int64_t> Reservations::extended_there(const Entry &e,
 	return extended_of(gres, requested_on(p.share.node), node.allocatable.extended);
 }
 
+// An agent looks at its Node every ten seconds, and of one that has taken the place of another before we knew that nobody can say
+// whether there is an agent.
+static constexpr std::int64_t agent_needs = 30; // seconds
+
+// How many seconds the agent of a Node may need yet; the API server's clock may be ahead.
+static std::int64_t agent_may_need(const kube::Node &node, std::int64_t now)
+{
+	const std::int64_t age = now - node.meta.creation_time;
+	return std::abs(age) < agent_needs ? agent_needs - age : 0;
+}
+
 // What its pod has got there, of those resources of which the node tells.
 Reservations::Given Reservations::given_devices(const Entry &e, const Pod &p)
 {
@@ -56,12 +69,17 @@ Reservations::Given Reservations::given_devices(const Entry &e, const Pod &p)
 	(void) devices_.read(*node);
 	for (const auto &[resource, count] : extended_there(e, p, *node)) {
 		const ResourceSettings *r = find_resource(settings_.resources, resource);
-		if (!r || is_shared_gres(r->gres) || !devices_.tells(p.share.node, resource) || devices_named(p.share.gres, r->gres).empty())
+		if (!r || is_shared_gres(r->gres) || devices_named(p.share.gres, r->gres).empty())
 			continue;
+		if (!devices_.tells(p.share.node, resource)) {
+			out.awaits_agent = agent_may_need(*node, ports_.timer.wall_seconds());
+			continue;
+		}
 		Indices got = devices_.find(p.share.node, p.uid, resource);
 		out.complete &= static_cast<std::int64_t>(got.size()) == count;
 		out.gres.push_back({r->gres, r->type, static_cast<std::uint64_t>(count), std::move(got)});
 	}
+	out.complete &= out.awaits_agent == 0;
 	return out;
 }
 
@@ -83,6 +101,13 @@ void Reservations::look_at_devices(Entry &e, Pod &p)
 	if (!e.in_gate || p.shared || !p.wanted || !p.admitted || p.other_devices || p.asks_devices)
 		return;
 	const Given all = given_devices(e, p);
+	if (all.awaits_agent > 0 && !std::exchange(p.awaits_agent, true))
+		ports_.timer.after(Millis(all.awaits_agent * 1000), [this, id = Id{e.job->ref.id, e.job->ref.submit_time}, node = p.share.node] {
+			if (auto it = entries_.find(id); it != entries_.end()) {
+				it->second.pods.at(node).awaits_agent = false;
+				sync(id);
+			}
+		});
 	if (compare(p, all) != Devices::other)
 		return;
 	const GresList &given = all.gres;

@@ -81,6 +81,7 @@ void ModelApi::register_node(const std::string &name)
 	deleted_nodes_.erase(name);
 	kube::Node node = *nodes_.at(name);
 	node.meta.uid = new_uid();
+	node.meta.creation_time = wall();
 	node.meta.annotations.clear();
 	node.conditions.clear();
 	node.unschedulable = false;

@@ -98,6 +98,33 @@ TEST_CASE("device reservations: a job gets in Slurm the devices that the kubelet
 	CHECK(w.fate(7) == "launched");
 }
 
+TEST_CASE("device reservations: on a node that is new a job waits for what an agent may tell, for half a minute at most")
+{
+	DeviceWorld w;
+	w.settings.nodes.gate_timeout = Millis(60'000);
+	w.nodes_made_at = w.timer.wall_seconds() + GENERATE(0, 3); // by a clock that is ahead
+	w.restart();
+	w.controller->jobs_replaced({});
+	w.controller->arrived(w.gpu_job(7));
+	w.run(Millis(1'000));
+	REQUIRE(w.pods.contains(w.pod));
+	CHECK(w.fate(7) == "waits");
+	SECTION("it tells of others")
+	{
+		w.tell_devices("n1", w.pod, "2,3");
+		w.run();
+		CHECK(w.given == std::vector<std::string>{"7 n1 gpu 2-3"});
+	}
+	SECTION("there is none")
+	{
+		w.run(Millis(23'000));
+		CHECK(w.fate(7) == "waits");
+		w.run(Millis(12'000));
+		CHECK(w.given.empty());
+	}
+	CHECK(w.fate(7) == "launched");
+}
+
 TEST_CASE("device reservations: a pod of a job that runs stays while its kubelet knows no devices for a moment")
 {
 	DeviceWorld w;

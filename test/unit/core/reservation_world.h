@@ -271,6 +271,7 @@ public:
 	std::set<std::string> asleep; // for Slurm
 	std::set<std::string> deleted; // nodes that Kubernetes does not have
 	std::map<std::string, std::int64_t> allocatable; // what the nodes have of extended resources
+	std::int64_t nodes_made_at = 0; // seconds since 1970
 	std::optional<std::string> user = "alice"; // of every uid; nothing: NSS does not answer
 	std::vector<std::uint32_t> groups; // of every user
 	int fail_delete = 0;   // the next one: HTTP status; 0: none
@@ -297,6 +298,7 @@ private:
 	{
 		auto n = std::make_shared<kube::Node>();
 		n->meta.name = n->meta.uid = name;
+		n->meta.creation_time = nodes_made_at;
 		n->ready = true;
 		n->allocatable.extended = allocatable;
 		if (name != "alone")
