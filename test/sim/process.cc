@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 #include "test/sim/process.h"
 
-#include "lib/core/untold_nodes.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -60,25 +59,34 @@ void Process::node_init()
 	if (out_.mutant == Mutant::gres_not_restored)
 		for (core::Hold &h : saved->holds)
 			h.gres.clear();
-	std::map<std::string, bool> ledgers;
-	if (!saved->partial || !saved->first || out_.mutant == Mutant::first_ledger_believed)
-		ledgers[settings_.name] = !saved->partial || out_.mutant == Mutant::first_ledger_believed;
+	Ledgers ledgers;
+	if (!saved->partial || !saved->first)
+		ledgers[settings_.name] = !saved->partial;
 	if (out_.mutant != Mutant::ledger_not_loaded)
 		holds_.restore(std::move(*saved));
 	block_unknown_nodes(ledgers);
 }
 
-void Process::block_unknown_nodes(const std::map<std::string, bool> &ledgers)
+std::vector<core::UntoldNodes> Process::untold_nodes(const Ledgers &ledgers) const
 {
 	std::vector<std::string> nodes;
 	for (const auto &[name, n] : out_.slurm.select().nodes)
 		nodes.push_back(name);
-	const auto untold = core::untold_nodes(ledgers, {settings_}, nodes);
-	if (untold.empty())
+	return core::untold_nodes(ledgers, {settings_}, nodes);
+}
+
+// The judge is told what is right, whatever a mutant believes.
+void Process::block_unknown_nodes(const Ledgers &ledgers)
+{
+	const auto right = untold_nodes(ledgers);
+	if (right.empty())
 		out_.requests.moment_is_over();
-	for (const auto &u : untold) {
-		if (u.wait == core::Wait::a_moment)
-			out_.requests.waits_a_moment();
+	else if (right.front().wait == core::Wait::a_moment)
+		out_.requests.waits_a_moment();
+	Ledgers believed = ledgers;
+	if (out_.mutant == Mutant::first_ledger_believed && out_.disk.found)
+		believed[settings_.name] = true;
+	for (const auto &u : untold_nodes(believed)) {
 		if (out_.mutant == Mutant::unknown_nodes_open || (out_.mutant == Mutant::first_list_not_waited_for && u.wait == core::Wait::a_while) ||
 		    (out_.mutant == Mutant::list_since_ledger_not_waited_for && u.wait == core::Wait::a_moment))
 			continue;

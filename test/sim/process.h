@@ -16,6 +16,7 @@
 #include "lib/core/pods_controller.h"
 #include "lib/core/reservations.h"
 #include "lib/core/slurm_worker.h"
+#include "lib/core/untold_nodes.h"
 #include "test/sim/claim_watch.h"
 #include "test/sim/config.h"
 #include "test/sim/journal.h"
@@ -86,7 +87,9 @@ public:
 private:
 	// Counts effects on the outside; false: dead by now, nothing happens.
 	bool effect(const char *what);
-	void block_unknown_nodes(const std::map<std::string, bool> &ledgers);
+	using Ledgers = std::map<std::string, bool>; // by cluster, is it whole?
+	std::vector<core::UntoldNodes> untold_nodes(const Ledgers &ledgers) const;
+	void block_unknown_nodes(const Ledgers &ledgers);
 	void stop_waiting(core::Wait wait);
 	void reload();
 	void start_engine();
