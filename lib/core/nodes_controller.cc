@@ -64,8 +64,8 @@ void NodesController::node_changed(const kube::NodePtr &node)
 {
 	Entry &e = entries_[node->meta.name];
 	set_kube(e, node);
-	if (e.failures == 1) // somebody else's write was faster: this is it
-		e.retry_at = Millis(0);
+	if (e.kube_retry.failures == 1) // somebody else's write was faster: this is it
+		e.kube_retry.at = Millis(0);
 	sync(node->meta.name);
 }
 
@@ -234,13 +234,14 @@ void NodesController::sync(const std::string &name)
 	if (e.kube && !f.shared && !f.ours)
 		e.was_shared = false;
 	devices(name, e);
-	if (ports_.timer.now() < e.retry_at)
-		return;
 	const NodePlan plan = decide(f, settings_.state);
-	if (plan.slurm && !e.slurm_busy)
+	const Millis now = ports_.timer.now();
+	if (plan.slurm && !e.slurm_busy && now >= e.slurm_retry.at)
 		tell_slurm(name, e, *plan.slurm);
-	if (e.slurm && !e.slurm_busy)
+	if (e.slurm && !e.slurm_busy && now >= e.slurm_retry.at)
 		features(name, e);
+	if (now < e.kube_retry.at)
+		return;
 	if (e.kube && !e.kube_busy)
 		taint(name, e);
 	if (e.kube && e.slurm && !e.kube_busy) // of a node that is none of Slurm's another Slurm may tell
@@ -424,7 +425,7 @@ NodesController::Entry *NodesController::slurm_told(const std::string &name, con
 	if (r.node)
 		e.slurm = *r.node;
 	if (r.ok)
-		succeeded(e);
+		succeeded(e.slurm_retry);
 	return &e;
 }
 
@@ -442,7 +443,7 @@ void NodesController::slurm_answered(const std::string &name, const NodeChange &
 				 change.action == SK8_NODE_DOWN ? "set down" : "drained", change.reason.c_str());
 		}
 	} else {
-		failed(name, *e, "a change in Slurm", r.text);
+		failed(name, e->slurm_retry, "a change in Slurm", r.text);
 	}
 	sync(name);
 }
@@ -456,7 +457,7 @@ void NodesController::features_answered(const std::string &name, const SlurmRepl
 		log_node(verbose, name, "has other features in Slurm: %s", e->slurm ? e->slurm->active_features.c_str() : "");
 	} else {
 		e->features_set.clear(); // it does not have them
-		failed(name, *e, "a change of features in Slurm", r.text);
+		failed(name, e->slurm_retry, "a change of features in Slurm", r.text);
 	}
 	sync(name);
 }
@@ -471,27 +472,27 @@ void NodesController::kube_answered(const std::string &name, const std::string &
 	if (r.node && e.kube)
 		set_kube(e, r.node);
 	if (r.ok()) {
-		succeeded(e);
+		succeeded(e.kube_retry);
 		log_node(verbose, name, "%s", what.c_str());
 	} else {
-		failed(name, e, what, r.error);
+		failed(name, e.kube_retry, what, r.error);
 	}
 	sync(name);
 }
 
-void NodesController::succeeded(Entry &e)
+void NodesController::succeeded(Retry &retry)
 {
-	e.failures = 0;
-	e.trouble.clear();
+	retry.failures = 0;
+	retry.trouble.clear();
 }
 
 // Somebody was faster (the news of it is on its way), or it is refused, or unanswered.
-void NodesController::failed(const std::string &name, Entry &e, const std::string &what, const std::string &why)
+void NodesController::failed(const std::string &name, Retry &retry, const std::string &what, const std::string &why)
 {
-	const Millis delay = doubled(first_delay, longest_delay, e.failures++);
-	e.retry_at = ports_.timer.now() + delay;
-	e.trouble = what + ": " + why;
-	if (e.failures > 3)
+	const Millis delay = doubled(first_delay, longest_delay, retry.failures++);
+	retry.at = ports_.timer.now() + delay;
+	retry.trouble = what + ": " + why;
+	if (retry.failures > 3)
 		log_node(warning, name, "%s: %s; tried again", what.c_str(), why.c_str());
 	else
 		log_node(verbose, name, "%s: %s; tried again", what.c_str(), why.c_str());

@@ -82,6 +82,12 @@ public:
 	Json gres(const std::string &name) const;
 
 private:
+	// Of writes to one side: the other one hears of news meanwhile.
+	struct Retry {
+		int failures = 0;
+		std::string trouble; // why the last write failed; empty: it did not
+		Millis at{0};
+	};
 	struct Entry {
 		kube::NodePtr kube;             // null: there is no such object
 		std::optional<SlurmNode> slurm;
@@ -100,9 +106,7 @@ private:
 		std::vector<std::string> features_set; // what they were to be when Slurm was last told
 		TaintPace taint_pace, exclusive_pace, features_pace;
 		Millis ask_at{0}; // its agent, not before
-		int failures = 0;
-		std::string trouble; // why the last write failed; empty: it did not
-		Millis retry_at{0};
+		Retry slurm_retry, kube_retry;
 	};
 
 	void tell_odd_indices(const std::string &name, Entry &e, std::vector<std::string> found);
@@ -127,8 +131,8 @@ private:
 	void slurm_answered(const std::string &name, const NodeChange &change, const SlurmReply &r);
 	void kube_answered(const std::string &name, const std::string &what, const NodeKubeReply &r);
 	Entry *slurm_told(const std::string &name, const SlurmReply &r);
-	static void succeeded(Entry &e);
-	void failed(const std::string &name, Entry &e, const std::string &what, const std::string &why);
+	static void succeeded(Retry &retry);
+	void failed(const std::string &name, Retry &retry, const std::string &what, const std::string &why);
 	void later(const std::string &name, Millis delay);
 
 	const ClusterSettings settings_;

@@ -133,8 +133,9 @@ Json NodesController::status(const std::string &name)
 		out.set("missing", gres_request(it->second.missing));
 	if (it->second.over.any())
 		out.set("overcommitted", overcommit_text(it->second.over));
-	if (!it->second.trouble.empty())
-		out.set("trouble", it->second.trouble);
+	const auto &slurm = it->second.slurm_retry.trouble, &kube = it->second.kube_retry.trouble;
+	if (!slurm.empty() || !kube.empty())
+		out.set("trouble", slurm + (slurm.empty() || kube.empty() ? "" : "; ") + kube);
 	return out;
 }
 

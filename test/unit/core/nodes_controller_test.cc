@@ -534,6 +534,25 @@ TEST_CASE("nodes: a refused write is tried again with growing pauses, and done w
 	CHECK(w.kube.unschedulable);
 }
 
+TEST_CASE("nodes: what Kubernetes says of a node drains it at once though nothing may be written to it")
+{
+	NodeWorld w;
+	w.run();
+	w.drain();
+	w.run();
+	w.fail_kube = 403;
+	w.resume();
+	w.run(Millis(120'000)); // it cannot be uncordoned
+	REQUIRE(w.refused > 3);
+	CHECK(w.drained().empty());
+	w.ready(false);
+	w.run(w.settings.state.not_ready.after + Millis(2'000));
+	CHECK(w.drained().find("NotReady") != std::string::npos);
+	w.ready(true);
+	w.run(Millis(2'000));
+	CHECK(w.drained().empty());
+}
+
 TEST_CASE("nodes: slurm-k8s status tells both sides of a node, and whose each is")
 {
 	NodeWorld w;
