@@ -133,6 +133,7 @@ EXTRA_DIST += \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/delete-of-a-former-job-arrives-in-a-grace.case \
 	test/sim/regressions/deleted-before-bound.case \
+	test/sim/regressions/deleted-while-it-is-bound.case \
 	test/sim/regressions/deleted-by-a-former-slurmctld.case \
 	test/sim/regressions/deleted-by-former-settings.case \
 	test/sim/regressions/device-kept-past-a-job-that-ended-on-another.case \
