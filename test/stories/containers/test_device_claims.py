@@ -7,7 +7,7 @@ import re
 import pytest
 from claims import PREPARED, containers_see_devices, with_drivers
 from conftest import lent, with_conf
-from mixed import NAMESPACE, PODS, allow_containers, mixing, share, wait_no_reservation, wait_reservation
+from mixed import NAMESPACE, PODS, allow_containers, mixing, restore, share, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.waiting import wait_for
@@ -133,7 +133,6 @@ def test_claim_for_another_number_than_the_job_has_cancels_it_with_one_sentence(
 
 def test_second_job_with_the_same_claim_waits_with_a_sentence_until_the_first_one_is_over(claiming, tmp_path):
 	stand, driver, claim = claiming
-	share(stand, gateTimeout="10s")
 	one = claim("team-one", 1, namespace=NAMESPACE)
 	template = claiming_template(tmp_path, resourceClaimName="team-one")
 	options, says = ("-n1", "-w", "n1", "--gres=gpu:1", template), "resource claim team-one is in use by another pod"
@@ -142,12 +141,16 @@ def test_second_job_with_the_same_claim_waits_with_a_sentence_until_the_first_on
 	with batch_job(stand, tmp_path, *options) as first:
 		first.wait_line("seen", PREPARED)
 		had = in_slurm(stand, first.job)
+		starts = stand.engine_starts()
+		before = share(stand, gateTimeout="10s")  # who gets the claim may need longer on a busy machine
+		wait_for("the engine to have that", lambda: stand.engine_starts() > starts, 60)
 		done = srun(stand, *options[:-1], template, "true")
 		assert done.returncode and told(done, says, stand.jobs()[-1]), (done, stand.jobs()[-1])
 		second = start(stand, folder, *options)
 		job = wait_for("its word, and the job in the queue", lambda: is_told(stand.job(second.job), says), 60, lambda: str(stand.job(second.job)))
 		assert job["SystemComment"].startswith("slurm-k8s: the job was not started: "), job
 		assert one.devices() == had and not second.says()
+		restore(stand, before)
 	one.free()
 	second.wait_line("seen", PREPARED)
 	assert one.devices() == in_slurm(stand, second.job)
