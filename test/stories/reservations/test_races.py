@@ -159,6 +159,7 @@ def play(stand, nodes, **want):
 
 @once_only
 @pytest.mark.slow
+@pytest.mark.each_release
 def test_exactly_one_of_a_foreign_pod_and_a_job_gets_the_last_core_whoever_comes_first(small):
 	play(small, NODES[small.kind], pod={"cpu": "1"}, down=small.kind == "real")
 
