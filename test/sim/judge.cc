@@ -371,7 +371,7 @@ void Judge::pod_event(const ApiEvent &event)
 	// The finalizer is sent with the Binding, and either may be slow; nobody may add one to
 	// what is being deleted.
 	const Micros last_chance = t.deleted >= 0 ? t.deleted : time_.now();
-	const bool just_bound = t.may_arrive > 0 || (t.bound > 0 && last_chance - t.bound_at < 5 * second);
+	const bool just_bound = t.bound > 0 ? last_chance - t.bound_at < 5 * second : t.may_arrive > 0; // or about to be
 	t.word = t.told = false;
 	t.gone = true;
 	t.unknown = runs && state_lost_ && !holds_something(event.pod->meta.uid);
