@@ -53,9 +53,8 @@ static bool is_unheld(const std::string &resource, const core::IdentifiedGres &g
 	const auto names = [&](const auto &resources) {
 		return std::ranges::find(resources, resource, &core::ResourceSettings::kubernetes) != resources.end();
 	};
-	const bool held = settings.reserves_devices() || (settings.reservations.devices && n.mixed);
 	return !g.by_driver && g.count > 0 && core::find_resource(settings.resources, resource) && !names(settings.resources) &&
-	       !(held && names(core::with_own(settings.resources))) && is_in_slurm(g, n);
+	       !(settings.reserves_unnamed_devices(n.mixed) && names(core::with_own(settings.resources))) && is_in_slurm(g, n);
 }
 
 using IsOdd = bool (*)(const std::string &resource, const core::IdentifiedGres &, const NodeDevices &, const core::ClusterSettings &);

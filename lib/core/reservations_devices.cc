@@ -32,8 +32,7 @@ bool Reservations::is_claimed(const std::string &gres) const
 // kubelet would give it to others. A pod that stands for nothing but a job's container keeps no other job's from them.
 const std::vector<ResourceSettings> &Reservations::requested_on(const std::string &node) const
 {
-	const bool all = settings_.reserves_devices() || (settings_.reservations.devices && nodes_.mixed(node));
-	return all ? with_own_ : settings_.resources;
+	return settings_.reserves_unnamed_devices(nodes_.mixed(node)) ? with_own_ : settings_.resources;
 }
 
 // What its pod requests there. A node may have a driver and a device plugin for the same devices: what claims get by the one the

@@ -199,6 +199,8 @@ struct ClusterSettings {
 
 	// May a job of Slurm's own have reservation pods: for devices where it is not mixed, for its container alone, or any?
 	bool reserves_devices() const { return reservations.devices && !resources.empty(); }
+	// ... for those, too, that no resources name? mixed: its node is (Reservations::requested_on()).
+	bool reserves_unnamed_devices(bool mixed) const { return reserves_devices() || (reservations.devices && mixed); }
 	bool reserves() const { return nodes.any(Sharing::mixed) || reserves_devices(); }
 	bool has_containers() const { return nodes.any(Sharing::mixed) || nodes.any(Sharing::dedicated); }
 	// Does the gate matter, of which jobs of Slurm's own have to be known?
