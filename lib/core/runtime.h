@@ -61,7 +61,7 @@ private:
 	void load_ledgers();
 	// ledgers: by cluster, is it whole? clusters: of the settings.
 	void close_untold(const std::map<std::string, bool> &ledgers, const std::vector<ClusterSettings> &clusters);
-	void restore_nodes(const ClusterSettings &settings);
+	SavedNodes restore_nodes(const std::string &cluster); // as far as they can be believed
 	void restore_features();
 	void close_added(SlurmWorker &worker, const std::vector<ClusterSettings> &clusters);
 	void open_removed(const std::vector<ClusterSettings> &clusters);

@@ -15,13 +15,6 @@
 
 namespace sk8::core {
 
-static void change_features(const sk8_slurm_ops &ops, const FeatureChange &c)
-{
-	const sk8_feature_change change{c.node.c_str(), c.expected.c_str(), c.expected_active.c_str(), c.features.c_str(), c.active.c_str()};
-	sk8_outcome out{};
-	ops.change_features(&change, &out); // if that fails the first list does it
-}
-
 // Whoever finds out what went wrong needs it, and the first flush() replaces it.
 static std::string text_of_copy(const std::string &path, std::uint32_t slurm_uid)
 {
@@ -84,29 +77,29 @@ void Runtime::load_ledgers()
 		holds_.block_nodes(cluster, {}); // a standby may have read another one before
 	close_untold(ledgers, settings ? settings->clusters : std::vector<ClusterSettings>());
 	std::set<std::string> names;
-	features_.clear();
+	std::vector<Features> features;
 	if (settings)
 		for (const auto &c : settings->clusters) {
 			names.insert(c.name);
-			restore_nodes(c);
+			features.push_back({c.nodes, restore_nodes(c.name)});
 		}
 	std::lock_guard lock(mutex_);
 	asked_ = std::move(names);
+	features_ = std::move(features);
 }
 
 // A device that was gone when slurmctld ended is no job's before Kubernetes has told that it is there.
-void Runtime::restore_nodes(const ClusterSettings &settings)
+SavedNodes Runtime::restore_nodes(const std::string &cluster)
 {
-	const std::string &cluster = settings.name;
 	auto saved = load_saved_nodes(saved_nodes_path(host_.state_dir, cluster), host_.slurm_uid);
 	if (!saved) {
 		log_warning("what was known of nodes: %s; until cluster %s has told, jobs may get devices that are gone, and labels are no features",
 			    saved.error().message.c_str(), cluster.c_str());
-		return;
+		return {};
 	}
 	for (const auto &[node, known] : *saved)
 		(void) holds_.set_missing(cluster, node, known.missing);
-	features_.push_back({settings.nodes, std::move(*saved)});
+	return std::move(*saved);
 }
 
 // slurmctld's locks are held, and it has read its nodes: slurm.conf has none of these, and before the first list of nodes nobody
@@ -122,8 +115,9 @@ void Runtime::restore_features()
 			node.name = name;
 			node.features = now.features;
 			node.active_features = now.active_features;
+			sk8_outcome out{}; // if it fails the first list does it
 			if (const auto change = restored_features(node, known.features, settings.features, settings.exclusive.on()))
-				change_features(*host_.ops, *change);
+				change_features(*host_.ops, *change, out);
 		}
 }
 
@@ -162,8 +156,7 @@ void Runtime::close_added(SlurmWorker &worker, const std::vector<ClusterSettings
 			ledgers[c.name] = *whole;
 	close_untold(ledgers, added);
 	for (const auto &c : added)
-		restore_nodes(c);
-	features_.clear(); // slurmctld runs, and its locks are not held here: the first list tells Slurm
+		(void) restore_nodes(c.name); // their features the first list tells Slurm: its locks are not held here
 	for (const auto &[cluster, wait] : holds_.closed())
 		if (!closed.contains(cluster))
 			stop_waiting_later(worker, cluster, wait);

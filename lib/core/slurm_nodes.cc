@@ -48,12 +48,17 @@ void SlurmWorker::run(const NodeChange &c, SlurmReply &reply)
 	look_again(c.node, reply);
 }
 
-void SlurmWorker::run(const FeatureChange &c, SlurmReply &reply)
+void change_features(const sk8_slurm_ops &ops, const FeatureChange &c, sk8_outcome &out)
 {
 	const sk8_feature_change change{c.node.c_str(), c.expected.c_str(), c.expected_active.c_str(), c.features.c_str(),
 					c.active.c_str()};
+	ops.change_features(&change, &out);
+}
+
+void SlurmWorker::run(const FeatureChange &c, SlurmReply &reply)
+{
 	sk8_outcome out{};
-	ops_.change_features(&change, &out);
+	change_features(ops_, c, out);
 	copy_outcome(out, reply);
 	look_again(c.node, reply);
 }

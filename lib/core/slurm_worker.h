@@ -224,6 +224,8 @@ private:
 
 // What Slurm said to a command, but for its job or node.
 void copy_outcome(const sk8_outcome &out, SlurmReply &reply);
+// By ops.change_features(), whose locks are held.
+void change_features(const sk8_slurm_ops &ops, const FeatureChange &c, sk8_outcome &out);
 
 // True while this thread is inside sk8_slurm_ops.submit.
 bool submitting_now();
