@@ -103,7 +103,7 @@ extern bool sk8_comment_waits(job_record_t *job_ptr, const char *hint)
 	char *text;
 
 	if (!hint)
-		return ours && forget(job_ptr, SK8_END_COMMENT WAITS);
+		return forget(job_ptr, SK8_END_COMMENT WAITS);
 	text = xstrdup_printf(WAITS "%s", hint + (xstrncmp(hint, SK8_END_COMMENT, known) ? 0 : known));
 	if (ours && !xstrcmp(ours + known, text)) {
 		xfree(text);

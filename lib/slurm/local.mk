@@ -12,12 +12,17 @@ sk8_slurmctld_la_SOURCES = \
 	lib/sk8_abi.h \
 	lib/slurm/age.c \
 	lib/slurm/comment.c \
+	lib/slurm/constraint.c \
+	lib/slurm/constraint.h \
 	lib/slurm/daemon.c \
 	lib/slurm/daemon.h \
 	lib/slurm/end.c \
 	lib/slurm/error_table.c \
 	lib/slurm/error_table.h \
 	lib/slurm/errors.c \
+	lib/slurm/feature_hint.c \
+	lib/slurm/feature_hint.h \
+	lib/slurm/feature_waits.c \
 	lib/slurm/gate.c \
 	lib/slurm/gate_devices.c \
 	lib/slurm/gres.c \
@@ -40,11 +45,6 @@ sk8_slurmctld_la_SOURCES = \
 	lib/slurm/module.c \
 	lib/slurm/native_end.c \
 	lib/slurm/node_features.c \
-	lib/slurm/feature_waits.c \
-	lib/slurm/feature_hint.c \
-	lib/slurm/feature_hint.h \
-	lib/slurm/constraint.c \
-	lib/slurm/constraint.h \
 	lib/slurm/node_state.c \
 	lib/slurm/nodes.c \
 	lib/slurm/preemptees.c \
