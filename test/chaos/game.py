@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import mixed
 import plan
-import yaml
 from evidence import ControllerLog, Evidence
 from faults import Faults
 from judge import judge, table
@@ -69,12 +68,8 @@ class Game:
 
 	def _believe_not_ready_soon(self):
 		"""Not after the 40 s of the default, which no play has; share() has it read."""
-		path = self.stand.env["SLURM_K8S_CONF"]
-		with open(path, encoding="utf-8") as file:
-			about = yaml.safe_load(file)
-		about["clusters"][0]["state"]["notReady"] = {"after": NOT_READY_AFTER}
-		with open(path, "w", encoding="utf-8") as file:
-			yaml.safe_dump(about, file)
+		with mixed.edited(self.stand) as (_, cluster):
+			cluster["state"]["notReady"] = {"after": NOT_READY_AFTER}
 
 	def play(self):
 		threading.Thread(target=self._administrate, daemon=True).start()

@@ -49,27 +49,24 @@ class Nodes(Insistent):
 
 	def condition(self, step):
 		"""What looks after its GPUs says that they are broken, and later that they are well."""
-		def say(status):
-			self.api.patch(f"/api/v1/nodes/{step.target}/status", {"status": {"conditions": [{"type": BROKEN, "status": status,
-				"reason": "Told", "message": "fell off the bus"}]}}, STRATEGIC)
-		try:
-			self._insist(lambda: say("True"))
-			time.sleep(step.about["seconds"])
-		finally:
-			self._insist(lambda: say("False"))
-		return "for a while"
+		return self._say(step, BROKEN, ("True", "False"), "Told", "fell off the bus")
 
 	def not_ready(self, step):
 		"""Its kubelet has not been heard of, says the node lifecycle controller, which is not here; a kubelet that is there says
 		so with its next report."""
+		return self._say(step, "Ready", ("Unknown", "True"), "NodeStatusUnknown", "Kubelet stopped posting node status.")
+
+	def _say(self, step, kind, statuses, reason, message):
+		"""A condition has the one status, and later the other one."""
 		def say(status):
-			self.api.patch(f"/api/v1/nodes/{step.target}/status", {"status": {"conditions": [{"type": "Ready", "status": status,
-				"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}]}}, STRATEGIC)
+			self.api.patch(f"/api/v1/nodes/{step.target}/status", {"status": {"conditions": [{"type": kind, "status": status,
+				"reason": reason, "message": message}]}}, STRATEGIC)
+		meanwhile, later = statuses
 		try:
-			self._insist(lambda: say("Unknown"))
+			self._insist(lambda: say(meanwhile))
 			time.sleep(step.about["seconds"])
 		finally:
-			self._insist(lambda: say("True"))
+			self._insist(lambda: say(later))
 		return "for a while"
 
 	def delete_node(self, step):

@@ -197,6 +197,7 @@ private:
 	void queue_again(SlurmJob &job);
 	void load_native(SlurmJob &job);
 	void complete_on(const std::string &node);
+	void end_jobs_on(const std::string &node); // NODE_FAIL
 	void fail_jobs_on(const std::string &node);
 	// Runs f later, unless the daemon died meanwhile.
 	void later(Micros delay, std::function<void()> f);

@@ -8,7 +8,7 @@
 
 namespace sk8::sim {
 
-void ModelSlurm::fail_jobs_on(const std::string &node)
+void ModelSlurm::end_jobs_on(const std::string &node)
 {
 	std::vector<std::uint32_t> ids;
 	for (const auto &[id, job] : jobs_)
@@ -16,6 +16,11 @@ void ModelSlurm::fail_jobs_on(const std::string &node)
 			ids.push_back(id);
 	for (auto id : ids)
 		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
+}
+
+void ModelSlurm::fail_jobs_on(const std::string &node)
+{
+	end_jobs_on(node);
 	complete_on(node);
 }
 
@@ -123,12 +128,7 @@ void ModelSlurm::set_down(const std::string &node, const std::string &reason, st
 	n.reason = reason;
 	n.reason_uid = by;
 	nodes_stamp_ = wall();
-	std::vector<std::uint32_t> ids;
-	for (const auto &[id, job] : jobs_)
-		if (job.running() && job.node == node)
-			ids.push_back(id);
-	for (auto id : ids)
-		finish(jobs_.at(id), SK8_JOB_NODE_FAIL, 0, SK8_NO_UID);
+	end_jobs_on(node);
 	changed();
 }
 

@@ -281,6 +281,17 @@ def update(cluster, job, *what):
 	wait_for("the update", done)
 
 
+def has_when_changed(cluster, what, *options):
+	"""What a job of n1 that is changed before it may start has there."""
+	job = cluster.batch("-H", "-w", "n1", *options)
+	update(cluster, job, *what)
+	cluster.run("scontrol", "release", str(job))
+	cluster.becomes(job, "RUNNING")
+	found = has(cluster, job)
+	assert set(found) == {"n1"}
+	return found["n1"]
+
+
 @pytest.mark.parametrize("what,then", [
 	(["CPUsPerTask=5", "NumCPUs=5"], (5, 50, 5, 50)),
 	(["MinMemoryNode=70"], (3, 70, 3, 70)),
@@ -293,11 +304,7 @@ def update(cluster, job, *what):
 	(["TimeLimit=5"], (3, 50, 3, 50)),
 ])
 def test_tokens_that_were_filled_in_follow_a_change_of_the_job(tokens, what, then):
-	job = tokens.batch("-H", "-p", "one", "-w", "n1", "-c3", "--mem=50")
-	update(tokens, job, *what)
-	tokens.run("scontrol", "release", str(job))
-	tokens.becomes(job, "RUNNING")
-	assert has(tokens, job) == {"n1": then}
+	assert has_when_changed(tokens, what, "-p", "one", "-c3", "--mem=50") == then
 
 
 @pytest.mark.parametrize("what,then", [
@@ -308,11 +315,7 @@ def test_tokens_that_were_filled_in_follow_a_change_of_the_job(tokens, what, the
 	(["TimeLimit=5"], (3, 300, 3, 300)),
 ])
 def test_tokens_of_a_job_whose_cpus_slurm_raised_for_its_memory_follow_a_change(tokens, what, then):
-	job = tokens.batch("-H", "-p", "limited", "-w", "n1", "-n1", "--mem-per-cpu=300")
-	update(tokens, job, *what)
-	tokens.run("scontrol", "release", str(job))
-	tokens.becomes(job, "RUNNING")
-	assert has(tokens, job) == {"n1": then}
+	assert has_when_changed(tokens, what, "-p", "limited", "-n1", "--mem-per-cpu=300") == then
 
 
 def test_tokens_follow_a_change_of_the_nodes_of_a_task_of_an_array_and_of_a_part_of_a_heterogeneous_job(tokens):

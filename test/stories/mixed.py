@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """A stand whose nodes are shared as mixed, and its reservation pods."""
+import contextlib
 import os
 import re
 from urllib.parse import quote
@@ -35,39 +36,52 @@ def allow_containers(stand):
 		stand.api.patch(f"/api/v1/namespaces/{NAMESPACE}", yaml.safe_load(file))
 
 
-def share(stand, reservations=None, **nodes):
-	"""These settings of clusters[].nodes; returns the text that was there."""
+@contextlib.contextmanager
+def edited(stand):
+	"""Yields (the text of the settings, clusters[0] of them to be changed), and writes what has become of it. Nobody reads it yet."""
 	path = stand.env["SLURM_K8S_CONF"]
 	with open(path, encoding="utf-8") as file:
-		before = file.read()
-	about = yaml.safe_load(before)
-	about["clusters"][0]["nodes"].update(nodes)
-	if reservations:
-		about["clusters"][0]["reservations"] = reservations
+		text = file.read()
+	about = yaml.safe_load(text)
+	yield text, about["clusters"][0]
 	with open(path, "w", encoding="utf-8") as file:
 		yaml.safe_dump(about, file)
+
+
+@contextlib.contextmanager
+def engine_begins_anew(stand):
+	"""Until the engine has what is changed in here, and knows all pods: a foreign pod that is deleted in between is only missed, and
+	what it holds is masked for a minute and a half."""
+	before = stand.engine_starts()
+	yield
+	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
+
+
+def share(stand, reservations=None, **nodes):
+	"""These settings of clusters[].nodes; returns the text that was there."""
+	with edited(stand) as (before, cluster):
+		cluster["nodes"].update(nodes)
+		if reservations:
+			cluster["reservations"] = reservations
 	stand.reconfigure()
 	return before
 
 
 def set_resources(stand, resources):
 	"""clusters[].resources, until the engine has them; returns the text that was there, for restore()."""
-	with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
-		before = file.read()
-	about = yaml.safe_load(before)
-	about["clusters"][0]["resources"] = resources
-	restore(stand, yaml.safe_dump(about))
+	with engine_begins_anew(stand):
+		with edited(stand) as (before, cluster):
+			cluster["resources"] = resources
+		stand.reconfigure()
 	return before
 
 
 def restore(stand, text):
-	"""The settings that were there, until the engine has them and knows all pods: a foreign pod that is deleted in between is
-	only missed, and what it holds is masked for a minute and a half."""
-	before = stand.engine_starts()
-	with open(stand.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
-		file.write(text)
-	stand.reconfigure()
-	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
+	"""The settings that were there, until the engine has them."""
+	with engine_begins_anew(stand):
+		with open(stand.env["SLURM_K8S_CONF"], "w", encoding="utf-8") as file:
+			file.write(text)
+		stand.reconfigure()
 
 
 def mixing(stand, sharing="mixed", **settings):

@@ -556,19 +556,21 @@ TEST_CASE("what the saved ledger says of foreign pods holds until they have been
 	CHECK(s.foreign->numbers().unproved == 0);
 }
 
+static std::shared_ptr<ForeignPod> mirror(Site &s, const std::string &uid)
+{
+	auto p = std::make_shared<ForeignPod>(*s.pod(uid, 500, 100));
+	p->meta.name = "etcd-n1";
+	p->mirror = true;
+	return p;
+}
+
 TEST_CASE("a static pod that the kubelet shows anew is held once")
 {
 	Site s;
-	auto mirror = [&](const std::string &uid) {
-		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 500, 100));
-		p->meta.name = "etcd-n1";
-		p->mirror = true;
-		return p;
-	};
-	s.foreign->replaced({mirror("a")});
-	s.foreign->removed(mirror("a"));
+	s.foreign->replaced({mirror(s, "a")});
+	s.foreign->removed(mirror(s, "a"));
 	CHECK(s.mask()); // the static pod runs on
-	s.foreign->changed(mirror("b"));
+	s.foreign->changed(mirror(s, "b"));
 	REQUIRE(s.mask());
 	CHECK(s.mask()->milli_cpu == 500);
 	CHECK(s.foreign->numbers().lost == 0);
@@ -577,13 +579,13 @@ TEST_CASE("a static pod that the kubelet shows anew is held once")
 TEST_CASE("a static pod whose mirror is gone is free when its kubelet, which needs a minute and a half for it, has not shown it anew")
 {
 	Site s;
-	auto mirror = std::make_shared<ForeignPod>(*s.pod("a", 500, 100));
-	mirror->mirror = mirror->overhead = true;
-	mirror->grace_seconds = 1;
-	s.foreign->replaced({mirror});
+	const auto gone = mirror(s, "a");
+	gone->overhead = true;
+	gone->grace_seconds = 1;
+	s.foreign->replaced({gone});
 	if (GENERATE(false, true))
 		s.restart();
-	s.foreign->removed(mirror);
+	s.foreign->removed(gone);
 	s.foreign->replaced({});
 	s.timer.advance(Millis(119'000));
 	s.kubelet_reports();
@@ -726,17 +728,11 @@ TEST_CASE("a foreign pod that is released before nodes are known is free at once
 TEST_CASE("what a static pod holds is not free when it is shown anew before nodes are known")
 {
 	Site s;
-	auto mirror = [&](const std::string &uid) {
-		auto p = std::make_shared<ForeignPod>(*s.pod(uid, 500, 100));
-		p->meta.name = "etcd-n1";
-		p->mirror = true;
-		return p;
-	};
-	s.foreign->replaced({mirror("a")});
+	s.foreign->replaced({mirror(s, "a")});
 	s.restart_before_nodes();
-	s.foreign->replaced({mirror("a")});
-	s.foreign->removed(mirror("a"));
-	s.foreign->changed(mirror("b"));
+	s.foreign->replaced({mirror(s, "a")});
+	s.foreign->removed(mirror(s, "a"));
+	s.foreign->changed(mirror(s, "b"));
 	CHECK(s.mask());
 }
 
