@@ -2,7 +2,7 @@
 """Stories of pods that go through Slurm: real slurmctld, slurmd and our plugins.
 
 Run: /usr/bin/python3 -m pytest test/stories [--api sim|real]     (root; SK8_BUILD names the build folder)
-SK8_KEEP=1 keeps the folders of stands, with their logs.
+SK8_KEEP=1 keeps the folders of stands, with their logs, and those of stories.
 """
 import os
 import re
@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mixed import mixing, sharing_pods  # noqa: E402
 from slurm_clock import SlurmClock  # noqa: E402
 from stands.build import build_folder  # noqa: E402
+from stands.own_folders import own_folders  # noqa: E402
 from stands.process import Daemon, daemons, tail  # noqa: E402
 from stands.replays import Replays  # noqa: E402
 from stands.slurm import stock_plugins  # noqa: E402
@@ -39,6 +40,7 @@ def pytest_configure(config):
 	config.addinivalue_line("markers", "slow: takes more than half a minute")
 	config.addinivalue_line("markers", "flaky(reruns): how often script/test plays the story again, if it fails")
 	config.pluginmanager.register(Replays(config))
+	own_folders()
 
 
 def wanted_apis(config):
