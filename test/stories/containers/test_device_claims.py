@@ -110,6 +110,8 @@ def test_each_node_of_a_job_has_a_claim_of_the_template_also_when_slurmctld_was_
 		pods = {pod["metadata"]["uid"] for pod in unbound(stand)}
 		saved(stand)  # else Slurm knows of no such job
 		stand.restart_slurmctld(kill=True)
+		# a step on a node that slurmctld has not heard of since its start waits for up to 130 s (step_mgr.c, _pick_step_nodes())
+		wait_for("its nodes to have registered", lambda: "SlurmdStartTime=None" not in stand.scontrol("show", "nodes"), 60)
 		made = make_claims(stand, claim, 1)
 		batch.wait_line("seen", PREPARED)
 		assert {wait_reservation(stand, batch.job, node)["metadata"]["uid"] for node in ("n1", "n2")} == pods
