@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_30
+#define SK8_BORDER sk8_border_31
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -304,6 +304,9 @@ struct sk8_slurm_ops {
 	/* f is not called: there is no such job, or no process of it is left */
 	void (*with_native)(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job),
 			    void *arg);                                            /* read */
+	/* Have all nodes of that job registered since slurmctld started? A step on one that has not waits for as long as srun does
+	 * (SlurmctldTimeout). true: also of a job that does not run (any more). */
+	bool (*nodes_registered)(uint32_t job_id);                                 /* read */
 	/* running: it was queued again. ESLURM_ALREADY_DONE if it has ended or is ending. */
 	void (*end_native)(const struct sk8_native_end *e, struct sk8_outcome *out); /* write */
 	/* refused: another job than that of the exchange has one of them, or they are of another type */

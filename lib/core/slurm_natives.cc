@@ -8,15 +8,31 @@
 
 namespace sk8::core {
 
+// slurmctld asks its nodes to register some four seconds after its start, and a slurmd that is down does not keep who waits.
+static constexpr Millis longest_registration{20'000}, registration_look{250};
+
 void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still)
 {
-	post([this, job, answer, still = std::move(still)] {
-		if (!still())
-			return;
-		const auto delay = std::chrono::duration_cast<std::chrono::seconds>(answer.delay);
-		const sk8_gate_answer a{job.id, answer.open, static_cast<std::uint32_t>(delay.count()), answer.why.c_str()};
-		ops_.answer_gate(&a);
-	});
+	post([this, who = InGate{job, answer, std::move(still), clock_.monotonic() + longest_registration}] { answer_gate(who); });
+}
+
+void SlurmWorker::answer_gate(const InGate &who)
+{
+	if (who.answer.open && clock_.monotonic() < who.launched_by && !nodes_registered(who.job)) {
+		after(registration_look, [this, who] { answer_gate(who); });
+		return;
+	}
+	if (!who.still())
+		return;
+	const auto delay = std::chrono::duration_cast<std::chrono::seconds>(who.answer.delay);
+	const sk8_gate_answer a{who.job.id, who.answer.open, static_cast<std::uint32_t>(delay.count()), who.answer.why.c_str()};
+	ops_.answer_gate(&a);
+}
+
+bool SlurmWorker::nodes_registered(JobRef job)
+{
+	SlurmLock lock(ops_, clock_, false);
+	return ops_.nodes_registered(job.id);
 }
 
 void SlurmWorker::watch_end(JobRef job)

@@ -76,6 +76,7 @@ public:
 
 	// slurm_natives.cc. Any thread.
 	// still: asked just before, false: not any more.
+	// Jobs are let out when their nodes have registered, a while after slurmctld's start at the latest.
 	void answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still);
 	void watch_end(JobRef job);
 	void end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
@@ -133,6 +134,12 @@ private:
 		std::variant<Submit, End, Exclude, Spare, NodeChange, FeatureChange, EndNative, SetDevices> what;
 		SlurmPort::Done done;
 	};
+	struct InGate {
+		JobRef job;
+		GateAnswer answer;
+		std::function<bool()> still;
+		Millis launched_by; // clock_.monotonic(): also with nodes that have not registered
+	};
 	struct Known {
 		PodKey key;
 		JobPtr job;
@@ -176,6 +183,8 @@ private:
 	void scan(bool at_once);
 	void scan_jobs();
 	void scan_nodes(Posts &posts);
+	void answer_gate(const InGate &who);
+	bool nodes_registered(JobRef job);
 	void read_natives();
 	void scan_natives(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);

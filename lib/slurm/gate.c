@@ -266,6 +266,22 @@ extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct s
 		visit(job_ptr, &walk);
 }
 
+/*
+ * A step on a node that slurmctld has not heard of since its start is deferred, and srun asks again only after SlurmctldTimeout
+ * (step_mgr.c, _pick_step_nodes(); launch.c, launch_common_create_job_step()). No job of stock Slurm is launched so early.
+ */
+extern bool sk8_nodes_registered(uint32_t job_id)
+{
+	const job_record_t *job_ptr = find_job_record(job_id);
+
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !IS_JOB_RUNNING(job_ptr) || !job_ptr->node_bitmap)
+		return true;
+	for (int i = 0; (i < node_record_count) && (i < bit_size(job_ptr->node_bitmap)); i++)
+		if (bit_test(job_ptr->node_bitmap, i) && node_record_table_ptr[i] && !node_record_table_ptr[i]->slurmd_start_time)
+			return false;
+	return true;
+}
+
 static const slurmctld_lock_t write_locks = {
 	.conf = READ_LOCK, .job = WRITE_LOCK, .node = READ_LOCK, .part = READ_LOCK, .fed = READ_LOCK,
 };

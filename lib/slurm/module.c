@@ -105,6 +105,7 @@ static const struct sk8_slurm_ops ops = {
 	.change_features = sk8_change_features,
 	.each_native = sk8_each_native,
 	.with_native = sk8_with_native,
+	.nodes_registered = sk8_nodes_registered,
 	.end_native = sk8_end_native,
 	.set_devices = sk8_set_devices,
 	.answer_gate = sk8_answer_gate,

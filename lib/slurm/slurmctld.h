@@ -154,6 +154,7 @@ extern void sk8_native_fini(job_record_t *job_ptr);	/* from a hook: a job withou
 extern void sk8_native_resized(job_record_t *job_ptr);	/* from a hook, as it */
 extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
+extern bool sk8_nodes_registered(uint32_t job_id);
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
 /* asks for the feature k8s.exclusive: job lock */
 extern bool sk8_is_exclusive(const job_record_t *job_ptr);

@@ -242,6 +242,7 @@ const sk8_slurm_ops Ops::table = {
 		const sk8_native_job v = the->native_view(*job);
 		f(arg, &v);
 	},
+	.nodes_registered = [](std::uint32_t) { return true; },
 	.end_native = [](const sk8_native_end *e, sk8_outcome *out) { the->end_native(*e, *out); },
 	.set_devices = [](const sk8_device_change *c, sk8_outcome *out) {
 		*out = {};

@@ -57,6 +57,7 @@ struct FakeSlurm {
 	std::string native_end;
 	int lock_of_start = 0, lock_of_devices = 0;
 	std::string answered; // "7 open, "
+	std::uint32_t unregistered = 0; // a job one of whose nodes has not registered
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
 	FakeClock *clock = nullptr;
@@ -277,6 +278,11 @@ const sk8_slurm_ops ops = {
 			job.share_count = 1;
 			job.shares = &share;
 			f(arg, &job);
+		},
+	.nodes_registered =
+		[](std::uint32_t job_id) {
+			need_lock(false);
+			return job_id != fake.unregistered;
 		},
 	.end_native =
 		[](const sk8_native_end *e, sk8_outcome *out) {
@@ -1046,6 +1052,53 @@ TEST_CASE("an answer of the gate that a stopped worker has not told is told by t
 	first.round(); // not stopped after all
 	CHECK(fake.answered == "8 refused, ");
 	CHECK(gate.untold().empty());
+}
+
+TEST_CASE("a job is let out when its nodes have registered, of those that never do after twenty seconds, and refused or ended at once")
+{
+	Stand s;
+	bool wanted = true;
+	const auto answer = [&](const GateAnswer &a) { s.worker.answer_gate({7, 1000}, a, [&] { return std::exchange(wanted, false); }); };
+	fake.unregistered = 7;
+	SECTION("registered")
+	{
+		answer({});
+		s.round();
+		CHECK(fake.answered.empty());
+		fake.unregistered = 0;
+		s.clock.millis += 250;
+		s.round();
+		CHECK(fake.answered == "7 open, ");
+	}
+	SECTION("never")
+	{
+		answer({});
+		for (int seconds = 0; seconds < 20; seconds++, s.clock.millis += 1'000) {
+			s.round();
+			CHECK(fake.answered.empty());
+		}
+		s.round();
+		CHECK(fake.answered == "7 open, ");
+	}
+	SECTION("refused")
+	{
+		answer({.open = false, .why = "no room"});
+		s.round();
+		CHECK(fake.answered == "7 refused, ");
+	}
+	SECTION("told by another worker meanwhile")
+	{
+		answer({});
+		s.round();
+		wanted = false;
+		fake.unregistered = 0;
+		s.clock.millis += 250;
+		s.round();
+		CHECK(fake.answered.empty());
+	}
+	for (int k = 0; k < 100; k++, s.clock.millis += 1'000)
+		s.round();
+	CHECK(fake.answered.size() <= std::string("7 refused, ").size());
 }
 
 TEST_CASE("what the Slurm thread is to do later it does when its time has come, each once, and those first that come first")
