@@ -19,6 +19,7 @@ TURNS = {
 		"containers/test_x11.py",
 		"faults/test_absent.py",
 		"faults/test_rights.py",
+		"reservations/test_kubelet_evicts.py",
 		"reservations/test_races.py",
 		"reservations/test_scheduler.py",
 	),
