@@ -5,6 +5,8 @@ from foreign import POLITE
 from mixed import restore, share, wait_reservation
 from node import OURS, Node, taints
 from stands.kubernetes import Kubernetes
+from stands.waiting import wait_for
+from test_mixed import on_eviction, why_ended
 
 pytestmark = pytest.mark.apis("real")
 
@@ -61,3 +63,25 @@ def test_plain_pod_waits_for_a_mixed_node_that_is_full_of_a_job_and_is_not_refus
 	job.cancel()
 	pod.wait_running()
 	assert pod.node == "n1" and pod.runs()[0].start > job.stamps()[1]
+
+
+@pytest.fixture
+def precious(scheduled):
+	"""The name of a PriorityClass above that of jobs' pods."""
+	path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+	scheduled.api.post(path, {"metadata": {"name": "precious"}, "value": 1000})
+	yield "precious"
+	scheduled.api.delete(f"{path}/precious")
+
+
+def test_pod_of_a_higher_priority_takes_the_room_of_a_job_that_goes_back_into_the_queue_and_says_why(scheduled, precious):
+	on_eviction(scheduled, "requeue")
+	job = scheduled.batch(8, options=("--requeue", "-w", "n1"))
+	job.wait_started()
+	wait_reservation(scheduled, job.id)
+	pod = plain(scheduled, "precious", "2", node="n1", priorityClassName=precious)
+	wait_for("the queue", lambda: int(job.show()["Restarts"]) == 1, 60, job.why)
+	assert why_ended(job) == "slurm-k8s: its reservation pod on node n1 was preempted by kube-scheduler"
+	pod.wait_running()
+	assert pod.runs()[0].start > job.stamps()[1]
+	job.cancel()
