@@ -113,6 +113,18 @@ static void check_expansion(const std::string &about, const SlurmConf &conf, Fin
 				   "permit_job_expansion");
 }
 
+// Preemption by kube-scheduler (Kubernetes, "Pod Priority and Preemption") goes by the priority of the pods alone.
+static void check_priority(const std::string &about, const core::ReservationSettings &settings, Findings &out)
+{
+	if (settings.priority_class.empty())
+		out.ok(about, std::string("kube-scheduler may take the room of a job on mixed nodes for a pod of a higher priority, and the job ") +
+				      (settings.eviction == core::ReservationSettings::OnEviction::ignore ? "goes on beside that pod" : "ends") +
+				      ": reservations.priorityClass keeps it from that");
+	else
+		out.ok(about, "kube-scheduler takes no room of a job on mixed nodes for pods whose priority is not above that of PriorityClass " +
+				      one_line(settings.priority_class, 64));
+}
+
 void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findings &out)
 {
 	for (const auto &cluster : settings.clusters) {
@@ -125,6 +137,7 @@ void check_sharing(const core::Settings &settings, const SlurmConf &conf, Findin
 		if (cluster.nodes.any(core::Sharing::mixed)) {
 			check_suspension(about, conf, out);
 			check_expansion(about, conf, out);
+			check_priority(about, cluster.reservations, out);
 		}
 		check_devices(about, cluster, conf, out);
 		check_classes(about, cluster, out);

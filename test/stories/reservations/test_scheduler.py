@@ -2,7 +2,7 @@
 """kube-scheduler beside Slurm: where it puts what is its own."""
 import pytest
 from foreign import POLITE
-from mixed import restore, share, wait_reservation
+from mixed import IMAGE, restore, share, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.kubernetes import Kubernetes
 from stands.waiting import wait_for
@@ -74,14 +74,31 @@ def precious(scheduled):
 	scheduled.api.delete(f"{path}/precious")
 
 
+def job_on_all(stand):
+	"""All cores of n1 are its own."""
+	job = stand.batch(8, options=("--requeue", "-w", "n1"))
+	job.wait_started()
+	wait_reservation(stand, job.id)
+	return job
+
+
 def test_pod_of_a_higher_priority_takes_the_room_of_a_job_that_goes_back_into_the_queue_and_says_why(scheduled, precious):
 	on_eviction(scheduled, "requeue")
-	job = scheduled.batch(8, options=("--requeue", "-w", "n1"))
-	job.wait_started()
-	wait_reservation(scheduled, job.id)
+	job = job_on_all(scheduled)
 	pod = plain(scheduled, "precious", "2", node="n1", priorityClassName=precious)
 	wait_for("the queue", lambda: int(job.show()["Restarts"]) == 1, 60, job.why)
 	assert why_ended(job) == "slurm-k8s: its reservation pod on node n1 was preempted by kube-scheduler"
 	pod.wait_running()
 	assert pod.runs()[0].start > job.stamps()[1]
 	job.cancel()
+
+
+def test_no_pod_takes_the_room_of_jobs_whose_own_pods_have_as_high_a_priority(scheduled, precious):
+	share(scheduled, {"image": IMAGE, "eviction": "cancel", "priorityClass": precious})
+	wait_reservations_known(scheduled)
+	job = job_on_all(scheduled)
+	pod = plain(scheduled, "precious", "2", node="n1", priorityClassName=precious)
+	wait_unschedulable(pod, "1 Insufficient cpu", "No preemption victims found for incoming pod")
+	assert job.state == "RUNNING"
+	job.cancel()
+	pod.wait_running()

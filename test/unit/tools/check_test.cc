@@ -111,12 +111,15 @@ struct Host {
 		return bad();
 	}
 
+	core::ReservationSettings of_jobs; // reservations of shared()
+
 	std::string shared(core::Sharing sharing, std::vector<core::NodeGroupSettings> groups = {}, bool with_devices = false, bool held = true)
 	{
 		core::Settings settings;
 		settings.clusters.emplace_back().name = "c";
 		if (with_devices)
 			settings.clusters[0].resources = {{"nvidia.com/gpu", "gpu", ""}};
+		settings.clusters[0].reservations = of_jobs;
 		settings.clusters[0].reservations.devices = held;
 		settings.clusters[0].nodes.sharing = sharing;
 		settings.clusters[0].nodes.groups = std::move(groups);
@@ -285,6 +288,22 @@ TEST_CASE("check: where nodes are mixed no job is to absorb another one")
 	CHECK(contains(h.shared(core::Sharing::mixed), "permit_job_expansion lets a job absorb another one"));
 	CHECK(contains(h.shared(core::Sharing::dedicated, {{"pool=gpu", core::Sharing::mixed}}), "its pods do not grow"));
 	CHECK(h.shared(core::Sharing::dedicated).empty());
+}
+
+TEST_CASE("check: whether kube-scheduler may take the room of jobs on mixed nodes is told, and no harm")
+{
+	Host h;
+	h.conf["PrEpPlugins"] = "prep/script,k8s";
+	CHECK(h.shared(core::Sharing::mixed).empty());
+	CHECK(contains(h.found.text(), "and the job goes on beside that pod: reservations.priorityClass keeps it from that"));
+	h.of_jobs.eviction = core::ReservationSettings::OnEviction::requeue;
+	CHECK(h.shared(core::Sharing::mixed).empty());
+	CHECK(contains(h.found.text(), "and the job ends: reservations.priorityClass"));
+	h.of_jobs.priority_class = "jobs";
+	CHECK(h.shared(core::Sharing::mixed).empty());
+	CHECK(contains(h.found.text(), "whose priority is not above that of PriorityClass jobs"));
+	CHECK(h.shared(core::Sharing::dedicated).empty());
+	CHECK_FALSE(contains(h.found.text(), "kube-scheduler takes"));
 }
 
 TEST_CASE("check: devices of Slurm's own jobs need the prep plugin, too, but where all nodes are mixed")
