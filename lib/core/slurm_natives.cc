@@ -13,12 +13,12 @@ static constexpr Millis longest_registration{20'000}, registration_look{250};
 
 void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still)
 {
-	post([this, who = InGate{job, answer, std::move(still), clock_.monotonic() + longest_registration}] { answer_gate(who); });
+	post([this, who = InGate{job, answer, std::move(still)}] { answer_gate(who); });
 }
 
 void SlurmWorker::answer_gate(const InGate &who)
 {
-	if (who.answer.open && clock_.monotonic() < who.launched_by && !nodes_registered(who.job)) {
+	if (who.answer.open && !nodes_registered(who.job)) {
 		after(registration_look, [this, who] { answer_gate(who); });
 		return;
 	}
@@ -29,8 +29,11 @@ void SlurmWorker::answer_gate(const InGate &who)
 	ops_.answer_gate(&a);
 }
 
+// Or not waited for any more, which costs no lock.
 bool SlurmWorker::nodes_registered(JobRef job)
 {
+	if (in_charge_since_ && clock_.monotonic() >= *in_charge_since_ + longest_registration)
+		return true;
 	SlurmLock lock(ops_, clock_, false);
 	return ops_.nodes_registered(job.id);
 }

@@ -204,8 +204,12 @@ void SlurmWorker::round()
 {
 	for (const auto &f : take_posted())
 		guard("Slurm thread", f); // each: none is lost for another one
-	if (!ops_.active())
+	if (!ops_.active()) {
+		in_charge_since_.reset();
 		return; // standby or shutting down: nothing is written, commands keep
+	}
+	if (!in_charge_since_)
+		in_charge_since_ = clock_.monotonic();
 	bool reread, work;
 	{
 		std::lock_guard lock(mutex_);

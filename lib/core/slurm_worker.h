@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -138,7 +139,6 @@ private:
 		JobRef job;
 		GateAnswer answer;
 		std::function<bool()> still;
-		Millis launched_by; // clock_.monotonic(): also with nodes that have not registered
 	};
 	struct Known {
 		PodKey key;
@@ -222,6 +222,7 @@ private:
 	std::int64_t jobs_seen_ = 0, nodes_seen_ = 0;        // wall seconds of the last scans
 	Millis scan_at_{0};                                  // not before, but for a reread
 	bool scan_left_ = false;                             // by the last round, for that reason
+	std::optional<Millis> in_charge_since_;              // clock_.monotonic(); Slurm thread
 	std::int64_t scan_held_us_ = 0;                      // slurmctld's locks, by the last scan
 	std::uint64_t masks_told_ = 0;                       // generation of those that Slurm was last told of
 	bool backfill_missed_ = false;                       // what it was told of during a turn of backfill, since over or not

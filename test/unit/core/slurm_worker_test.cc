@@ -1080,6 +1080,14 @@ TEST_CASE("a job is let out when its nodes have registered, of those that never 
 		s.round();
 		CHECK(fake.answered == "7 open, ");
 	}
+	SECTION("long after a start")
+	{
+		s.round();
+		s.clock.millis += 20'000;
+		answer({});
+		s.round();
+		CHECK(fake.answered == "7 open, ");
+	}
 	SECTION("refused")
 	{
 		answer({.open = false, .why = "no room"});
