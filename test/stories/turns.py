@@ -4,9 +4,9 @@ kubesim can play it plays with the other.
 
 On real kubelets they take most of its time, and most of what they tell does not depend on Slurm's release: what does is played
 with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
-pods, reservation pods and restarts. Of the files that are named the stories that are marked each_release are played with each,
-since slurmstepd and srun are the release's: the way into a container, signals, exit codes, what users read. SK8_STORIES=all, as
-make stories says it, plays all with each.
+pods and restarts. Of the files that are named the stories that are marked each_release are played with each, on real kubelets:
+where the gate, preemption and restarts are the release's, and slurmstepd and srun: the way into a container, signals, exit codes,
+what users read. SK8_STORIES=all, as make stories says it, plays all with each.
 """
 import os
 
@@ -19,9 +19,12 @@ TURNS = {
 		"containers/test_x11.py",
 		"faults/test_absent.py",
 		"faults/test_rights.py",
+		"reservations/test_gate_time.py",
 		"reservations/test_kubelet_evicts.py",
+		"reservations/test_mixed.py",
 		"reservations/test_races.py",
 		"reservations/test_scheduler.py",
+		"reservations/test_shared_reservation.py",
 	),
 	"other": (
 		"containers/test_container_steps.py",

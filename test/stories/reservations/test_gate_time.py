@@ -108,6 +108,7 @@ def judge(found):
 	assert median < GOAL and worst < WORST
 
 
+@pytest.mark.each_release
 @pytest.mark.slow
 @pytest.mark.apis("real")
 def test_gate_adds_less_than_a_tenth_of_a_second_to_what_the_kubelet_needs(mixed):

@@ -13,6 +13,7 @@ from foreign import allocated, foreign, masked, of_daemon_set, wait_masked
 from world import seconds_of
 
 
+@pytest.mark.each_release
 def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_and_the_pod_goes_with_it(mixed):
 	job = mixed.batch(3, options=("-A", "physics & co"))
 	job.wait_started()
@@ -45,6 +46,7 @@ def test_kubectl_shows_the_jobs_that_squeue_shows(mixed):
 @pytest.mark.parametrize("what, job, late, small", [
 	("cpu", ("-n", "7"), {"cpu": "2"}, {"cpu": "500m"}),
 	("memory", ("--mem", "15000"), {"cpu": "100m", "memory": "2Gi"}, {"cpu": "100m", "memory": "500Mi"})])
+@pytest.mark.each_release
 def test_no_foreign_pod_gets_the_cores_or_the_memory_of_a_job(mixed, what, job, late, small):
 	job = mixed.batch(1, options=job)
 	job.wait_started()
@@ -75,6 +77,7 @@ def roomy(request, session_stands):
 		yield from mixing(stand)
 
 
+@pytest.mark.each_release
 @pytest.mark.apis("real")
 def test_job_for_the_whole_node_and_all_its_memory_runs_beside_daemon_sets_and_waits_for_other_pods(roomy):
 	of_daemon_set(roomy, "daemon", "500m", memory="1Gi")
@@ -175,6 +178,7 @@ def crowded(mixed):
 	yield mixed, pod
 
 
+@pytest.mark.each_release
 def test_batch_job_that_is_refused_goes_back_into_the_queue_and_starts_soon_after_there_is_room(crowded):
 	stand, pod = crowded
 	job = stand.batch(8)
@@ -283,6 +287,7 @@ def test_of_two_jobs_that_want_the_last_pod_of_a_node_at_once_one_runs_after_the
 
 # -- restarts and outages
 
+@pytest.mark.each_release
 def test_running_jobs_keep_their_pods_when_slurmctld_dies_and_one_whose_job_is_gone_is_deleted(mixed):
 	stays, goes = mixed.batch(2), mixed.batch(2, seconds=3)
 	for job in (stays, goes):
@@ -336,6 +341,7 @@ def test_job_waits_in_the_gate_while_the_api_server_hangs_and_goes_back_into_the
 	job.wait_started(seconds=60)
 
 
+@pytest.mark.each_release
 def test_job_in_the_gate_is_in_it_again_after_a_restart_of_slurmctld(crowded):
 	stand, pod = crowded
 	with stand.start("salloc", "-w", "n1", "-n", "8", "--mem", "100", "true"):
@@ -401,6 +407,7 @@ def test_job_whose_room_a_kubelet_gives_to_a_critical_pod_yields(mixed):
 	critical.wait_gone()
 
 
+@pytest.mark.each_release
 @pytest.mark.apis("real")
 def test_preemptor_takes_one_job_though_a_silent_kubelet_keeps_the_pod_of_that(mixed_preempting):
 	stand = mixed_preempting

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """reservations.shared: the small jobs of a node have one reservation pod, which is resized in place."""
+import pytest
 from command import tool
 from mixed import (IMAGE, PODS, drain, evict, names, reservations, restore, share, shared_pod, wait_requests, wait_reservation,
 	wait_reservations_known)
@@ -10,6 +11,7 @@ from node import Node
 CORES = 8  # of a node
 
 
+@pytest.mark.each_release
 def test_as_many_small_jobs_as_cores_share_a_pod_that_grows_and_shrinks_with_them(sharing):
 	jobs = [sharing.batch(1) for _ in range(CORES)]
 	for job in jobs:
@@ -108,6 +110,7 @@ def test_small_job_for_which_the_kubelet_has_no_room_goes_back_and_starts_when_t
 	assert job.wait_started(seconds=150) > hidden.runs()[0].stop
 
 
+@pytest.mark.each_release
 def test_small_jobs_and_their_pod_find_each_other_when_slurmctld_dies_in_between(sharing):
 	stay = [sharing.batch(1) for _ in range(3)]
 	for job in stay:
