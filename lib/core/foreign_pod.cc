@@ -57,6 +57,7 @@ ForeignPodPtr foreign_pod_of(const kube::Pod &p)
 	out->disruption = p.disruption;
 	out->admitted = p.admitted;
 	out->over = kubelet_reports_over(p);
+	out->unheard = !p.admitted || p.resize_unheard;
 	if (find_job_container(p.containers) && p.meta.labels.contains(std::string(names::reservation_job)))
 		out->container = std::make_shared<JobContainerState>(state_of_job_container(p.containers));
 	out->controlled = !p.meta.controller_kind.empty();

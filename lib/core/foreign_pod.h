@@ -48,6 +48,8 @@ struct ForeignPod {
 	kube::Disruption disruption = kube::Disruption::none;
 	bool admitted = false;           // its kubelet has taken it, and it has not ended
 	bool over = false;               // kubelet_reports_over()
+	// Its kubelet may have set aside what was requested before, be that more.
+	bool unheard = false;
 	// Only the image of a static pod in the API (annotation kubernetes.io/config.mirror): the
 	// kubelet makes and removes it as it likes, whatever the static pod does.
 	bool mirror = false;

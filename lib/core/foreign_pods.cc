@@ -129,6 +129,15 @@ void ForeignPods::removed(const ForeignPodPtr &last)
 		vanish(it->second, !last->mirror);
 }
 
+// A resize in place to less is nothing yet but somebody's wish: until its kubelet has told of it, that has what was requested before,
+// also while slurmctld was away (the saved ledger's word). What jobs share has an account of its own.
+void ForeignPods::learn_request(Entry &e, const ForeignPod &pod)
+{
+	const bool keeps = pod.unheard && !pod.shared;
+	e.milli_cpu = std::max(pod.milli_cpu, keeps ? e.milli_cpu : 0);
+	e.memory_mb = std::max(whole_mib(pod.memory_bytes), keeps ? e.memory_mb : 0);
+}
+
 void ForeignPods::apply(const ForeignPodPtr &pod)
 {
 	if (pod->node_name.empty())
@@ -136,13 +145,14 @@ void ForeignPods::apply(const ForeignPodPtr &pod)
 	if (auto at = entries_.find(pod->meta.uid); at != entries_.end() && at->second.node != pod->node_name) {
 		stay_behind(at->second);
 		at->second.claimed.clear();
+		at->second.milli_cpu = 0;
+		at->second.memory_mb = 0;
 	}
 	const auto [it, fresh] = entries_.try_emplace(pod->meta.uid);
 	Entry &e = it->second;
 	e.key = {cluster_, pod->meta.ns, pod->meta.name, pod->meta.uid};
 	e.node = pod->node_name;
-	e.milli_cpu = pod->milli_cpu;
-	e.memory_mb = whole_mib(pod->memory_bytes);
+	learn_request(e, *pod);
 	e.gres = gres_of(pod->extended, resources_);
 	e.extended = pod->extended;
 	e.claims = pod->resource_claims;

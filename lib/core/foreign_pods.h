@@ -137,6 +137,7 @@ private:
 	GresList served_by_claim(const Entry &e) const;
 	void learn_claimed(Entry &e) const;
 	void apply(const ForeignPodPtr &pod);
+	static void learn_request(Entry &e, const ForeignPod &pod);
 	void update(Entry &e);
 	void update_all_on(const std::string &node);
 	bool learn(const std::string &node);

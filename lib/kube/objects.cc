@@ -11,6 +11,7 @@
 #include "lib/base/log_limit.h"
 #include "lib/kube/decode.h"
 #include "lib/kube/requests.h"
+#include "lib/kube/resize.h"
 
 namespace sk8::kube {
 
@@ -343,6 +344,7 @@ Result<PodPtr> decode_pod(const Json &object)
 	pod->in_pod_group = is_gang_member(spec, pod->meta);
 	decode_resource_claims(spec, status, *pod);
 	decode_status(status, *pod);
+	pod->resize_unheard = is_resize_unheard(object);
 	return PodPtr(std::move(pod));
 }
 

@@ -136,6 +136,7 @@ struct Pod {
 	std::vector<ContainerStatus> containers; // init, regular and ephemeral; of more than max_containers one in each state
 	std::int64_t started_at = 0; // status.startTime: the kubelet has seen the pod
 	bool admitted = false;       // is_admitted()
+	bool resize_unheard = false; // is_resize_unheard()
 	Disruption disruption = Disruption::none;
 	bool garbage_collected = false; // the pod garbage collector wrote the phase, not the kubelet
 	// Condition PodReadyToStartContainers is there (by default from Kubernetes 1.29 on): a kubelet

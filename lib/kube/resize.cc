@@ -48,6 +48,30 @@ static void decode_pending(const Json &conditions, Resize &out)
 	});
 }
 
+static bool is_put_off(const Json &conditions)
+{
+	bool found = false;
+	conditions.each_item([&](const Json &c) { found |= c["type"].str() == "PodResizePending" && c["status"].str() == "True"; });
+	return found;
+}
+
+static bool all_run(const Json &statuses)
+{
+	bool all = statuses.size() > 0;
+	statuses.each_item([&](const Json &s) { all &= s["state"]["running"].is_object(); });
+	return all;
+}
+
+bool is_resize_unheard(const Json &object)
+{
+	const Json status = object["status"];
+	const std::int64_t seen = status["observedGeneration"].integer_or(0);
+	if (seen <= 0)
+		return false;
+	return seen < object["metadata"]["generation"].integer_or(0) ||
+	       (is_put_off(status["conditions"]) && !all_run(status["containerStatuses"]));
+}
+
 Resize decode_resize(const Json &object)
 {
 	Resize out;

@@ -27,6 +27,11 @@ struct Resize {
 	std::string message; // of that
 };
 
+// object: a Pod. Its kubelet has not told what it has set aside since its spec is this one, and may have what was requested before:
+// status.observedGeneration is not the spec's yet, or the resize is put off and of a container that does not run it tells nothing.
+// A kubelet that counts no generations (Kubernetes before 1.34) is taken at its word.
+bool is_resize_unheard(const Json &object);
+
 // object: a Pod without init containers; theirs are not looked at.
 Resize decode_resize(const Json &object);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // What the judge knows of pods that people resize in place. Their kubelet asks nobody but itself, so what is promised is that
-// of foreign pods: no job starts on what such a pod has by a resize that the engine was told of, until its kubelet has taken
-// that back or the pod has ended; also across the end of slurmctld, if the engine had known for some seconds.
+// of foreign pods: no job starts on what such a pod has by a resize that the engine was told of, or had before one to less, until
+// its kubelet has told that it has taken that back or the pod has ended; also across the end of slurmctld, if the engine had known for some seconds.
 #include <algorithm>
 #include <utility>
 
 #include "test/sim/judge.h"
+#include "test/sim/resizing.h"
 
 namespace sk8::sim {
 
@@ -15,15 +16,20 @@ using State = Container::State;
 void Judge::resized_by_people(const std::string &uid)
 {
 	PodTruth &t = pods_.at(uid);
-	if (!t.resized)
-		t.told_request = t.placed_request = {t.program.milli(), t.program.memory};
-	t.resized = true;
+	if (std::exchange(t.resized, true))
+		return;
+	t.placed_request = {t.program.milli(), t.program.memory};
+	const bool told = !t.foreign || (t.known && !t.known_to_come);
+	t.told_request = told ? t.placed_request : Sum{}; // what nobody was told of nobody can hold
+	t.told_since = t.foreign ? t.known_since : 0;
 }
 
 void Judge::request_told(const kube::Pod &pod)
 {
 	PodTruth &t = pods_.at(pod.meta.uid);
-	const Sum request{pod.request.milli_cpu, pod.request.memory_bytes >> 20};
+	Sum request{pod.request.milli_cpu, pod.request.memory_bytes >> 20};
+	if (t.foreign && t.resized && foreign_pod_seen(pod)->unheard)
+		request = most(request, t.told_request);
 	if (!t.resized || t.told_request == request)
 		return;
 	t.told_request = request;

@@ -187,6 +187,7 @@ EXTRA_DIST += \
 	test/sim/regressions/list-older-than-our-delete.case \
 	test/sim/regressions/lost-node-after-crash.case \
 	test/sim/regressions/lost-with-what-was-deleted-by-force.case \
+	test/sim/regressions/made-smaller-unheard.case \
 	test/sim/regressions/mirror-deleted-with-a-grace.case \
 	test/sim/regressions/moved-by-adoption-before-a-crash.case \
 	test/sim/regressions/moved-hold.case \

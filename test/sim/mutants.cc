@@ -93,6 +93,7 @@ const std::vector<MutantInfo> &mutants()
 		{resize_believed, "resize-believed", "what is asked for the pod that jobs share counts as set aside by its kubelet"},
 		{resize_unseen, "resize-unseen", "that a pod for Slurm was resized in place is not noticed"},
 		{foreign_resize_believed, "foreign-resize-believed", "what is asked for a foreign pod counts as what its kubelet has set aside"},
+		{smaller_believed, "smaller-believed", "a foreign pod is smaller as soon as somebody has asked for that"},
 		{devices_untold, "devices-untold", "what agents tell of devices is not read"},
 		{device_order, "device-order", "devices are counted from the other end than agents do"},
 		{gate_devices_believed, "gate-devices-believed", "a job in the gate is said to get its pod's devices and does not"},

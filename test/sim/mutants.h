@@ -105,6 +105,7 @@ enum class Mutant {
 	resize_believed,
 	resize_unseen,
 	foreign_resize_believed,
+	smaller_believed,
 	devices_untold,
 	device_order,
 	gate_devices_believed,

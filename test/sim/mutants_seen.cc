@@ -97,6 +97,9 @@ core::ForeignPodPtr mutate_foreign(Mutant m, core::ForeignPodPtr pod)
 	case Mutant::foreign_memory_not_masked:
 		out->memory_bytes = 0;
 		break;
+	case Mutant::smaller_believed:
+		out->unheard = false;
+		break;
 	case Mutant::foreign_gres_not_masked:
 		out->extended.clear();
 		break;

@@ -349,6 +349,64 @@ TEST_CASE("a foreign pod that is resized in place holds what it has now")
 	CHECK(s.mask()->memory_mb == 100);
 }
 
+TEST_CASE("a foreign pod that is made smaller in place holds what it had until its kubelet has told of that")
+{
+	Site s;
+	const auto asks = [&](std::int64_t milli, std::int64_t mib, bool unheard) {
+		auto p = std::make_shared<ForeignPod>(*s.pod("a", milli, mib));
+		p->unheard = unheard;
+		return p;
+	};
+	const auto masked = [&] {
+		const NodeMask *mask = s.mask();
+		return mask ? std::pair(mask->milli_cpu, mask->memory_mb) : std::pair(std::int64_t{0}, std::uint64_t{0});
+	};
+	const std::pair both(std::int64_t{1'000}, std::uint64_t{900});
+	s.foreign->replaced({asks(100, 900, true)});
+	s.foreign->changed(asks(1'000, 100, true));
+	CHECK(masked() == both);
+	SECTION("")
+	{
+		s.foreign->changed(asks(1'000, 100, false));
+		CHECK(masked() == std::pair(std::int64_t{1'000}, std::uint64_t{100}));
+	}
+	SECTION("also while slurmctld starts anew")
+	{
+		s.restart();
+		CHECK(masked() == both);
+		s.foreign->replaced({asks(100, 100, true)});
+		CHECK(masked() == both);
+		s.foreign->changed(asks(100, 100, false));
+		CHECK(masked() == std::pair(std::int64_t{100}, std::uint64_t{100}));
+	}
+	SECTION("and where another node has it holds nothing of that there")
+	{
+		auto moved = std::make_shared<ForeignPod>(*asks(100, 100, true));
+		moved->node_name = "n2";
+		s.foreign->changed(moved);
+		REQUIRE(s.mask("n2"));
+		CHECK(s.mask("n2")->milli_cpu == 100);
+		CHECK(s.mask("n2")->memory_mb == 100);
+	}
+	SECTION("but for what jobs share, of which they know themselves what it has")
+	{
+		auto shared = std::make_shared<ForeignPod>(*asks(100, 100, true));
+		shared->shared = std::make_shared<SharedPod>();
+		s.foreign->changed(shared);
+		CHECK(masked() == std::pair(std::int64_t{100}, std::uint64_t{100}));
+	}
+}
+
+TEST_CASE("of a foreign pod its kubelet has told nothing while it has not admitted it or has not come to its spec")
+{
+	kube::Pod pod;
+	CHECK(foreign_pod_of(pod)->unheard);
+	pod.admitted = true;
+	CHECK_FALSE(foreign_pod_of(pod)->unheard);
+	pod.resize_unheard = true;
+	CHECK(foreign_pod_of(pod)->unheard);
+}
+
 TEST_CASE("a foreign pod that requests all memory there can be leaves a ledger that can be read")
 {
 	Site s;

@@ -64,3 +64,24 @@ TEST_CASE("resize: the kubelet's refusal counts for the spec that it is about")
 	CHECK(seen(seen_it, "Running", pending("Deferred", 1)).pending == Resize::Pending::no);
 	CHECK(seen(seen_it).pending == Resize::Pending::no);
 }
+
+TEST_CASE("resize: a kubelet may have what was requested before until it has come to the spec and has put nothing off")
+{
+	const auto unheard = [](const std::string &status, int generation = 2) {
+		auto object = Json::parse(R"({"metadata":{"generation":)" + std::to_string(generation) + R"(},"status":{)" + status + "}}");
+		REQUIRE(object.ok());
+		return is_resize_unheard(*object);
+	};
+	const std::string running = R"({"name":"c","state":{"running":{}}})", waiting = R"({"name":"d","state":{"waiting":{}}})";
+	CHECK(unheard(R"("observedGeneration":1)"));
+	CHECK_FALSE(unheard(R"("observedGeneration":2)"));
+	CHECK_FALSE(unheard(R"("phase":"Running")")); // it counts none
+	CHECK_FALSE(unheard(R"("observedGeneration":1)", 0)); // nor does its API server
+	const auto put_off = [&](const std::string &containers) {
+		return R"("observedGeneration":2,"conditions":[)" + pending("Deferred", 2) + R"(],"containerStatuses":[)" + containers + "]";
+	};
+	CHECK_FALSE(unheard(put_off(running))); // what it has it tells
+	CHECK(unheard(put_off(running + "," + waiting)));
+	CHECK(unheard(put_off("")));
+	CHECK_FALSE(unheard(R"("observedGeneration":2,"conditions":[)" + initialized + R"(],"containerStatuses":[)" + waiting + "]"));
+}
