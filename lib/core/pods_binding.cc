@@ -129,6 +129,8 @@ void PodsController::bind(Entry &e)
 		const bool can_be_had = claims && (claims->node.empty() || claims->node == e.job->node);
 		return can_be_had ? queue_anew(e, why) : refuse_start(e, why);
 	}
+	if (gets_its_devices(e))
+		return;
 	take_use(e, e.job->node);
 	reports_.stop(e.key.uid);
 	if (e.binding.since == Millis(0))
@@ -259,6 +261,8 @@ void PodsController::place_and_bind()
 			hold = set_cpus(e).value_or(*hold);
 		if (hold)
 			hold = share_devices(e).value_or(*hold);
+		if (hold && node_of_devices(e) == hold->node) // it may use these already, whatever its new job has
+			hold = ports_.holds.add_devices(e.key, claimed_there(e, Whose::own)).value_or(*hold);
 		if (!hold) {
 			sync(uid);
 			continue;

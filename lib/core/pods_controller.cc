@@ -122,7 +122,7 @@ void PodsController::sync_node(const std::string &node)
 {
 	std::vector<std::string> there;
 	for (const auto &[uid, e] : entries_)
-		if (e.bound_node == node)
+		if (node_of_devices(e) == node)
 			there.push_back(uid);
 	for (const auto &uid : there)
 		sync(uid);
@@ -235,6 +235,8 @@ void PodsController::sync(const std::string &uid)
 		correct_devices(e);
 	} else if (e.pod && ports_.holds.held(e.key) && e.op == Op::binding) {
 		hold_what_it_asks_for(e); // its Binding may take effect
+	} else if (pod == PodState::kept && e.op == Op::none) {
+		correct_devices(e);
 	}
 	if (e.op != Op::none)
 		return; // its answer leads here again

@@ -370,6 +370,9 @@ private:
 	// pods_devices.cc
 	std::map<std::string, std::vector<std::uint16_t>> devices_given(const Entry &e) const;
 	bool has_its_job_there(const Entry &e) const;
+	std::string node_of_devices(const Entry &e) const;
+	bool has_its_job_at_devices(const Entry &e) const;
+	bool gets_its_devices(const Entry &e) const;
 	const Entry *find_exchange(const Entry &e, const std::string &gres, const std::vector<std::uint16_t> &wanted) const;
 	std::optional<DeviceChange> next_device_change(const Entry &e) const;
 	bool held_by_another(const Entry &e, const DeviceChange &change) const;

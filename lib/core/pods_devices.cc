@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 //
 // Where a device plugin hands devices out, the kubelet chooses which ones a pod gets, after Slurm has chosen some for its job.
-// Slurm's record follows as soon as the node's agent has told: else it gives those that the pod uses to somebody else.
+// Slurm's record follows as soon as the node's agent has told: else it gives those that the pod uses to somebody else. So it does
+// where a pod's claims have got devices and its job has others, since slurmctld died in between and the job started anew.
 #include "lib/core/pods_controller.h"
 
 #include <algorithm>
@@ -35,16 +36,26 @@ static Indices joined(const Indices &a, const Indices &b)
 	return out;
 }
 
+// Where its devices are chosen already, whatever its job has: it is bound there, or a Binding may arrive yet that was sent when its
+// claims had got theirs. Of one that a restored etcd has taken the node from they are as old as the pod.
+std::string PodsController::node_of_devices(const Entry &e) const
+{
+	if (!e.bound_node.empty())
+		return e.bound_node;
+	const bool may_have = e.pod && !e.pod->resource_claims.empty() && e.binding_unsure && !e.lost_node;
+	return may_have && !cannot_have_been_bound(e) ? ports_.holds.node_of(e.key) : "";
+}
+
 // By Slurm's name of the GRES; those of which not all are known are not in it.
 std::map<std::string, Indices> PodsController::devices_given(const Entry &e) const
 {
 	std::map<std::string, Indices> out;
 	std::set<std::string> unknown;
-	if (!e.pod || e.bound_node.empty())
+	if (!e.pod || node_of_devices(e).empty())
 		return out;
 	for (const auto &[resource, count] : e.pod->request.extended) {
 		const ResourceSettings *r = find_resource(settings_.resources, resource);
-		if (!r || is_shared_gres(r->gres))
+		if (!r || is_shared_gres(r->gres) || e.bound_node.empty()) // a kubelet chooses when the pod is bound
 			continue;
 		const Indices got = devices_.find(e.bound_node, e.key.uid, resource);
 		if (std::cmp_not_equal(got.size(), count))
@@ -62,11 +73,16 @@ bool PodsController::has_its_job_there(const Entry &e) const
 	return e.job && e.job->running() && !e.bound_node.empty() && e.job->node == e.bound_node;
 }
 
+bool PodsController::has_its_job_at_devices(const Entry &e) const
+{
+	return e.job && e.job->running() && e.job->node == node_of_devices(e);
+}
+
 // A pod there whose job has one of these in Slurm, and whose kubelet has not said that the pod has it: the two can exchange.
 const PodsController::Entry *PodsController::find_exchange(const Entry &e, const std::string &gres, const Indices &wanted) const
 {
 	for (const auto &[uid, other] : entries_) {
-		if (&other == &e || !has_its_job_there(other) || other.bound_node != e.bound_node)
+		if (&other == &e || !has_its_job_at_devices(other) || other.job->node != e.job->node)
 			continue;
 		const auto given = devices_given(other);
 		const auto its = given.find(gres);
@@ -88,11 +104,11 @@ std::optional<DeviceChange> PodsController::next_device_change(const Entry &e) c
 			continue;
 		const Entry *other = find_exchange(e, gres, missing);
 		if (!other)
-			return DeviceChange{e.bound_node, gres, given};
+			return DeviceChange{e.job->node, gres, given};
 		const Indices theirs = both(devices_named(other->job->gres, gres), missing);
 		Indices ours = without(had, given);
 		ours.resize(theirs.size()); // there are as many as are missing
-		return DeviceChange{e.bound_node, gres, joined(without(had, ours), theirs), other->job->ref};
+		return DeviceChange{e.job->node, gres, joined(without(had, ours), theirs), other->job->ref};
 	}
 	return {};
 }
@@ -119,24 +135,30 @@ void PodsController::correct_devices_later(Entry &e)
 
 void PodsController::correct_devices(Entry &e)
 {
-	if (e.devices.again_at > ports_.timer.now() || e.proved_over || !has_its_job_there(e) || e.job->gres.empty() ||
-	    devices_asked_.contains(e.bound_node))
+	if (e.devices.again_at > ports_.timer.now() || e.proved_over || !has_its_job_at_devices(e) || e.job->gres.empty() ||
+	    devices_asked_.contains(e.job->node))
 		return;
 	const auto change = next_device_change(e);
 	if (!change)
 		return;
 	if (held_by_another(e, *change))
 		return correct_devices_later(e);
-	devices_asked_.insert(e.bound_node); // what another pod there wants depends on the answer
+	devices_asked_.insert(e.job->node); // what another pod there wants depends on the answer
 	ports_.slurm.set_devices(e.job->ref, *change, [this, uid = e.key.uid, change = *change](const SlurmReply &r) {
 		devices_asked_.erase(change.node);
 		for (const auto &[key, job] : r.changed)
 			if (const auto it = entries_.find(key.uid); it != entries_.end())
 				set_job(it->second, job, ports_.timer.now());
-		if (const auto it = entries_.find(uid); it != entries_.end() && has_its_job_there(it->second))
+		if (const auto it = entries_.find(uid); it != entries_.end() && has_its_job_at_devices(it->second))
 			devices_corrected(it->second, change, r);
 		sync_node(change.node);
 	});
+}
+
+// Its job is about to have what its claims have: the answer leads to bind() again.
+bool PodsController::gets_its_devices(const Entry &e) const
+{
+	return devices_asked_.contains(e.job->node) && has_its_job_at_devices(e) && next_device_change(e);
 }
 
 void PodsController::devices_corrected(Entry &e, const DeviceChange &change, const SlurmReply &r)
@@ -144,7 +166,8 @@ void PodsController::devices_corrected(Entry &e, const DeviceChange &change, con
 	const std::string text = change.gres + "(" + index_list(change.devices) + ") of node " + change.node;
 	const bool done = r.ok && devices_named(e.job->gres, change.gres) == change.devices; // else it would be asked without end
 	if (done) {
-		log_pod(info, e.key, job_id(e), "its job has %s now, as the kubelet has chosen", text.c_str());
+		log_pod(info, e.key, job_id(e), "its job has %s now, as %s", text.c_str(),
+			e.bound_node.empty() ? "its resource claims have" : "the kubelet has chosen");
 		e.devices = {};
 		return;
 	}
@@ -152,7 +175,8 @@ void PodsController::devices_corrected(Entry &e, const DeviceChange &change, con
 	if (e.devices.told == text)
 		return;
 	e.devices.told = text;
-	const std::string why = "the kubelet has given it " + text + ", which its job cannot have in Slurm: " +
+	const std::string given = e.bound_node.empty() ? "its resource claims have " : "the kubelet has given it ";
+	const std::string why = given + text + ", which its job cannot have in Slurm: " +
 				(r.ok ? "it has others all the same" : r.text);
 	log_pod(warning, e.key, job_id(e), "%s", why.c_str());
 	reports_.event(e.key, {true, std::string(names::event_devices), why});

@@ -128,8 +128,10 @@ EXTRA_DIST += \
 	test/sim/regressions/binding-after-a-word.case \
 	test/sim/regressions/binding-of-a-run-before-a-loss.case \
 	test/sim/regressions/bound-job-started-on-another-device.case \
+	test/sim/regressions/claim-given-before-slurmctld-died.case \
 	test/sim/regressions/claim-of-pods-none-of-which-was-bound.case \
 	test/sim/regressions/class-told-last.case \
+	test/sim/regressions/common-claim-given-before-slurmctld-died.case \
 	test/sim/regressions/delete-collision.case \
 	test/sim/regressions/delete-of-a-former-job-arrives-in-a-grace.case \
 	test/sim/regressions/deleted-before-bound.case \

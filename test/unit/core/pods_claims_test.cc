@@ -459,6 +459,44 @@ TEST_CASE("a pod that may be bound already keeps the devices of its claim, and t
 	CHECK(w.pod("p").node_name == "n1");
 }
 
+TEST_CASE("a pod that may be bound already, and whose job starts on other devices than its claim has, holds these, and its job gets them")
+{
+	Drivers w;
+	w.create_claim("c", 2);
+	const std::string uid = w.create_claiming("p", {{"gpus", "c"}});
+	w.fail["bind"] = {0};
+	w.starts("p", {0, 1});
+	CHECK(w.devices_of("c") == "n1/gpu-0,n1/gpu-1");
+	const int writes = w.count("claim");
+	w.nodes_take_jobs = false; // Slurm starts it by itself
+	w.slurm_forgets_start("p");
+	SECTION("at once")
+	{
+		w.restart();
+		w.run(Millis(1'000));
+		w.starts("p", {2, 3});
+	}
+	SECTION("when they are free")
+	{
+		w.natives_devices = {1};
+		w.restart();
+		w.run(Millis(1'000));
+		w.starts("p", {2, 3});
+		w.run(Millis(5'000));
+		CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 2, {2, 3}}});
+		CHECK(devices_named(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres, "gpu") == Indices{0, 1, 2, 3});
+		REQUIRE(w.mask("n1")); // from whom the other job gets
+		CHECK(devices_named(w.mask("n1")->gres, "gpu") == Indices{0, 1});
+		CHECK(w.pod("p").node_name.empty());
+		w.natives_devices.clear();
+	}
+	w.run(Millis(10'000));
+	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 2, {0, 1}}});
+	CHECK(w.holds->held_by({"c", "team-a", "p", uid})->hold.gres == GresList{{"gpu", "", 2, {0, 1}}});
+	CHECK(w.pod("p").node_name == "n1");
+	CHECK(w.count("claim") == writes);
+}
+
 TEST_CASE("a pod that was found running holds what is known of its claims, and gets no job before all of it is")
 {
 	Drivers w;
