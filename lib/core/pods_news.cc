@@ -284,8 +284,12 @@ void PodsController::set_job(Entry &e, const JobPtr &job, Millis seen_at)
 	if (!starts)
 		return;
 	log_pod(info, e.key, job_id(e), "started on node %s", job->node.c_str());
-	if (e.op == Op::none && std::exchange(e.adopting, false))
-		succeeded(e); // what adopt() was to try again has come about by itself
+	if (e.op != Op::none)
+		return;
+	// What adopt() was to try again has come about by itself, also where it could not ask for a job yet: what comes next with this
+	// one, its preemption or its end, is not to wait for that.
+	if (std::exchange(e.adopting, false) || has_its_job_there(e))
+		succeeded(e);
 }
 
 void PodsController::jobs_replaced(const std::vector<std::pair<PodKey, JobPtr>> &jobs)

@@ -206,6 +206,7 @@ EXTRA_DIST += \
 	test/sim/regressions/pinned-job.case \
 	test/sim/regressions/pod-and-job-on-the-same-cores.case \
 	test/sim/regressions/pod-of-former-settings-admitted-late.case \
+	test/sim/regressions/preempted-after-it-started-by-itself.case \
 	test/sim/regressions/refused-after-an-unanswered-delete.case \
 	test/sim/regressions/refused-and-gone-unseen.case \
 	test/sim/regressions/refused-for-cores-and-not-for-a-slot.case \

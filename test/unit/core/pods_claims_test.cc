@@ -664,6 +664,24 @@ TEST_CASE("a pod whose job is forgotten while its driver is away keeps its devic
 	CHECK(w.job_of("p")->gres == GresList{{"gpu", "", 1, {3}}});
 }
 
+TEST_CASE("a pod whose job starts by itself while its driver is away is deleted at once when that is preempted")
+{
+	Drivers w;
+	w.create_claim("c", 1);
+	w.create_claiming("p", {{"gpus", "c"}});
+	w.starts("p", {3});
+	w.kubelet_starts("p");
+	w.run();
+	w.slurm_forgets_start("p");
+	w.slices.clear();
+	w.restart();
+	w.run(Millis(2'000)); // no job of it is asked to start there for half a minute
+	w.starts("p", {0});
+	w.slurm_preempts("p", 40);
+	w.run(Millis(1'000));
+	CHECK(w.pod("p").meta.deleting);
+}
+
 TEST_CASE("slurmctld that dies after the hold and before the claim, and forgets that the job ran, gives it devices all the same")
 {
 	Drivers w;
