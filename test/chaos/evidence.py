@@ -7,7 +7,8 @@ from collections import defaultdict, namedtuple
 
 from cordons import Drains, cordons, started
 from plan import LOAD
-from reservations import US, reservations
+from reservations import reservations
+from shared_pods import shared_pods
 from stands.gres import devices
 from world import MARK, seconds_of
 
@@ -114,6 +115,7 @@ class Evidence:
 				about = event["requestObject"]["metadata"]
 				self.devices[about["uid"]] = _devices(about)
 		self.reservations = reservations(stand.audit())
+		self.shared = shared_pods(stand.audit()) if game.shared else None
 		self.cordons, self.drains, self.started_jobs = cordons(stand.audit()), Drains(self.log.lines), started(self.log.lines)
 		self.broken = _in_the_way(game.faults, self.log)
 		self.slurmd_ends = _task_ends(stand)
@@ -180,6 +182,11 @@ def _task_ends(stand):
 				if match := re.match(r"\[(\S{19})(\.\d+)\] \[(\d+)\.batch\] task 0 \(\d+\) exited", line):
 					ends[match[3]].append(seconds_of_local(match[1]) + float(match[2]))
 	return ends
+
+
+def stopped(evidence, name, run):
+	"""When the last process of this run of a job was gone."""
+	return run.stop or first_after(evidence.slurmd_ends[str(evidence.users.jobs[name].id)], run.start) or run.start
 
 
 def first_after(times, when):

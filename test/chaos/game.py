@@ -39,7 +39,7 @@ class Game:
 	"""One play. stand: stays up until close(); what is in it is for evidence.py."""
 
 	def __init__(self, api, seed, seconds, folder, sharing):
-		self.seed, self.seconds, self.sharing = seed, seconds, sharing
+		self.seed, self.seconds, self.sharing, self.shared = seed, seconds, sharing, plan.shares_pods(seed, sharing)
 		self.steps = plan.make(seed, seconds, api, sharing)
 		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF + GATES[sharing],
 			"--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
@@ -57,14 +57,15 @@ class Game:
 		self.healed, self.left = None, {}  # seconds that it took; what has not ended yet
 		os.makedirs(folder, exist_ok=True)
 		self.story = Story(os.path.join(folder, f"{api}-{sharing}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, sharing "
-			f"{sharing}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
+			f"{sharing}{', small jobs in one pod' if self.shared else ''}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
 
 	def _share(self):
 		"""By the label that a kubelet gives to its Node itself: it may make another one."""
 		if self.sharing == "mixed":
 			mixed.apply(self.stand)
 		self._believe_not_ready_soon()
-		mixed.share(self.stand, {"image": mixed.IMAGE} if self.sharing == "mixed" else None, sharing=self.sharing, selector="kubernetes.io/hostname")
+		settings = {"image": mixed.IMAGE, **({"shared": {"maxCpus": plan.SHARED_CPUS}} if self.shared else {})}
+		mixed.share(self.stand, settings if self.sharing == "mixed" else None, sharing=self.sharing, selector="kubernetes.io/hostname")
 
 	def _believe_not_ready_soon(self):
 		"""Not after the 40 s of the default, which no play has; share() has it read."""
@@ -222,8 +223,13 @@ class Game:
 		healed = f"all had ended after {self.healed:.0f} s" if self.healed is not None else f"NOT all had ended when nothing had for {QUIET} s"
 		return (f"{', '.join(f'{count} {verb}' for verb, count in sorted(done.items()))}; {evidence.requests} requests in the "
 			f"audit log, {sum(map(len, evidence.runs.values()))} containers ran ({evidence.unseen} ended while "
-			f"no containerd could tell), pods stood for {sum(map(len, evidence.reservations.values()))} runs of jobs, slurmctld "
+			f"no containerd could tell), pods stood for {sum(map(len, evidence.reservations.values()))} runs of jobs"
+			f"{self._summary_of_shared(evidence)}, slurmctld "
 			f"crashed {len(evidence.log.crashes)} times and Slurm drained nodes for that {self.drained} times; {healed}; what happened: {self.story.path}")
+
+	def _summary_of_shared(self, evidence):
+		pods = [pod for there in evidence.shared.values() for pod in there.pods] if self.shared else []
+		return f" and {len(pods)}, asked {sum(len(pod.asked) for pod in pods)} times, for all small ones" if pods else ""
 
 	def keep_logs(self):
 		"""Of all daemons, beside the story."""

@@ -2,9 +2,10 @@
 """Verdicts from evidence.py. Each check gives what is wrong, and apart from that what Slurm itself has forgotten."""
 from collections import namedtuple
 
-from evidence import first_after
+from evidence import stopped
 from plan import NODES, ON_RESERVATIONS
 from reservations import US
+from shared_runs import SharedRuns, has_share, launches
 from uses import all_uses, moments, too_much
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -92,17 +93,11 @@ def check_admitted(evidence):
 	return _check("more in use than a kubelet admits", over_admitted, [_as_admitted(evidence, use) for use in all_uses(evidence)])
 
 
-def _launches(evidence):
-	"""(name, run, its Reservation or None) of each run of a job that Slurm cannot have forgotten."""
-	for name, job in evidence.users.jobs.items():
-		for run in job.runs():
-			if evidence.jobs[name] and not evidence.log.forgot([run.start]):
-				yield name, run, evidence.reservation(name, run)
-
-
 def check_gate(evidence):
 	wrong, apart, seen = [], [], 0
-	for name, run, pod in _launches(evidence):
+	for name, run, pod in launches(evidence):
+		if has_share(evidence, name, pod):
+			continue
 		seen += 1
 		if not pod or not pod.admitted or pod.admitted[0][0] > run.start:
 			text = f"{name}: it ran from {run.start:.3f}, its pod was admitted at {pod and [f'{when:.3f}' for when, _ in pod.admitted]}"
@@ -113,17 +108,44 @@ def check_gate(evidence):
 def check_removed(evidence):
 	"""The pod of a job is there until its last process is gone."""
 	wrong, seen = [], 0
-	for name, run, pod in _launches(evidence):
-		seen += 1
-		stop = run.stop or first_after(evidence.slurmd_ends[str(evidence.users.jobs[name].id)], run.start) or run.start
+	for name, run, pod in launches(evidence):
+		seen += bool(pod)
+		stop = stopped(evidence, name, run)
 		early = [f"{when:.3f}" for when in (pod.removed if pod else ()) if run.start < when < stop]
 		if early and not evidence.log.forgot([run.start]) and not any(job["JobState"] == "NODE_FAIL" for job in evidence.jobs[name]):
 			wrong.append(f"{name}: it ran from {run.start:.3f} to {stop:.3f}, slurm-k8s removed its pod at {early}")
 	return Verdict("violation", "pod removed under its job", seen, wrong, [])
 
 
+def _shared(evidence):
+	"""SharedRuns of each node that has some."""
+	found = [SharedRuns(evidence, node) for node in NODES if node in evidence.shared]
+	return [runs for runs in found if runs.runs]
+
+
+def check_shared_gate(evidence):
+	"""Who shares a pod is launched when its kubelet keeps enough for all of them."""
+	wrong, apart = [], []
+	nodes = {evidence.steps[name]["node"] for name, _, pod in launches(evidence) if has_share(evidence, name, pod)}
+	wrong += [f"{node}: small jobs ran, and no pod was there for them" for node in sorted(nodes - set(evidence.shared))]
+	for runs in _shared(evidence):
+		for run, kept, need in runs.launched_early():
+			text = f"{run.name}: it ran from {run.start:.3f}, its kubelet kept {kept} for jobs with {need} by then"
+			(apart if evidence.server_ended(run.start - UNTOLD, run.start) else wrong).append(text)
+	return Verdict("violation", "job launched before its share was admitted", sum(len(runs.runs) for runs in _shared(evidence)), wrong, apart)
+
+
+def check_shared_removed(evidence):
+	"""The pod that jobs share is asked for as much as their processes have, until the last one of each is gone."""
+	wrong = [f"{when:.3f}: slurm-k8s asked for {asked} for {', '.join(names)} with {need}" for runs in _shared(evidence)
+		for when, asked, need, names in runs.asked_too_little()]
+	return Verdict("violation", "share removed under its job", sum(len(runs.pods.asked()) for runs in _shared(evidence)), wrong, [])
+
+
 def check_sharing(evidence):
-	return [check(evidence) for check in (check_admitted, check_gate, check_removed)] if evidence.sharing == "mixed" else []
+	checks = [check_admitted, check_gate, check_removed] if evidence.sharing == "mixed" else []
+	checks += [check_shared_gate, check_shared_removed] if evidence.shared is not None else []
+	return [check(evidence) for check in checks]
 
 
 # -- what becomes of pods

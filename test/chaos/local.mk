@@ -29,6 +29,8 @@ EXTRA_DIST += \
 	test/chaos/nodes.py \
 	test/chaos/plan.py \
 	test/chaos/reservations.py \
+	test/chaos/shared_pods.py \
+	test/chaos/shared_runs.py \
 	test/chaos/story.py \
 	test/chaos/test_chaos.py \
 	test/chaos/test_game.py \

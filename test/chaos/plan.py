@@ -21,6 +21,7 @@ CALM, CALM_GAP = 60, 4.0  # seconds; the latter between two things done to nodes
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
 WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
+SHARED_CPUS = 2  # mixed, odd seeds: jobs of so few, without GPUs, share a pod of their node
 REQUEUED = 0.7  # mixed: part of the jobs that may go back into the queue; others wait in the gate, or end there
 
 # {daemon: how often compared with others}
@@ -41,6 +42,11 @@ ON_FOREIGN = ("delete", "delete", "force")
 ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "maintain": (1, 8), "not_ready": (1, 10),
 	"delete_node": (0.5, 15)}
 ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
+
+
+def shares_pods(seed, sharing):
+	"""Whether small jobs share a pod (reservations.shared)."""
+	return sharing == "mixed" and seed % 2 == 1
 
 
 def calm(seconds):
@@ -70,6 +76,11 @@ def _mixed_job(dice):
 	return {**_job(dice), "requeue": dice.random() < REQUEUED}
 
 
+def _small_job(dice):
+	"""Where small jobs share a pod there are more of them."""
+	return {**_mixed_job(dice), "cores": dice.choice((1, 1, 1, 2, 4)), "gpus": dice.choice((0, 0, 0, 1, 2))}
+
+
 def _foreign(dice):
 	"""A pod that somebody else placed: it asks nobody, and may come second."""
 	return {**_pod(dice), "node": dice.choice(NODES), "cores": dice.choice((1, 1, 2))}
@@ -77,9 +88,10 @@ def _foreign(dice):
 
 # {verb: (what it is about, what users do to it)}
 LOAD = {"pod": (_pod, ON_PODS), "job": (_job, ON_JOBS), "foreign_pod": (_foreign, ON_FOREIGN)}
-# {how nodes are shared: (GAP, LOAD, ON_NODES)}
+# {how nodes are shared, or "shared" where small jobs share pods on mixed ones: (GAP, LOAD, ON_NODES)}
 SHARING = {"none": (GAP, LOAD, ON_NODES), "dedicated": (GAP, LOAD, ON_DEDICATED),
-	"mixed": (MIXED_GAP, {**LOAD, "job": (_mixed_job, ON_JOBS + ON_RESERVATIONS)}, ON_NODES)}
+	"mixed": (MIXED_GAP, {**LOAD, "job": (_mixed_job, ON_JOBS + ON_RESERVATIONS)}, ON_NODES),
+	"shared": (MIXED_GAP, {**LOAD, "job": (_small_job, ON_JOBS + ON_RESERVATIONS)}, ON_NODES)}
 
 
 def _touch(dice, verbs, name, born, until):
@@ -92,7 +104,7 @@ def _touch(dice, verbs, name, born, until):
 
 
 def load(seed, until, sharing):
-	gap, what, on_nodes = SHARING[sharing]
+	gap, what, on_nodes = SHARING["shared" if shares_pods(seed, sharing) else sharing]
 	for kind, (about, verbs) in what.items():
 		dice = random.Random(f"{seed} {kind}")
 		for number, at in enumerate(moments(dice, gap[kind], until)):

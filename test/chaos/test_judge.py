@@ -9,6 +9,7 @@ from cordons import Cordon, Drains, cordons, started
 from evidence import ControllerLog, seconds_of_local
 from jobs import JobRun
 from reservations import US, Reservation, reservations
+from shared_pods import shared_pods
 from world import Run
 
 START = "[2026-11-22T01:00:00.000] slurmctld version 22.05.8 started on cluster stand\n"
@@ -37,7 +38,7 @@ def world(log=START):
 		cordons=[], drains=Drains([]), started_jobs=[], broken=[],
 		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
-		started={"pod0": 100.5, "job0": 100.0}.get, told=None)
+		started={"pod0": 100.5, "job0": 100.0}.get, told=None, shared=None)
 
 
 def with_foreign(told):
@@ -378,6 +379,104 @@ def test_users_of_mixed_nodes_take_the_pods_of_jobs_and_others_do_not():
 def test_taint_of_dedicated_nodes_is_taken_off_and_other_nodes_have_none():
 	verbs = {sharing: {step.verb for step in plan.make(3, 600, "real", sharing)} for sharing in ("none", "dedicated")}
 	assert verbs["dedicated"] - verbs["none"] == {"untaint"}
+
+
+# -- sharing: mixed, and small jobs share a pod
+
+KUBELET = "system:node:n1"
+
+
+def on_shared(second, verb, user=US, cores=None, **more):
+	"""An event of the audit log about the pod that small jobs of n1 share."""
+	part = {"resize": "resize", "status": "status", "eviction": "eviction"}.get(verb)
+	asked = {"spec": {"containers": [{"resources": {"requests": {"cpu": str(cores), "memory": f"{cores * 500}Mi"}}}]}} if cores else {}
+	return {"verb": {"eviction": "create", "create": "create", "delete": "delete"}.get(verb, "patch"), "user": {"username": user},
+		"responseStatus": {"code": 200}, "requestReceivedTimestamp": f"1970-01-01T00:{second // 60:02}:{second % 60:02}.000000Z",
+		"requestObject": {**asked, **more}, "objectRef": {"resource": "pods", "namespace": "slurm-k8s-jobs", "name": "slurm-shared-n1",
+			**({"subresource": part} if part else {})}}
+
+
+def keeps(second, seen, cores=None, phase="Running", **more):
+	"""What its kubelet says; cores: has set aside so many."""
+	has = {"containerStatuses": [{"allocatedResources": {"cpu": str(cores), "memory": f"{cores * 500}Mi"}}]} if cores else {}
+	return on_shared(second, "status", KUBELET, status={"phase": phase, "observedGeneration": seen, **has,
+		"conditions": [{"type": "Initialized"}], **more})
+
+
+PUT_OFF = [{"type": "PodResizePending", "status": "True", "observedGeneration": 2, "reason": "Deferred"}]
+
+
+def sharing_pods(*events, second=None):
+	"""A world whose job0 has two cores from 100 to 110 in a pod that others share; second: (start, stop) of a job1 with one."""
+	good = mixed()
+	good.steps["job0"].update(cores=2, gpus=0, memory=1000)
+	good.users.jobs["job0"].ran = [JobRun(100.0, 110.0, frozenset())]
+	good.reservation, good.shared = lambda name, run: None, shared_pods(events)
+	if second:
+		good.users.jobs["job1"] = Job(3, JobRun(*second, frozenset()))
+		good.steps["job1"], good.jobs["job1"] = {**good.steps["job0"], "cores": 1, "memory": 500}, good.jobs["job0"]
+	return good
+
+
+MADE = (on_shared(97, "create", cores=2), keeps(98, 1))
+GROWN = (*MADE, on_shared(101, "resize", cores=3))
+
+
+def test_small_jobs_whose_kubelet_keeps_enough_for_all_of_them_are_found_good():
+	assert checks(sharing_pods(*MADE, on_shared(115, "delete"))) == [0, 0, 0, 0, 0]
+	for grown in (keeps(102, 2, 3), keeps(102, 2)):  # its runtime has it, or not yet
+		assert checks(sharing_pods(*GROWN, grown, second=(103.0, 109.0))) == [0, 0, 0, 0, 0]
+	shrunk = (*GROWN, keeps(102, 2, 3), on_shared(106, "resize", cores=2), keeps(107, 3, 2))
+	assert checks(sharing_pods(*shrunk, second=(103.0, 105.9))) == [0, 0, 0, 0, 0]
+	taken = on_shared(99, "eviction", "admin")  # after it was let out
+	assert checks(sharing_pods(*MADE, taken)) == [0, 0, 0, 0, 0]
+
+
+def test_job_that_is_launched_before_its_kubelet_keeps_its_share_is_found():
+	for events in ((), MADE[:1], (MADE[0], keeps(101, 1)), (MADE[0], keeps(98, 1, phase="Failed"))):
+		assert checks(sharing_pods(*events))[3] == 1, events
+	for grown in ((), (keeps(105, 2, 3),), (keeps(102, 2, 2, conditions=PUT_OFF),), (keeps(102, 1, 2),)):
+		assert checks(sharing_pods(*GROWN, *grown, second=(103.0, 109.0))) == [0, 0, 0, 1, 0], grown
+	stale = (*GROWN, on_shared(101, "resize", cores=2), on_shared(102, "resize", cores=3), keeps(102, 2, 3))
+	assert checks(sharing_pods(*stale, second=(103.0, 109.0)))[3] == 1  # it may follow the one in between yet
+	unknown = keeps(98, 1, 2), {**keeps(99, 1, 2), "requestObject": {**keeps(99, 1, 2)["requestObject"], "metadata": {"uid": "other"}}}
+	assert checks(sharing_pods(unknown[0]))[3] == 0  # nobody wrote down that it was made
+	first = {**MADE[1], "requestObject": {**MADE[1]["requestObject"], "metadata": {"uid": "one"}}}
+	assert [checks(sharing_pods(MADE[0], first, on_shared(98, "delete"), *more))[3] for more in ((), unknown[1:])] == [1, 0]
+	assert checks(sharing_pods(*MADE, on_shared(99, "delete"), keeps(99, 2, 2)))[3] == 1  # it goes, whatever its kubelet still says
+	late = sharing_pods(*MADE[:1])
+	late.server_ended = lambda begin, end: True
+	assert [(len(verdict.wrong), len(verdict.apart)) for verdict in [judge.check_shared_gate(late)]] == [(0, 1)]
+
+
+def test_share_that_is_taken_back_before_its_jobs_process_has_ended_is_found():
+	grown = (*GROWN, keeps(102, 2, 3))
+	for early in (on_shared(106, "resize", cores=2), on_shared(106, "delete")):
+		assert checks(sharing_pods(*grown, early, second=(103.0, 109.0)))[4] == 1
+	killed = sharing_pods(*grown, on_shared(112, "resize", cores=2), second=(103.0, None))
+	killed.slurmd_ends["3"] = [113.0]
+	killed.users.jobs["job0"].ran = [JobRun(100.0, 120.0, frozenset())]
+	assert checks(killed)[4] == 1
+	forgotten = sharing_pods(*grown, on_shared(106, "resize", cores=2), second=(103.0, 109.0))
+	forgotten.jobs = {**forgotten.jobs, "job1": []}
+	assert checks(forgotten)[4] == 0
+
+
+def test_foreign_pod_that_came_second_is_found_while_a_kubelet_kept_enough_for_small_jobs():
+	def came(start, *events):
+		bad = sharing_pods(*MADE, *events)
+		bad.users.foreign, bad.told, bad.runs[UID] = {"foreign0": FOREIGN}, lambda name: None, []
+		bad.steps["foreign0"] = {"cores": 3, "memory": 100, "gpus": 0, "code": 0, "node": "n1"}
+		bad.runs[FOREIGN] = [Run(FOREIGN, "main", "c2", "n1", start, 120.0, 0)]
+		return bad
+	taken = on_shared(103, "delete", "admin")
+	again = (taken, on_shared(104, "create", cores=2), keeps(106, 1, 2))
+	for start, events, wrong in ((104.0, (), 1), (102.0, (taken,), 1), (104.0, (taken,), 0), (107.0, again, 1)):
+		assert checks(came(start, *events))[0] == wrong, (start, events)
+
+
+def test_small_jobs_of_odd_seeds_share_a_pod_where_nodes_are_mixed():
+	assert [plan.shares_pods(seed, sharing) for seed, sharing in ((1, "mixed"), (2, "mixed"), (1, "dedicated"))] == [True, False, False]
 
 
 # -- the state of nodes

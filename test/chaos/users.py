@@ -15,6 +15,13 @@ DEAF = "trap '' TERM; sleep {}; exit {}"
 PODS = "/api/v1/namespaces/default/pods"
 
 
+def _stands_for(pod, ids):
+	"""Whether it is the pod of one of these jobs, theirs alone or with others."""
+	meta = pod["metadata"]
+	others = meta.get("annotations", {}).get("slurm-k8s.io/jobs", "").split(",")
+	return meta.get("labels", {}).get("slurm-k8s.io/job") in ids or bool(set(others) & set(ids))
+
+
 class Users(Insistent):
 	"""One method for each verb of plan.load(). Each returns what became of it, as one reads it. Thread safe."""
 
@@ -101,8 +108,7 @@ class Users(Insistent):
 		end, pods = time.monotonic() + SOON, []
 		while not pods and time.monotonic() < end and (ids := self._ids(step.target)):
 			time.sleep(PAUSE)
-			pods = [pod for pod in self._insist(lambda: self.api.get(mixed.PODS))["items"] if
-				pod["metadata"].get("labels", {}).get("slurm-k8s.io/job") in ids]
+			pods = [pod for pod in self._insist(lambda: self.api.get(mixed.PODS))["items"] if _stands_for(pod, ids)]
 		for pod in pods:
 			self._touch(step)
 			try:

@@ -2,8 +2,9 @@
 """Who used how much of which node when, of evidence.py."""
 from collections import namedtuple
 
-from evidence import first_after
+from evidence import stopped
 from plan import CORES, GPUS, MEMORY, NODES
+from shared_runs import SharedRuns, has_share
 
 # stop: None while it does. by: its name; forgotten: a job that Slurm forgot. since: when Slurm had decided that; of a foreign
 # pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if that is known:
@@ -39,17 +40,25 @@ def foreign_uses(evidence):
 				since=evidence.told(name), foreign=True, gaps=_gaps(evidence, name, uid))
 
 
+def _job_gaps(evidence, shared, name, run, stop):
+	"""shared: the SharedRuns of its node, if there are any."""
+	pod = evidence.reservation(name, run) if evidence.sharing == "mixed" else None
+	if pod:
+		return pod.gaps(run.start, stop)
+	return shared.gaps(run.start, stop) if shared and has_share(evidence, name, pod) else None
+
+
 def job_uses(evidence):
+	shared = {node: SharedRuns(evidence, node) for node in evidence.shared or ()}
 	for name, job in evidence.users.jobs.items():
 		about, runs = evidence.steps[name], job.runs()
 		for run in runs:
-			stop = run.stop or first_after(evidence.slurmd_ends[str(job.id)], run.start) or run.start
-			pod = evidence.reservation(name, run) if evidence.sharing == "mixed" else None
+			stop = stopped(evidence, name, run)
 			# started a second time: the first one may have been forgotten, too
 			forgotten = not evidence.jobs[name] or run is not runs[-1] and evidence.log.forgot([run.start])
 			yield _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
 				since=min(filter(None, (evidence.started(name), run.start))), foreign=False,
-				gaps=pod.gaps(run.start, stop) if pod else None)
+				gaps=_job_gaps(evidence, shared.get(about["node"]), name, run, stop))
 
 
 def all_uses(evidence):

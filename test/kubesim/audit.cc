@@ -49,7 +49,8 @@ void Audit::log(const Request &r, int code)
 	if (r.is_resource)
 		e.set("objectRef", object_ref(r));
 	e.set("responseStatus", J::make("metadata", J::object(), "code", code));
-	const bool with_body = r.subresource == "binding" || r.method == "DELETE" || r.method == "PATCH";
+	const bool reservation = r.method == "POST" && r.ns == "slurm-k8s-jobs" && r.resource == "pods";
+	const bool with_body = r.subresource == "binding" || reservation || r.method == "DELETE" || r.method == "PATCH";
 	if (with_body && !r.body.empty())
 		if (J body = J::parse(r.body))
 			e.set("requestObject", body);

@@ -29,6 +29,8 @@ AUDIT_POLICY = {
 	"rules": [
 		{"level": "RequestResponse", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
 		{"level": "RequestResponse", "verbs": ["delete", "deletecollection"]},
+		{"level": "Request", "verbs": ["create", "patch"], "resources": [{"group": "", "resources": ["pods", "pods/resize"]}],
+			"namespaces": ["slurm-k8s-jobs"]},
 		{"level": "Request", "verbs": ["patch"], "resources": [{"group": "", "resources": ["pods/status", "nodes"]}]},
 		{"level": "Metadata"},
 	],
