@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
-"""What the API server's audit log tells of cordons, and slurmctld's log of jobs that start, drains and who took them back."""
+"""What the API server's audit log tells of cordons and of who hears of them, and slurmctld's log of jobs that start, nodes that get none
+and who took that back."""
 import re
 from collections import namedtuple
 
@@ -12,10 +13,13 @@ from world import seconds_of
 # resumed: when we noted that Slurm's administrator has resumed the node despite it.
 Cordon = namedtuple("Cordon", "node begin end off marked resumed")
 Started = namedtuple("Started", "when job node")
-# We took a drain of others back, or gave it another reason. reason: the one that it had.
-Undone = namedtuple("Undone", "when node reason")
+# We took a drain or DOWN of others back, or gave it another reason. reason, state: those that it had.
+Undone = namedtuple("Undone", "when node reason state")
+# Slurm's administrators let it start nothing there. end: somebody resumed it, or nobody can tell any more. down: it ended what ran.
+Closed = namedtuple("Closed", "node begin end reason down")
 KEPT_AWAY = ("DRAIN", "FAIL", "DOWN")
 MARK = "k8s: "
+CORDONED = MARK + "cordoned"
 TOLD_LATER = 1  # second: the engine logs what the Slurm thread did for it
 
 
@@ -75,27 +79,119 @@ def started(lines):
 	return [Started(when, match[1] or match[3], match[2] or match[4]) for when, match in found if match]
 
 
+def listening(events, ends):
+	"""[(from, to)] while we had a watch of nodes. ends: when API servers ended, and no watch is said to have ended."""
+	begun, found = {}, []
+	for event in events:
+		if event["verb"] != "watch" or event["user"]["username"] != US or event.get("objectRef", {}).get("resource") != "nodes":
+			continue
+		key, when = (event["requestReceivedTimestamp"], event["requestURI"]), seconds_of(event["stageTimestamp"])
+		if event["stage"] == "ResponseStarted":
+			begun[key] = when
+		elif key in begun:
+			found.append((begun.pop(key), when))
+	found += [(when, float("inf")) for when in begun.values()]
+	return sorted((begin, min([end, *(when for when in ends if when > begin)])) for begin, end in found)
+
+
+class _Schedulable:
+	"""Of one node. It is there, and not cordoned, from the beginning."""
+
+	def __init__(self):
+		self.spans, self.since, self.cordoned, self.marked = [], 0, False, False
+
+	def closes(self, when):
+		if self.since is not None:
+			self.spans.append((self.since, when))
+		self.since = None
+
+	def told(self, event):
+		body = event.get("requestObject") or {}
+		asked, done = (seconds_of(event[key]) for key in ("requestReceivedTimestamp", "stageTimestamp"))
+		if event["verb"] == "delete":
+			self.cordoned = self.marked = False
+			self.closes(asked)
+		elif event["verb"] == "create":
+			self.since = done if self.since is None else self.since
+		elif event["verb"] == "patch" and isinstance(body, dict):
+			spec, notes = body.get("spec") or {}, (body.get("metadata") or {}).get("annotations") or {}
+			self.cordoned = bool(spec.get("unschedulable", self.cordoned))
+			self.marked = bool(notes.get(OWNER, self.marked))
+			if self.cordoned or self.marked:
+				self.closes(asked)
+			elif "unschedulable" in spec or OWNER in notes:
+				self.since = done if self.since is None else self.since
+
+
+def uncordoned(events):
+	"""{node: [(from, to)]} while it could be had and nobody has decided so: who takes a cordon of ours off has decided, until we have
+	taken its mark off."""
+	nodes = {}
+	for event in events:
+		ref = event.get("objectRef", {})
+		if ref.get("resource") == "nodes" and not ref.get("subresource") and event.get("responseStatus", {}).get("code", 500) < 300:
+			nodes.setdefault(ref.get("name", ""), _Schedulable()).told(event)
+	for node in nodes.values():
+		node.closes(float("inf"))
+	return {name: node.spans for name, node in nodes.items()}
+
+
 class Drains:
 	"""Who did what to Slurm's nodes, as far as slurmctld tells: each life of it forgets some of that."""
 
 	def __init__(self, lines):
 		self.undone, self.resumed = [], []  # [Undone]; (when, node) of whoever's resumes
-		reasons, before = {}, {}  # {node: reason}; {node: (when, the one before the last change)}
+		self.cordoned, self.starts = [], []  # (when, node) of our drains of cordoned ones; when slurmctld started
+		self.closed = []  # [Closed]
+		# {node: reason}; {node: state}; {node: (when, reason and state before the last change)}; {node: Closed}
+		self._reasons, self._states, self._before, self._open = {}, {}, {}, {}
+		last = 0
 		for when, text in lines:
 			if text.startswith("slurmctld version"):
-				reasons, before = {}, {}
-			elif match := re.match(r"update_node: node (\S+) reason set to: (.*)", text):
-				self._renamed(when, match[1], match[2], reasons.get(match[1]))
-				reasons[match[1]] = match[2]
-			elif match := re.match(r"update_node: node (\S+) state set to (\S+)", text):
-				if not match[2].startswith(KEPT_AWAY):
-					self.resumed.append((when, match[1]))
-					before[match[1]] = when, reasons.pop(match[1], None)
-			elif match := re.search(r"slurm-k8s: node [^/]+/(\S+): resumed in Slurm; it was ", text):
-				at, reason = before.get(match[1], (0, None))
-				if reason and not reason.startswith(MARK) and when - at < TOLD_LATER:
-					self.undone.append(Undone(at, match[1], reason))
+				self._starts(when, last)
+			else:
+				self._line(when, text)
+			last = when
+		for node in list(self._open):
+			self._opens(node, last)
+
+	def _starts(self, when, last):
+		self.starts.append(when)
+		self._reasons, self._states, self._before = {}, {}, {}
+		for node in list(self._open):
+			self._opens(node, last)
+
+	def _opens(self, node, when):
+		if node in self._open:
+			self.closed.append(self._open.pop(node)._replace(end=when))
+
+	def _line(self, when, text):
+		if match := re.match(r"update_node: node (\S+) reason set to: (.*)", text):
+			self._renamed(when, match[1], match[2], self._reasons.get(match[1]))
+			self._reasons[match[1]] = match[2]
+			if match[2].startswith(CORDONED):
+				self.cordoned.append((when, match[1]))
+		elif match := re.match(r"update_node: node (\S+) state set to (\S+)", text):
+			self._set(when, match[1], match[2])
+		elif match := re.search(r"\bnode (\S+) returned to service", text):
+			self._opens(match[1], when)  # what was DOWN, when its slurmd registers; for others it is not said
+		elif match := re.search(r"slurm-k8s: node [^/]+/(\S+): resumed in Slurm; it was ", text):
+			at, reason, state = self._before.get(match[1], (0, None, None))
+			if reason and not reason.startswith(MARK) and when - at < TOLD_LATER:
+				self.undone.append(Undone(at, match[1], reason, state))
+
+	def _set(self, when, node, state):
+		reason = self._reasons.get(node, "")
+		if not state.startswith(KEPT_AWAY):
+			self.resumed.append((when, node))
+			self._before[node] = when, self._reasons.pop(node, None), self._states.pop(node, None)
+			self._opens(node, when)
+			return
+		self._states[node] = state
+		if not reason.startswith(MARK):
+			self._opens(node, when)
+			self._open[node] = Closed(node, when, None, reason, state.startswith("DOWN"))
 
 	def _renamed(self, when, node, reason, old):
 		if old and reason.startswith(MARK) and not old.startswith(MARK):
-			self.undone.append(Undone(when, node, old))
+			self.undone.append(Undone(when, node, old, self._states.get(node)))

@@ -5,7 +5,7 @@ import re
 import time
 from collections import defaultdict, namedtuple
 
-from cordons import Drains, cordons, started
+from cordons import Drains, cordons, listening, started, uncordoned
 from plan import LOAD
 from reservations import reservations
 from shared_pods import shared_pods
@@ -117,7 +117,9 @@ class Evidence:
 		self.reservations = reservations(stand.audit())
 		self.shared = shared_pods(stand.audit()) if game.shared else None
 		self.cordons, self.drains, self.started_jobs = cordons(stand.audit()), Drains(self.log.lines), started(self.log.lines)
-		self.broken = _in_the_way(game.faults, self.log)
+		self.uncordoned, self.last_cordon = uncordoned(stand.audit()), any(step.verb == "last_cordon" for step in game.steps)
+		self.listening, self.broken = listening(stand.audit(), self.server_ends), _in_the_way(game.faults, self.log)
+		self.behind = [(begin, end) for begin, end, name in game.faults.spans if name == "etcd"]
 		self.slurmd_ends = _task_ends(stand)
 
 	def _ended_unseen(self, run, running):

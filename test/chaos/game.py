@@ -13,7 +13,7 @@ import mixed
 import plan
 from evidence import ControllerLog, Evidence
 from faults import Faults
-from judge import judge, table
+from judge import judge
 from nodes import Nodes
 from stands.build import build_folder
 from stands.process import run as run_command
@@ -21,6 +21,7 @@ from stands.slurm import Slurm
 from stands.waiting import StandError
 from story import Story
 from users import Users
+from verdict import table
 from node import OURS, OWNER
 from world import LIVE, Stand
 

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Verdicts from evidence.py. Each check gives what is wrong, and apart from that what Slurm itself has forgotten."""
-from collections import namedtuple
-
 from evidence import stopped
+from judge_nodes import check_closed, check_cordons, check_nodes
 from plan import NODES, ON_RESERVATIONS
 from reservations import US
 from shared_runs import SharedRuns, has_share, launches
 from uses import all_uses, moments, too_much
+from verdict import Verdict
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 # Ends of jobs that are Slurm's own decision, which pods must follow.
 SLURMS = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL")
 ADMITTED = 10  # seconds from an admission to a start, on a busy machine
-PROMPT = 3  # seconds from a cordon to a drain, on a busy machine
-HEARD_AGAIN = 30  # seconds from the end of a fault to the next try of what had failed
 UNTOLD = 60  # seconds: an API server that ended so long before a launch may have taken the admission with it
-
-# kind: violation, lost or orphan. seen: how many were looked at. wrong, apart: sentences.
-Verdict = namedtuple("Verdict", "kind what seen wrong apart")
-
 
 # -- no double booking: who uses what is in uses.py
 
@@ -172,44 +166,6 @@ def check_deletions(evidence):
 	return Verdict("violation", "pod deleted by slurm-k8s without a reason", seen, wrong, apart)
 
 
-# -- the state of nodes
-
-def _heard(evidence, cordon):
-	"""[(from, to)] while Slurm must have been told of a cordon: so long after it, a fault or a resume of the node."""
-	late = [(begin, end + HEARD_AGAIN) for begin, end in evidence.broken]
-	late += [(when, when + PROMPT) for when, node in evidence.drains.resumed if node == cordon.node]
-	found, at = [], cordon.begin + PROMPT
-	for begin, end in sorted(late):
-		if at < begin:
-			found.append((at, min(begin, cordon.end)))
-		at = max(at, end)
-	return [(begin, end) for begin, end in (*found, (at, cordon.end)) if begin < end]
-
-
-def check_cordons(evidence):
-	"""No job starts on a node that is cordoned, but by its administrator's decision, who resumed it."""
-	wrong, seen = [], 0
-	for cordon in evidence.cordons:
-		decided = min(cordon.resumed, default=float("inf"))
-		heard = [] if cordon.marked else _heard(evidence, cordon)
-		seen += bool(heard)
-		wrong += [f"JobId={job.job} at {job.when:.3f} on {cordon.node}, cordoned from {cordon.begin:.3f} to {cordon.end:.3f}" for job in
-			evidence.started_jobs if job.node == cordon.node and any(begin < job.when < end for begin, end in heard) and job.when < decided]
-	return Verdict("violation", "job started on a cordoned node", seen, wrong, [])
-
-
-def check_nodes(evidence):
-	"""What others did to a node stands. A cordon that was put on where the mark of ours was cannot be told from ours."""
-	taken = [cordon for cordon in evidence.cordons if cordon.off == US]
-	texts = {marked: [f"{cordon.end:.3f}: {cordon.node} is uncordoned, which others had cordoned at {cordon.begin:.3f}" for cordon in taken
-		if cordon.marked == marked] for marked in (False, True)}
-	drains = [f"{drain.when:.3f}: {drain.node} was drained for \"{drain.reason}\"" for drain in evidence.drains.undone]
-	false = [f"{when:.3f}: {cordon.node} says that somebody has resumed it" for cordon in evidence.cordons for when in cordon.resumed[:1]
-		if not any(node == cordon.node and at < when for at, node in evidence.drains.resumed)]
-	return Verdict("violation", "cordon or drain of others undone by slurm-k8s", len(evidence.cordons) + len(evidence.drains.resumed),
-		texts[False] + drains + false, texts[True])
-
-
 # -- nothing lost
 
 def _told(job):
@@ -329,16 +285,6 @@ def check_daemons(game):
 
 def judge(game, evidence):
 	return [check_overbooking(evidence), check_devices(evidence), check_numbers_of_devices(evidence), *check_sharing(evidence),
-		check_bindings(evidence), check_deletions(evidence), check_cordons(evidence), check_nodes(evidence), check_daemons(game),
+		check_bindings(evidence), check_deletions(evidence), check_cordons(evidence), check_nodes(evidence), check_closed(evidence), check_daemons(game),
 		check_pods(evidence), check_jobs(evidence), *check_left(game, evidence), check_lost(game),
 		check_free(game)]
-
-
-def table(verdicts):
-	"""Lines for people."""
-	yield f"{'kind':10} {'what':48} {'seen':>6} {'found':>6} {'apart':>19}"
-	for verdict in verdicts:
-		yield f"{verdict.kind:10} {verdict.what:48} {verdict.seen:6} {len(verdict.wrong):6} {len(verdict.apart):19}"
-	for verdict in verdicts:
-		for mark, texts in (("FOUND", verdict.wrong), ("apart", verdict.apart)):
-			yield from (f"  {mark}: {verdict.what}: {text}" for text in texts)

@@ -25,6 +25,7 @@ EXTRA_DIST += \
 	test/chaos/insistent.py \
 	test/chaos/jobs.py \
 	test/chaos/judge.py \
+	test/chaos/judge_nodes.py \
 	test/chaos/link.py \
 	test/chaos/nodes.py \
 	test/chaos/plan.py \
@@ -38,4 +39,5 @@ EXTRA_DIST += \
 	test/chaos/test_plan.py \
 	test/chaos/test_users.py \
 	test/chaos/users.py \
-	test/chaos/uses.py
+	test/chaos/uses.py \
+	test/chaos/verdict.py

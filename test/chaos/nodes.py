@@ -3,8 +3,9 @@
 import threading
 import time
 
-from insistent import Insistent
-from node import CONDITION, OURS
+from cordons import CORDONED
+from insistent import PAUSE, Insistent
+from node import CONDITION, OURS, OWNER
 from plan import GPU, GPUS, NODES
 from stands.api import ApiError
 from stands.waiting import StandError
@@ -14,6 +15,7 @@ from stands.waiting import StandError
 DRAINS = ("Duplicate jobid",)
 DRAINED = "chaos"  # the reason that an administrator gives
 NOT_READY = "node.kubernetes.io/not-ready"
+TOLD_WITHIN = 35  # seconds in which one side has heard of what is done on the other one: everything that failed is tried again by then
 STRATEGIC = "application/strategic-merge-patch+json"
 BROKEN = "GpuBroken"  # of clusters[].state.conditions, see world.py
 
@@ -46,6 +48,25 @@ class Nodes(Insistent):
 		finally:
 			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
 		return "for a while"
+
+	def last_cordon(self, step):
+		"""The last one of a play, when nothing breaks any more that keeps it from Slurm. It stays so long after Slurm has the drain,
+		that there is always one of which can be said whether jobs were started on it: not of one on top of ours."""
+		path = f"/api/v1/nodes/{step.target}"
+		self._await(lambda: OWNER not in self.api.get(path)["metadata"].get("annotations", {}))
+		self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": True}}))
+		try:
+			told = self._await(lambda: self.stand.run("sinfo", "-h", "-n", step.target, "-o", "%E").startswith(CORDONED))
+			time.sleep(step.about["seconds"])
+		finally:
+			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
+		return "for a while" if told else "and Slurm did not drain it"
+
+	def _await(self, condition):
+		end = time.monotonic() + TOLD_WITHIN
+		while not (found := self._insist(condition)) and time.monotonic() < end:
+			time.sleep(PAUSE)
+		return found
 
 	def condition(self, step):
 		"""What looks after its GPUs says that they are broken, and later that they are well."""

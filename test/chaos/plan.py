@@ -18,6 +18,8 @@ CORES, MEMORY, GPUS = 4, 16000, 3  # of a node, MiB; few, so that they are alway
 GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 12.0}
 MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
 CALM, CALM_GAP = 60, 4.0  # seconds; the latter between two things done to nodes then
+HUSH = 0.2  # part of a play: at its end nothing breaks that keeps Slurm from hearing of the last cordon
+HELD = 5  # seconds that Slurm has that one
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
 WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
@@ -31,6 +33,8 @@ DAEMONS = {
 	"real": {**EVERYWHERE, "kube-apiserver": 3, "etcd": 2, "kubelet-n1": 1.5, "kubelet-n2": 1.5,
 		"containerd-n1": 0.7, "containerd-n2": 0.7},
 }
+# Without them nobody hears anything of nodes.
+NEAR = ("slurmctld", "network", "kubesim", "kube-apiserver", "etcd")
 # {fault: (shortest, longest) seconds}; a killed daemon is down for so long
 DAEMON_FAULTS = {"kill": (0.1, 6), "stop": (0.5, 10)}
 NETWORK_FAULTS = {"cut": (0.5, 10), "hang": (0.5, 12), "mute": (0.3, 5)}
@@ -52,6 +56,11 @@ def shares_pods(seed, sharing):
 def calm(seconds):
 	"""So long nothing breaks at the end of a long play: only then each side must hear of what is done to nodes on the other one."""
 	return CALM if seconds >= 3 * CALM else 0
+
+
+def hush(seconds):
+	"""So long at the end of a play only what is far from both sides' servers breaks."""
+	return min(seconds * HUSH, 12)
 
 
 def moments(dice, gap, until):
@@ -114,24 +123,34 @@ def load(seed, until, sharing):
 	dice = random.Random(f"{seed} administrator")
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
-	dice = random.Random(f"{seed} nodes")
-	loud = until - calm(until)
-	for at in (*moments(dice, gap["node"], loud), *(loud + at for at in moments(dice, CALM_GAP, until - loud))):
-		verb = dice.choice(list(on_nodes))
-		yield Step(at, verb, dice.choice(NODES), {"seconds": round(dice.uniform(*on_nodes[verb]), 1)})
+	yield from _on_nodes(random.Random(f"{seed} nodes"), gap["node"], until, on_nodes)
+
+
+def _on_nodes(dice, gap, until, on_nodes):
+	"""One node is cordoned last, and has nothing else then."""
+	loud, last = until - calm(until), Step(until - hush(until) + 0.5, "last_cordon", dice.choice(NODES), {"seconds": HELD})
+	for at in (*moments(dice, gap, loud), *(loud + at for at in moments(dice, CALM_GAP, until - loud))):
+		verb, node = dice.choice(list(on_nodes)), dice.choice(NODES)
+		seconds = round(dice.uniform(*on_nodes[verb]), 1)
+		if node != last.target or at + seconds < last.at - 0.5:
+			yield Step(at, verb, node, {"seconds": seconds})
+	yield last
 
 
 def faults(seed, until, api):
 	"""Each daemon has one fault at a time; several daemons may have theirs at once."""
 	dice, busy = random.Random(f"{seed} faults"), {}
+	quiet = until - hush(until)
 	for at in moments(dice, GAP["fault"], until - calm(until)):
-		free = {name: weight for name, weight in DAEMONS[api].items() if busy.get(name, 0) <= at}
+		free = {name: weight for name, weight in DAEMONS[api].items() if busy.get(name, 0) <= at and (at < quiet or name not in NEAR)}
 		if not free:
 			continue
 		target = dice.choices(list(free), list(free.values()))[0]
 		known = NETWORK_FAULTS if target == "network" else DAEMON_FAULTS
 		verb = dice.choice(list(known))
 		seconds = round(dice.uniform(*known[verb]), 1)
+		if target in NEAR:
+			seconds = round(min(seconds, max(quiet - at, 0.1)), 1)
 		busy[target] = at + seconds + 0.5
 		yield Step(at, verb, target, {"seconds": seconds})
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 from game import play
-from judge import table
 from stands.build import build_folder
+from verdict import table
 
 SECONDS = {"real": 45, "sim": 30}
 SHARING = {"real": "mixed", "sim": "dedicated"}  # all of "none" is in "dedicated"; real kubelets admit the pods of jobs

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import judge
 import plan
-from cordons import Cordon, Drains, cordons, started
+from cordons import Cordon, Drains, cordons, listening, started, uncordoned
 from evidence import ControllerLog, seconds_of_local
 from jobs import JobRun
 from reservations import US, Reservation, reservations
@@ -35,7 +35,7 @@ def world(log=START):
 		runs=defaultdict(list, {UID: [Run(UID, "main", "c1", "n1", 101.0, 105.0, 3)]}),
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
-		cordons=[], drains=Drains([]), started_jobs=[], broken=[],
+		cordons=[], drains=Drains([]), started_jobs=[], broken=[], behind=[], listening=[(0, float("inf"))], uncordoned={}, last_cordon=False,
 		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None, shared=None)
@@ -502,9 +502,44 @@ def test_job_that_starts_on_a_cordoned_node_is_found_once_slurm_must_have_been_t
 
 
 def test_what_nobody_could_tell_slurm_does_not_count_until_it_hears_of_nodes_again():
-	for broken, wrong in (((50.0, 51.0), 1), ((50.0, 75.0), 0), ((55.0, 99.0), 0), ((101.0, 110.0), 1), ((59.0, 130.0), 0)):
+	for broken, wrong in (((50.0, 51.0), 1), ((50.0, 98.0), 0), ((50.0, 96.0), 1), ((101.0, 110.0), 1), ((59.0, 130.0), 0)):
 		assert len(judge.check_cordons(on_cordoned(broken=[broken])).wrong) == wrong, broken
 	assert judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)])).seen == 0
+	for watches, wrong in (([(0, 70.0), (75.0, 130.0)], 1), ([(0, 70.0), (98.0, 130.0)], 0), ([(0, 99.0)], 0), ([(0, 70.0), (60.0, 130.0)], 1), ([], 0)):
+		bad = on_cordoned()
+		bad.listening = watches
+		assert len(judge.check_cordons(bad).wrong) == wrong, watches
+	for behind, wrong in (((50.0, 75.0), 0), ((50.0, 69.0), 1)):  # the watch goes on, its server has nothing to tell yet
+		bad = on_cordoned()
+		bad.behind = [behind]
+		assert len(judge.check_cordons(bad).wrong) == wrong, behind
+
+
+def test_cordon_for_which_slurm_has_drained_the_node_counts_whatever_breaks_until_slurmctld_starts_anew():
+	drained = [(90.0, "update_node: node n1 reason set to: k8s: cordoned by admin"), (90.0, "update_node: node n1 state set to DRAINED")]
+	for more, wrong in (([], 1), ([(95.0, "slurmctld version 22.05.8 started on cluster stand")], 0),
+			([(99.0, "update_node: node n1 state set to IDLE")], 0), ([(96.0, "update_node: node n1 state set to IDLE")], 1)):
+		assert len(judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)], log=[*drained, *more])).wrong) == wrong, more
+	other = [(when, text.replace("n1", "n2")) for when, text in drained]
+	assert judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)], log=other)).seen == 0
+
+
+def test_play_with_a_last_cordon_of_which_nothing_can_be_said_is_found():
+	for last, broken, wrong in ((True, [(59.0, 130.0)], 1), (True, [], 0), (False, [(59.0, 130.0)], 0)):
+		bad = on_cordoned(when=130.0, broken=broken)
+		bad.last_cordon = last
+		assert len(judge.check_cordons(bad).wrong) == wrong
+
+
+def test_last_thing_done_to_one_node_of_a_play_is_a_cordon_when_nothing_keeps_it_from_slurm():
+	for seed in range(50):
+		for api, seconds in (("sim", 30), ("real", 45), ("real", 60), ("sim", 300)):
+			steps = plan.make(seed, seconds, api, "mixed")
+			last, = [step for step in steps if step.verb == "last_cordon"]
+			assert seconds - 12 <= last.at < seconds - 5
+			near = [step for step in steps if step.target in plan.NEAR and step.verb != "reconfigure"]
+			assert max(step.at + step.about["seconds"] for step in near) < last.at
+			assert not [step for step in steps if step.target == last.target and step.verb in plan.ON_NODES and step.at + step.about["seconds"] > last.at]
 
 
 def test_node_that_its_administrator_resumed_despite_a_cordon_gets_jobs_and_another_one_does_not():
@@ -532,6 +567,68 @@ def test_drain_of_others_that_slurm_k8s_takes_back_or_renames_is_found():
 			(log("chaos", drained), 1), (log("chaos", resumed, drained), 0), (log("chaos", started_anew, drained), 0),
 			(log("chaos", resumed, (25.0, ours[1])), 0)):
 		assert len(judge.check_nodes(on_cordoned(log=lines)).wrong) == wrong, lines
+
+
+CLOSED = [(60.0, "update_node: node n1 reason set to: chaos"), (60.0, "update_node: node n1 state set to DOWN"),
+	(120.0, "update_node: node n1 state set to IDLE")]
+
+
+def closed(open_spans, log=tuple(CLOSED), broken=()):
+	"""That world, while Slurm's administrator has n1 DOWN, and where it is not cordoned."""
+	bad = on_cordoned(log=log, broken=broken)
+	bad.uncordoned = {"n1": open_spans, "n2": [(0, float("inf"))]}
+	return judge.check_closed(bad)
+
+
+def test_node_that_is_down_or_drained_by_slurms_administrator_and_not_cordoned_is_found():
+	for spans, wrong in (([(0, float("inf"))], 1), ([(0, 62.0), (120.1, 130.0)], 0), ([(0, 62.0), (80.0, 82.0)], 0), ([(0, 62.0), (80.0, 90.0)], 1),
+			([(0, 70.0)], 1)):
+		assert len(closed(spans).wrong) == wrong, spans
+	always = [(0, float("inf"))]
+	drained = [(when, text.replace("DOWN", "DRAINED")) for when, text in CLOSED]
+	assert "n1 is DOWN" in closed(always).wrong[0] and "n1 is drained" in closed(always, drained).wrong[0]
+	ours = [(when, text.replace("chaos", "k8s: cordoned")) for when, text in CLOSED]
+	soon = [*CLOSED[:2], (62.5, "node n1 returned to service")]  # by its slurmd, which was started anew
+	crashed = [*CLOSED[:2], (62.5, "any line"), (70.0, "slurmctld version 22.05.8 started on cluster stand")]
+	for log in (ours, soon, crashed):
+		assert closed(always, log).wrong == [], log
+	assert [(len(found.wrong), found.seen) for found in (closed(always, broken=[(50.0, end)]) for end in (85.0, 95.0))] == [(1, 1), (0, 0)]
+
+
+def test_down_of_others_that_slurm_k8s_takes_back_or_renames_is_found():
+	resumed = (80.0, "update_node: node n1 state set to IDLE")
+	for last in (((80.1, "slurm-k8s: node stand/n1: resumed in Slurm; it was k8s: cordoned"),), ((80.2, "update_node: node n1 reason set to: k8s: NotReady"),)):
+		log = [*CLOSED[:2], *([resumed] if "resumed" in last[0][1] else []), *last]
+		assert [text.partition(": ")[2] for text in judge.check_nodes(on_cordoned(log=log)).wrong] == ['n1 was DOWN for "chaos"']
+
+
+def node_event(second, user, verb="patch", notes=None, **spec):
+	at = f"1970-01-01T00:00:{second:02}"
+	body = {"requestObject": {"spec": spec, "metadata": {"annotations": notes or {}}}} if verb == "patch" else {}
+	return {"verb": verb, "user": {"username": user}, "responseStatus": {"code": 200}, "objectRef": {"resource": "nodes", "name": "n1"},
+		"requestReceivedTimestamp": at + ".000000Z", "stageTimestamp": at + ".500000Z", **body}
+
+
+def test_audit_log_tells_when_a_node_can_be_had_and_nobody_has_decided_so():
+	on, off = {"unschedulable": True}, {"unschedulable": None}
+	ours, gone, forever = {"slurm-k8s.io/drain-owner": "slurm"}, {"slurm-k8s.io/drain-owner": None}, float("inf")
+	first = node_event(2, US, notes=ours, **on)
+	assert uncordoned([first, node_event(9, US, notes=gone, **off)]) == {"n1": [(0, 2), (9.5, forever)]}
+	decided = [first, node_event(4, "admin", **off)]
+	assert uncordoned(decided) == {"n1": [(0, 2)]}
+	assert uncordoned([*decided, node_event(9, US, notes=gone)]) == {"n1": [(0, 2), (9.5, forever)]}
+	assert uncordoned([node_event(2, "admin", **on), node_event(3, US, notes=gone), node_event(4, "admin", **off)]) == {"n1": [(0, 2), (4.5, forever)]}
+	assert uncordoned([*decided, node_event(5, "admin", "delete"), node_event(7, "admin", "create")]) == {"n1": [(0, 2), (7.5, forever)]}
+
+
+def test_audit_log_tells_while_there_was_a_watch_of_nodes():
+	def watch(second, stage, received, user=US, resource="nodes"):
+		return {**node_event(second, user, "watch"), "stage": stage, "requestReceivedTimestamp": f"{received}", "requestURI": "/api/v1/nodes?watch",
+			"objectRef": {"resource": resource}}
+	begins, ends = watch(2, "ResponseStarted", 1), watch(8, "ResponseComplete", 1)
+	assert listening([begins, ends, watch(9, "ResponseStarted", 2)], []) == [(2.5, 8.5), (9.5, float("inf"))]
+	assert listening([begins, watch(9, "ResponseStarted", 2)], [5.0, 20.0]) == [(2.5, 5.0), (9.5, 20.0)]
+	assert listening([watch(2, "ResponseStarted", 1, "admin"), watch(2, "ResponseStarted", 1, resource="pods")], []) == []
 
 
 def test_audit_log_tells_who_cordoned_a_node_and_who_took_that_off():

@@ -35,7 +35,7 @@ static J object_ref(const Request &r)
 	return ref;
 }
 
-void Audit::log(const Request &r, int code)
+void Audit::log(const Request &r, int code, const char *stage)
 {
 	if (fd_ < 0)
 		return;
@@ -43,7 +43,7 @@ void Audit::log(const Request &r, int code)
 	for (const auto &[key, value] : r.query)
 		uri += (uri == r.path ? "?" : "&") + key + "=" + value;
 	J e = J::make("kind", "Event", "apiVersion", "audit.k8s.io/v1", "level", "Request", "auditID", new_uid(),
-		      "stage", "ResponseComplete", "requestURI", uri, "verb", r.verb, "user",
+		      "stage", stage, "requestURI", uri, "verb", r.verb, "user",
 		      J::make("username", r.user.name, "groups", J::list(r.user.groups)), "sourceIPs",
 		      J::list({r.source_ip}), "userAgent", r.user_agent);
 	if (r.is_resource)

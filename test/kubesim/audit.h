@@ -15,7 +15,7 @@ class Audit {
 public:
 	~Audit();
 	std::string open(const std::string &path); // an error sentence, or ""
-	void log(const Request &request, int code);
+	void log(const Request &request, int code, const char *stage = "ResponseComplete");
 
 private:
 	int fd_ = -1;

@@ -252,6 +252,8 @@ ssize_t read_stream(void *cls, std::uint64_t, char *buffer, std::size_t size)
 MHD_Result Http::Exchange::answer(const Reply &r)
 {
 	code = r.code;
+	if (request.verb == "watch" && r.stream)
+		http.audit_.log(request, code, "ResponseStarted");
 	MHD_Response *response;
 	if (r.stream || (fault && fault->action == Fault::truncate)) {
 		std::uint64_t size = r.stream ? MHD_SIZE_UNKNOWN : r.body.size();
