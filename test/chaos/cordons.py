@@ -98,12 +98,16 @@ class _Schedulable:
 	"""Of one node. It is there, and not cordoned, from the beginning."""
 
 	def __init__(self):
-		self.spans, self.since, self.cordoned, self.marked = [], 0, False, False
+		self.spans, self.since, self.by, self.cordoned, self.marked = [], 0, None, False, False
 
 	def closes(self, when):
 		if self.since is not None:
-			self.spans.append((self.since, when))
+			self.spans.append((self.since, when, self.by))
 		self.since = None
+
+	def opens(self, when, by):
+		if self.since is None:
+			self.since, self.by = when, by
 
 	def told(self, event):
 		body = event.get("requestObject") or {}
@@ -112,7 +116,7 @@ class _Schedulable:
 			self.cordoned = self.marked = False
 			self.closes(asked)
 		elif event["verb"] == "create":
-			self.since = done if self.since is None else self.since
+			self.opens(done, event["user"]["username"])
 		elif event["verb"] == "patch" and isinstance(body, dict):
 			spec, notes = body.get("spec") or {}, (body.get("metadata") or {}).get("annotations") or {}
 			self.cordoned = bool(spec.get("unschedulable", self.cordoned))
@@ -120,12 +124,12 @@ class _Schedulable:
 			if self.cordoned or self.marked:
 				self.closes(asked)
 			elif "unschedulable" in spec or OWNER in notes:
-				self.since = done if self.since is None else self.since
+				self.opens(done, event["user"]["username"])
 
 
 def uncordoned(events):
-	"""{node: [(from, to)]} while it could be had and nobody has decided so: who takes a cordon of ours off has decided, until we have
-	taken its mark off."""
+	"""{node: [(from, to, who began it)]} while it could be had and nobody has decided so: who takes a cordon of ours off has decided,
+	until we have taken its mark off."""
 	nodes = {}
 	for event in events:
 		ref = event.get("objectRef", {})
@@ -136,14 +140,18 @@ def uncordoned(events):
 	return {name: node.spans for name, node in nodes.items()}
 
 
+def _words(states):
+	return " and ".join(sorted(states))
+
+
 class Drains:
 	"""Who did what to Slurm's nodes, as far as slurmctld tells: each life of it forgets some of that."""
 
 	def __init__(self, lines):
 		self.undone, self.resumed = [], []  # [Undone]; (when, node) of whoever's resumes
 		self.cordoned, self.starts = [], []  # (when, node) of our drains of cordoned ones; when slurmctld started
-		self.closed = []  # [Closed]
-		# {node: reason}; {node: state}; {node: (when, reason and state before the last change)}; {node: Closed}
+		self.closed, self.downs = [], []  # [Closed]; (when, node) of all that were set DOWN
+		# {node: reason}; {node: those of KEPT_AWAY}; {node: (when, reason and state before the last change)}; {node: Closed}
 		self._reasons, self._states, self._before, self._open = {}, {}, {}, {}
 		last = 0
 		for when, text in lines:
@@ -174,24 +182,34 @@ class Drains:
 		elif match := re.match(r"update_node: node (\S+) state set to (\S+)", text):
 			self._set(when, match[1], match[2])
 		elif match := re.search(r"\bnode (\S+) returned to service", text):
-			self._opens(match[1], when)  # what was DOWN, when its slurmd registers; for others it is not said
+			self._answers(when, match[1])
 		elif match := re.search(r"slurm-k8s: node [^/]+/(\S+): resumed in Slurm; it was ", text):
-			at, reason, state = self._before.get(match[1], (0, None, None))
+			at, reason, state = self._before.get(match[1], (0, None, ()))
 			if reason and not reason.startswith(MARK) and when - at < TOLD_LATER:
-				self.undone.append(Undone(at, match[1], reason, state))
+				self.undone.append(Undone(at, match[1], reason, _words(state)))
+
+	def _answers(self, when, node):
+		"""Its slurmd, and Slurm itself takes a DOWN back (ReturnToService); it keeps the reason of what else there is."""
+		self._states.get(node, set()).discard("DOWN")
+		if not self._states.get(node):
+			self._states.pop(node, None)
+			self._reasons.pop(node, None)
+			self._opens(node, when)
 
 	def _set(self, when, node, state):
 		reason = self._reasons.get(node, "")
 		if not state.startswith(KEPT_AWAY):
 			self.resumed.append((when, node))
-			self._before[node] = when, self._reasons.pop(node, None), self._states.pop(node, None)
+			self._before[node] = when, self._reasons.pop(node, None), self._states.pop(node, set())
 			self._opens(node, when)
 			return
-		self._states[node] = state
+		self._states.setdefault(node, set()).add(next(word for word in KEPT_AWAY if state.startswith(word)))
+		if state.startswith("DOWN"):
+			self.downs.append((when, node))
 		if not reason.startswith(MARK):
 			self._opens(node, when)
 			self._open[node] = Closed(node, when, None, reason, state.startswith("DOWN"))
 
 	def _renamed(self, when, node, reason, old):
 		if old and reason.startswith(MARK) and not old.startswith(MARK):
-			self.undone.append(Undone(when, node, old, self._states.get(node)))
+			self.undone.append(Undone(when, node, old, _words(self._states.get(node, ()))))

@@ -191,6 +191,22 @@ def stopped(evidence, name, run):
 	return run.stop or first_after(evidence.slurmd_ends[str(evidence.users.jobs[name].id)], run.start) or run.start
 
 
+def set_down(evidence, name, run):
+	"""When this run of a job was ended by somebody who set its node DOWN: then Slurm counts it no more, and waits for none of its
+	processes. Also when that came between Slurm's start of the job and the script's own first word. None: nobody did."""
+	node, stop = evidence.steps[name]["node"], stopped(evidence, name, run)
+	starts = [job.when for job in evidence.started_jobs if job.job == str(evidence.users.jobs[name].id) and job.when <= run.start]
+	since = max(starts, default=run.start)
+	return min((when for when, where in evidence.drains.downs if where == node and since <= when <= stop), default=None)
+
+
+def pod_set_down(evidence, uid):
+	"""Whether one of a pod's jobs was ended by that."""
+	failed = {job["JobId"] for job in evidence.pod_jobs[uid] if job["JobState"] == "NODE_FAIL"}
+	return any(job.job in failed and any(where == job.node and job.when <= when for when, where in evidence.drains.downs)
+		for job in evidence.started_jobs)
+
+
 def first_after(times, when):
 	"""The first of the times (sorted) that is not before `when`, or None."""
 	index = bisect.bisect_left(times, when)

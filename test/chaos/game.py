@@ -42,8 +42,8 @@ class Game:
 	def __init__(self, api, seed, seconds, folder, sharing):
 		self.seed, self.seconds, self.sharing, self.shared = seed, seconds, sharing, plan.shares_pods(seed, sharing)
 		self.steps = plan.make(seed, seconds, api, sharing)
-		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF + GATES[sharing],
-			"--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
+		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF + GATES[sharing] +
+			f"\nReturnToService={1 if plan.down_lasts(seed) else 2}", "--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
 		try:
 			self.users = Users(self.stand)
 			self.nodes = Nodes(self.stand)
@@ -90,7 +90,7 @@ class Game:
 
 	def _do(self, step):
 		began = self.story.now
-		verb = next(getattr(who, step.verb) for who in (self.faults, self.nodes, self.users) if hasattr(who, step.verb))
+		verb = next(getattr(who, step.verb) for who in (self.faults, self.nodes, self.users) if hasattr(type(who), step.verb))
 		try:
 			outcome = verb(step)
 		except (OSError, StandError, subprocess.TimeoutExpired) as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """Verdicts from evidence.py. Each check gives what is wrong, and apart from that what Slurm itself has forgotten."""
-from evidence import stopped
+from evidence import pod_set_down, set_down
 from judge_nodes import check_closed, check_cordons, check_nodes
 from plan import NODES, ON_RESERVATIONS
 from reservations import US
-from shared_runs import SharedRuns, has_share, launches
+from shared_runs import SharedRuns, ends_for_slurm, has_share, launches
 from uses import all_uses, moments, too_much
 from verdict import Verdict
 
@@ -104,7 +104,7 @@ def check_removed(evidence):
 	wrong, seen = [], 0
 	for name, run, pod in launches(evidence):
 		seen += bool(pod)
-		stop = stopped(evidence, name, run)
+		stop = ends_for_slurm(evidence, name, run)
 		early = [f"{when:.3f}" for when in (pod.removed if pod else ()) if run.start < when < stop]
 		if early and not evidence.log.forgot([run.start]) and not any(job["JobState"] == "NODE_FAIL" for job in evidence.jobs[name]):
 			wrong.append(f"{name}: it ran from {run.start:.3f} to {stop:.3f}, slurm-k8s removed its pod at {early}")
@@ -194,7 +194,7 @@ def _foreign_came_first(evidence, name, uid):
 
 def _pod_problem(evidence, name, uid):
 	"""What is wrong with the end of a pod and its job, or None."""
-	pod, jobs, touched = evidence.objects.get(uid), evidence.pod_jobs[uid], evidence.touched(name)
+	pod, jobs, touched = evidence.objects.get(uid), evidence.pod_jobs[uid], evidence.touched(name) or pod_set_down(evidence, uid)
 	if pod is None and not touched:
 		return "its object is gone"
 	if pod and pod["status"].get("phase") not in ("Succeeded", "Failed"):
@@ -239,6 +239,8 @@ def _job_problem(evidence, name, batch):
 		refused = not evidence.steps[name]["requeue"] and evidence.log.all(f"job {batch.id} of cluster", ": not started: ")
 		return None if refused and jobs[-1]["JobState"] in ENDED else f"it never ran, and ended as {_told(jobs[-1])}"
 	start, stop, _ = runs[-1]
+	if jobs[-1]["JobState"] == "NODE_FAIL" and set_down(evidence, name, runs[-1]) is not None:
+		return None
 	if not stop or (jobs[-1]["JobState"], jobs[-1]["ExitCode"]) != _expected(evidence.steps[name]["code"]):
 		return f"its process ran from {start:.3f} to {stop}, Slurm tells {_told(jobs[-1])}"
 	return None

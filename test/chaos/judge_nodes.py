@@ -58,7 +58,7 @@ def check_nodes(evidence):
 	taken = [cordon for cordon in evidence.cordons if cordon.off == US]
 	texts = {marked: [f"{cordon.end:.3f}: {cordon.node} is uncordoned, which others had cordoned at {cordon.begin:.3f}" for cordon in taken
 		if cordon.marked == marked] for marked in (False, True)}
-	drains = [f"{drain.when:.3f}: {drain.node} was {drain.state} for \"{drain.reason}\"" for drain in evidence.drains.undone]
+	drains = [f"{drain.when:.3f}: {drain.node} was in {drain.state} for \"{drain.reason}\"" for drain in evidence.drains.undone]
 	false = [f"{when:.3f}: {cordon.node} says that somebody has resumed it" for cordon in evidence.cordons for when in cordon.resumed[:1]
 		if not any(node == cordon.node and at < when for at, node in evidence.drains.resumed)]
 	return Verdict("violation", "cordon, drain or DOWN of others undone by slurm-k8s", len(evidence.cordons) + len(evidence.drains.resumed),
@@ -67,17 +67,23 @@ def check_nodes(evidence):
 
 # -- without jobs in Slurm, and cordoned
 
+def _in(when, spans):
+	return any(begin < when < end for begin, end in spans)
+
+
 def check_closed(evidence):
-	"""What Slurm's administrators keep jobs away from is cordoned, unless somebody has taken just that off."""
+	"""What Slurm's administrators keep jobs away from is cordoned, unless somebody has taken just that off; and by us it stays so also while
+	nobody can tell whether a cordon was tried, but for what was asked before a fault and comes through in it."""
 	wrong, seen = [], 0
 	late = [(begin, end + HEARD_AGAIN) for begin, end in evidence.broken + evidence.behind]
+	delayed = [(begin, end + PROMPT) for begin, end in evidence.broken]
 	for closed in evidence.drains.closed:
-		must = without([(closed.begin + PROMPT, closed.end)], late)
-		seen += bool(must)
-		for begin, end in evidence.uncordoned.get(closed.node, [(0, float("inf"))]):
-			for low, high in must:
-				since, until = max(begin + PROMPT, low), min(end, high)
-				if since < until:
-					wrong.append(f"{closed.node} is {'DOWN' if closed.down else 'drained'} from {closed.begin:.3f} to {closed.end:.3f} for "
-						f"\"{closed.reason}\", and not cordoned from {begin:.3f} to {end:.3f}")
+		all_of_it = [(closed.begin + PROMPT, closed.end)]
+		must, stays = without(all_of_it, late), without(all_of_it, delayed)
+		seen += bool(stays)
+		for begin, end, by in evidence.uncordoned.get(closed.node, [(0, float("inf"), None)]):
+			missing = any(max(begin + PROMPT, low) < min(end, high) for low, high in must)
+			if missing or by == US and _in(begin, stays):
+				wrong.append(f"{closed.node} is {'DOWN' if closed.down else 'drained'} from {closed.begin:.3f} to {closed.end:.3f} for "
+					f"\"{closed.reason}\", and not cordoned from {begin:.3f} to {end:.3f}" + (", by slurm-k8s" if by == US else ""))
 	return Verdict("violation", "node without jobs in Slurm, not cordoned", seen, wrong, [])

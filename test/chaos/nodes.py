@@ -25,7 +25,7 @@ class Nodes(Insistent):
 
 	def __init__(self, stand):
 		super().__init__(stand)
-		self.to_resume = set()  # nodes that were drained, or failed, for a while
+		self.to_resume = set()  # nodes that were drained, failed or DOWN for a while
 		self.upkeep = set()  # names of reservations for maintenance that are over
 		self.gone = []  # (from, to, node) of those that Kubernetes did not have
 		self.deleting = {name: threading.Lock() for name in NODES}  # who deletes one makes it again first
@@ -133,6 +133,10 @@ class Nodes(Insistent):
 
 	def fail(self, step):
 		return self._close(step, "FAIL")
+
+	def set_down(self, step):
+		"""Slurm ends all that runs there."""
+		return self._close(step, "DOWN")
 
 	def _close(self, step, state):
 		self.to_resume.discard(step.target)

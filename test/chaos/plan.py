@@ -43,7 +43,7 @@ ON_JOBS = ("scancel", "scancel", "hold")
 ON_RESERVATIONS = ("evict", "take")  # mixed: what others do to the pods that stand for a job
 ON_FOREIGN = ("delete", "delete", "force")
 # {what its administrators do, or what becomes of it: (shortest, longest) seconds}
-ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "condition": (1, 8), "maintain": (1, 8), "not_ready": (1, 10),
+ON_NODES = {"cordon": (1, 15), "drain": (1, 8), "fail": (1, 8), "set_down": (1, 8), "condition": (1, 8), "maintain": (1, 8), "not_ready": (1, 10),
 	"delete_node": (0.5, 15)}
 ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
 
@@ -51,6 +51,12 @@ ON_DEDICATED = {**ON_NODES, "untaint": (0, 0)}
 def shares_pods(seed, sharing):
 	"""Whether small jobs share a pod (reservations.shared)."""
 	return sharing == "mixed" and seed % 2 == 1
+
+
+def down_lasts(seed):
+	"""Whether what is DOWN stays so until it is resumed; else (ReturnToService=2) until its slurmd answers, as it does at once if jobs
+	are ended there."""
+	return seed % 2 == 0
 
 
 def calm(seconds):

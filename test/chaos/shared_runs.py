@@ -2,18 +2,24 @@
 """Which runs of jobs share a pod of their node, and whether its kubelet kept enough for them."""
 from collections import namedtuple
 
-from evidence import stopped
+from evidence import set_down, stopped
 from plan import SHARED_CPUS
 
 # stop: when its last process was gone.
 SharedRun = namedtuple("SharedRun", "name start stop amount")
 
 
+def ends_for_slurm(evidence, name, run):
+	"""When its last process was gone, or its node was set DOWN: Slurm waits for none then."""
+	down = set_down(evidence, name, run)
+	return stopped(evidence, name, run) if down is None else down
+
+
 def launches(evidence):
-	"""(name, run, the Reservation of its own or None) of each run of a job that Slurm cannot have forgotten."""
+	"""(name, run, the Reservation of its own or None) of each run of a job that Slurm cannot have forgotten, nor ended before it began."""
 	for name, job in evidence.users.jobs.items():
 		for run in job.runs():
-			if evidence.jobs[name] and not evidence.log.forgot([run.start]):
+			if evidence.jobs[name] and not evidence.log.forgot([run.start]) and ends_for_slurm(evidence, name, run) >= run.start:
 				yield name, run, evidence.reservation(name, run)
 
 
@@ -28,7 +34,7 @@ class SharedRuns:
 
 	def __init__(self, evidence, node):
 		self.pods = evidence.shared[node]
-		self.runs = [SharedRun(name, run.start, stopped(evidence, name, run), _amount(evidence.steps[name]))
+		self.runs = [SharedRun(name, run.start, ends_for_slurm(evidence, name, run), _amount(evidence.steps[name]))
 			for name, run, pod in launches(evidence) if has_share(evidence, name, pod) and evidence.steps[name]["node"] == node]
 
 	def need(self, when):

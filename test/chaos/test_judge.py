@@ -573,10 +573,10 @@ CLOSED = [(60.0, "update_node: node n1 reason set to: chaos"), (60.0, "update_no
 	(120.0, "update_node: node n1 state set to IDLE")]
 
 
-def closed(open_spans, log=tuple(CLOSED), broken=()):
+def closed(open_spans, log=tuple(CLOSED), broken=(), by="admin"):
 	"""That world, while Slurm's administrator has n1 DOWN, and where it is not cordoned."""
 	bad = on_cordoned(log=log, broken=broken)
-	bad.uncordoned = {"n1": open_spans, "n2": [(0, float("inf"))]}
+	bad.uncordoned = {name: [(*span, by) for span in spans] for name, spans in (("n1", open_spans), ("n2", [(0, float("inf"))]))}
 	return judge.check_closed(bad)
 
 
@@ -592,14 +592,64 @@ def test_node_that_is_down_or_drained_by_slurms_administrator_and_not_cordoned_i
 	crashed = [*CLOSED[:2], (62.5, "any line"), (70.0, "slurmctld version 22.05.8 started on cluster stand")]
 	for log in (ours, soon, crashed):
 		assert closed(always, log).wrong == [], log
-	assert [(len(found.wrong), found.seen) for found in (closed(always, broken=[(50.0, end)]) for end in (85.0, 95.0))] == [(1, 1), (0, 0)]
+	assert [len(closed(always, broken=[(50.0, end)]).wrong) for end in (85.0, 95.0)] == [1, 0]
+
+
+def test_cordon_that_slurm_k8s_takes_off_while_slurm_has_the_node_down_is_found_whenever_that_is():
+	for begin, by, broken, wrong in ((80.0, US, [(50.0, 76.0)], 1), (80.0, "admin", [(50.0, 76.0)], 0), (80.0, US, [(50.0, 79.0)], 0),
+			(62.0, US, [(50.0, 51.0)], 0), (120.1, US, [(50.0, 51.0)], 0)):
+		assert len(closed([(0, 60.1), (begin, begin + 2)], broken=broken, by=by).wrong) == wrong, (begin, by, broken)
 
 
 def test_down_of_others_that_slurm_k8s_takes_back_or_renames_is_found():
 	resumed = (80.0, "update_node: node n1 state set to IDLE")
 	for last in (((80.1, "slurm-k8s: node stand/n1: resumed in Slurm; it was k8s: cordoned"),), ((80.2, "update_node: node n1 reason set to: k8s: NotReady"),)):
 		log = [*CLOSED[:2], *([resumed] if "resumed" in last[0][1] else []), *last]
-		assert [text.partition(": ")[2] for text in judge.check_nodes(on_cordoned(log=log)).wrong] == ['n1 was DOWN for "chaos"']
+		assert [text.partition(": ")[2] for text in judge.check_nodes(on_cordoned(log=log)).wrong] == ['n1 was in DOWN for "chaos"']
+
+
+def test_down_that_slurm_itself_takes_back_when_slurmd_answers_is_nobodys_any_more():
+	answers, ours = (60.1, "node_did_resp: node n1 returned to service"), (80.0, "update_node: node n1 reason set to: k8s: cordoned by admin")
+	drained = [(60.0, text.replace("DOWN", "DRAINED")) for _, text in CLOSED[:2]]
+	for log, wrong in (([*CLOSED[:2], answers, ours], 0), ([*CLOSED[:2], ours], 1), ([*drained, *CLOSED[:2], answers, ours], 1)):
+		assert len(judge.check_nodes(on_cordoned(log=log)).wrong) == wrong, log
+	always = [(0, float("inf"))]
+	assert [len(closed(always, log).wrong) for log in ([*CLOSED[:2], answers, CLOSED[2]], [*drained, *CLOSED[:2], answers, CLOSED[2]])] == [0, 1]
+
+
+def set_down(when, world_of=world, start=99.8, node="n1"):
+	"""That world, whose job0 Slurm started then, and somebody set its node DOWN."""
+	bad = world_of()
+	bad.started_jobs = started([(start, f"sched: Allocate JobId={number} NodeList=n1 #CPUs=3 Partition=batch") for number in (1, 2)])
+	bad.drains = Drains([(when, f"update_node: node {node} state set to DOWN")])
+	return bad
+
+
+def test_what_a_process_has_after_its_node_was_set_down_counts_apart_and_before_that_it_counts():
+	for when, start, node, wrong, apart in ((104.0, 99.8, "n1", 0, 1), (104.0, 99.8, "n2", 1, 0), (108.0, 99.8, "n1", 1, 1), (99.9, 99.8, "n1", 0, 1),
+			(99.0, 99.8, "n1", 1, 0), (112.0, 99.8, "n1", 1, 0)):
+		bad = set_down(when, start=start, node=node)
+		bad.devices[UID], bad.runs[UID] = frozenset({1}), [Run(UID, "main", "c1", "n1", 106.0, 109.0, 3)]
+		assert [bool(judge.check_devices(bad).wrong), bool(judge.check_devices(bad).apart)] == [wrong, apart], (when, start, node)
+
+
+def test_job_or_pod_that_ended_with_its_node_is_found_only_if_nobody_had_set_that_down():
+	for when, node, wrong in ((104.0, "n1", 0), (104.0, "n2", 1), (99.0, "n1", 1)):
+		bad = set_down(when, node=node)
+		bad.jobs["job0"][0].update(JobState="NODE_FAIL", ExitCode="0:0")
+		bad.pod_jobs[UID][0].update(JobState="NODE_FAIL", ExitCode="0:0")
+		assert (len(judge.check_jobs(bad).wrong), len(judge.check_pods(bad).wrong)) == (wrong, wrong), (when, node)
+		bad.jobs["job0"][0]["JobState"] = "CANCELLED"
+		assert len(judge.check_jobs(bad).wrong) == 1  # by whom?
+
+
+def test_pod_that_is_removed_before_its_jobs_process_has_ended_is_found_unless_its_node_was_set_down():
+	for when, wrong in ((104.0, 0), (106.0, 1)):
+		bad = set_down(when, lambda: mixed(*ADMITTED, (105.0, "removed")))
+		assert len(judge.check_removed(bad).wrong) == wrong
+	for when, wrong in ((104.0, 0), (109.0, 1)):
+		bad = set_down(when, lambda: sharing_pods(*MADE, on_shared(106, "delete")))
+		assert len(judge.check_shared_removed(bad).wrong) == wrong
 
 
 def node_event(second, user, verb="patch", notes=None, **spec):
@@ -612,13 +662,14 @@ def node_event(second, user, verb="patch", notes=None, **spec):
 def test_audit_log_tells_when_a_node_can_be_had_and_nobody_has_decided_so():
 	on, off = {"unschedulable": True}, {"unschedulable": None}
 	ours, gone, forever = {"slurm-k8s.io/drain-owner": "slurm"}, {"slurm-k8s.io/drain-owner": None}, float("inf")
-	first = node_event(2, US, notes=ours, **on)
-	assert uncordoned([first, node_event(9, US, notes=gone, **off)]) == {"n1": [(0, 2), (9.5, forever)]}
+	first, begin = node_event(2, US, notes=ours, **on), (0, 2, None)
+	assert uncordoned([first, node_event(9, US, notes=gone, **off)]) == {"n1": [begin, (9.5, forever, US)]}
 	decided = [first, node_event(4, "admin", **off)]
-	assert uncordoned(decided) == {"n1": [(0, 2)]}
-	assert uncordoned([*decided, node_event(9, US, notes=gone)]) == {"n1": [(0, 2), (9.5, forever)]}
-	assert uncordoned([node_event(2, "admin", **on), node_event(3, US, notes=gone), node_event(4, "admin", **off)]) == {"n1": [(0, 2), (4.5, forever)]}
-	assert uncordoned([*decided, node_event(5, "admin", "delete"), node_event(7, "admin", "create")]) == {"n1": [(0, 2), (7.5, forever)]}
+	assert uncordoned(decided) == {"n1": [begin]}
+	assert uncordoned([*decided, node_event(9, US, notes=gone)]) == {"n1": [begin, (9.5, forever, US)]}
+	assert uncordoned([node_event(2, "admin", **on), node_event(3, US, notes=gone), node_event(4, "admin", **off)]) == {
+		"n1": [begin, (4.5, forever, "admin")]}
+	assert uncordoned([*decided, node_event(5, "admin", "delete"), node_event(7, "admin", "create")]) == {"n1": [begin, (7.5, forever, "admin")]}
 
 
 def test_audit_log_tells_while_there_was_a_watch_of_nodes():

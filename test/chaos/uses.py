@@ -2,11 +2,11 @@
 """Who used how much of which node when, of evidence.py."""
 from collections import namedtuple
 
-from evidence import stopped
+from evidence import set_down, stopped
 from plan import CORES, GPUS, MEMORY, NODES
 from shared_runs import SharedRuns, has_share
 
-# stop: None while it does. by: its name; forgotten: a job that Slurm forgot. since: when Slurm had decided that; of a foreign
+# stop: None while it does. by: its name; forgotten: a job that Slurm forgot, or counts no more. since: when Slurm had decided that; of a foreign
 # pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if that is known:
 # not of a foreign pod, for which nobody chose any, nor of a pod whose object and Binding nobody has.
 # gaps: (from, to) in which its kubelet does not count it; None: never.
@@ -49,16 +49,22 @@ def _job_gaps(evidence, shared, name, run, stop):
 
 
 def job_uses(evidence):
+	"""What a run has after its node was set DOWN is counted as forgotten: Slurm gives it to others."""
 	shared = {node: SharedRuns(evidence, node) for node in evidence.shared or ()}
 	for name, job in evidence.users.jobs.items():
 		about, runs = evidence.steps[name], job.runs()
 		for run in runs:
-			stop = stopped(evidence, name, run)
+			stop, down = stopped(evidence, name, run), set_down(evidence, name, run)
 			# started a second time: the first one may have been forgotten, too
 			forgotten = not evidence.jobs[name] or run is not runs[-1] and evidence.log.forgot([run.start])
-			yield _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
+			use = _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
 				since=min(filter(None, (evidence.started(name), run.start))), foreign=False,
 				gaps=_job_gaps(evidence, shared.get(about["node"]), name, run, stop))
+			if down is None:
+				yield use
+			else:
+				yield from (use._replace(stop=down),) if down > run.start else ()
+				yield use._replace(start=max(down, run.start), forgotten=True)
 
 
 def all_uses(evidence):
