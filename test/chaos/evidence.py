@@ -114,6 +114,9 @@ class Evidence:
 			elif event.get("objectRef", {}).get("subresource") == "binding" and event.get("responseStatus", {}).get("code") == 201:
 				about = event["requestObject"]["metadata"]
 				self.devices[about["uid"]] = _devices(about)
+		self.plugins = game.devices is not None  # then the kubelets choose, also for foreign pods
+		if self.plugins:
+			self.devices = dict(game.devices.had)
 		self.reservations = reservations(stand.audit())
 		self.shared = shared_pods(stand.audit()) if game.shared else None
 		self.cordons, self.drains, self.started_jobs = cordons(stand.audit()), Drains(self.log.lines), started(self.log.lines)

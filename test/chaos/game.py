@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import mixed
 import plan
+from devices import Devices
 from evidence import ControllerLog, Evidence
 from faults import Faults
 from judge import judge
 from nodes import Nodes
 from stands.build import build_folder
+from stands.process import Daemon
 from stands.process import run as run_command
 from stands.slurm import Slurm
 from stands.waiting import StandError
@@ -42,12 +44,16 @@ class Game:
 	def __init__(self, api, seed, seconds, folder, sharing):
 		self.seed, self.seconds, self.sharing, self.shared = seed, seconds, sharing, plan.shares_pods(seed, sharing)
 		self.steps = plan.make(seed, seconds, api, sharing)
+		plugins = plan.has_plugins(seed, api, sharing)
 		self.stand = Stand(api, "--cpus", str(plan.CORES), "--memory", str(plan.MEMORY), "--slurm-conf", SLURM_CONF + GATES[sharing] +
-			f"\nReturnToService={1 if plan.down_lasts(seed) else 2}", "--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}")
+			f"\nReturnToService={1 if plan.down_lasts(seed) else 2}",
+			"--gres", f"gpu@0-{plan.CORES - 1}:{plan.GPUS}", *(["--agent"] if plugins else []))
 		try:
 			self.users = Users(self.stand)
 			self.nodes = Nodes(self.stand)
-			self.nodes.register_gpus()
+			self.devices = self._plugins() if plugins else None
+			if not self.devices:
+				self.nodes.register_gpus()
 			self._share()
 			self.faults = Faults(self.stand)
 		except (StandError, OSError):
@@ -57,8 +63,9 @@ class Game:
 		self.closing, self.drained = threading.Event(), 0
 		self.healed, self.left = None, {}  # seconds that it took; what has not ended yet
 		os.makedirs(folder, exist_ok=True)
+		how = sharing + (", small jobs in one pod" if self.shared else "") + (", a device plugin" if self.devices else "")
 		self.story = Story(os.path.join(folder, f"{api}-{sharing}-{seed}.story"), f"seed {seed}, {seconds} s on {api}, sharing "
-			f"{sharing}{', small jobs in one pod' if self.shared else ''}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
+			f"{how}, {len(self.steps)} steps; stand {self.stand.folder}, ready after {self.stand.seconds:.0f} s")
 
 	def _share(self):
 		"""By the label that a kubelet gives to its Node itself: it may make another one."""
@@ -67,6 +74,18 @@ class Game:
 		self._believe_not_ready_soon()
 		settings = {"image": mixed.IMAGE, **({"shared": {"maxCpus": plan.SHARED_CPUS}} if self.shared else {})}
 		mixed.share(self.stand, settings if self.sharing == "mixed" else None, sharing=self.sharing, selector="kubernetes.io/hostname")
+
+	def _plugins(self):
+		"""Agents that pin nothing: nodes here may have more cores than this machine."""
+		slurm = Slurm(self.stand.folder)
+		for name in plan.NODES:
+			with open(slurm.agent_conf(name), "a", encoding="utf-8") as file:
+				file.write("pinning: false\n")
+			slurmd = Daemon(self.stand.folder, f"slurmd-{name}")
+			slurmd.stop()
+			slurmd.start_again()
+		slurm.wait_nodes(plan.NODES)
+		return Devices(self.stand)
 
 	def _believe_not_ready_soon(self):
 		"""Not after the 40 s of the default, which no play has; share() has it read."""
@@ -133,7 +152,7 @@ class Game:
 			self.faults.restart("slurmd-n1", "slurmd-n2")
 
 	def _register_gpus(self):
-		for node in self.nodes.register_gpus():
+		for node in self.nodes.register_gpus() if not self.devices else ():
 			self.story.tell(f"the kubelet of {node} had forgotten its GPUs; registered again")
 
 	def _ended_by_force(self):
@@ -239,6 +258,8 @@ class Game:
 	def close(self):
 		self.closing.set()
 		self.faults.close()
+		if self.devices:
+			self.devices.close()
 		self.story.close()
 		self.stand.down()
 

@@ -5,7 +5,7 @@ from judge_nodes import check_closed, check_cordons, check_nodes
 from plan import NODES, ON_RESERVATIONS
 from reservations import US
 from shared_runs import SharedRuns, ends_for_slurm, has_share, launches
-from uses import all_uses, moments, too_much
+from uses import REFUSED, all_uses, moments, too_much, uses_of_plugins
 from verdict import Verdict
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -31,7 +31,7 @@ def overbooked(uses):
 
 
 def twice(uses):
-	"""The same of moments at which a GPU was in use twice, as far as Slurm chose which ones are used."""
+	"""The same of moments at which a GPU was in use twice, as far as it is known which ones are used."""
 	found = []
 	for node, moment, at_once in moments(uses):
 		for index in sorted(frozenset().union(*(use.devices for use in at_once if use.devices))):
@@ -65,7 +65,8 @@ def check_overbooking(evidence):
 
 
 def check_devices(evidence):
-	return _check("GPU in use twice", twice, [use for use in all_uses(evidence) if use.devices])
+	uses = uses_of_plugins(evidence) if evidence.plugins else (use for use in all_uses(evidence) if use.devices)
+	return _check("GPU in use twice", twice, list(uses))
 
 
 def check_numbers_of_devices(evidence):
@@ -201,7 +202,9 @@ def _pod_problem(evidence, name, uid):
 		return f"it is {pod['status'].get('phase')}"
 	if pod and pod["status"].get("reason") == "OutOfnvidia.com/gpu" and "capacity: 0" in pod["status"].get("message", ""):
 		return None  # its kubelet had just started, and its device plugin had not
-	if pod and pod["status"].get("reason", "").startswith("OutOf"):
+	if pod and evidence.plugins and "no healthy devices present" in pod["status"].get("message", ""):
+		return None  # the same
+	if pod and pod["status"].get("reason", "").startswith(REFUSED):
 		return None if _foreign_came_first(evidence, name, uid) else f"its kubelet did not take it: {pod['status'].get('message')}"
 	if len([job for job in jobs if job["JobState"] not in ENDED + SLURMS]) > 0:
 		return f"its jobs are {[_told(job) for job in jobs]}"

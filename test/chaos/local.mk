@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	test/chaos/chaos \
 	test/chaos/conftest.py \
 	test/chaos/cordons.py \
+	test/chaos/devices.py \
 	test/chaos/evidence.py \
 	test/chaos/faults.py \
 	test/chaos/game.py \

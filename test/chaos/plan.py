@@ -59,6 +59,11 @@ def down_lasts(seed):
 	return seed % 2 == 0
 
 
+def has_plugins(seed, api, sharing):
+	"""Whether the GPUs are a device plugin's: the kubelets, which are not on kubesim, choose who gets which."""
+	return api == "real" and sharing == "mixed" and seed % 3 == 0
+
+
 def calm(seconds):
 	"""So long nothing breaks at the end of a long play: only then each side must hear of what is done to nodes on the other one."""
 	return CALM if seconds >= 3 * CALM else 0

@@ -12,7 +12,7 @@ class Hands(Game):
 
 	def __init__(self):  # pylint: disable=super-init-not-called
 		self.users = self.nodes = self.stand = self
-		self.lost, self.released, self.left = {}, set(), {}
+		self.lost, self.released, self.left, self.devices = {}, set(), {}, None
 		looks = [True, False]
 		self.closing, self.faults = SimpleNamespace(wait=lambda _: looks.pop()), SimpleNamespace(over=threading.Event())
 		self.told, self.done = [], []

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The judge finds each kind of damage: one good world, spoiled in one way per story."""
+import json
 from collections import defaultdict
 from types import SimpleNamespace
 
 import judge
 import plan
 from cordons import Cordon, Drains, cordons, listening, started, uncordoned
+from devices import told
 from evidence import ControllerLog, seconds_of_local
 from jobs import JobRun
 from reservations import US, Reservation, reservations
@@ -36,7 +38,7 @@ def world(log=START):
 		pod_jobs=defaultdict(list, {UID: [{"JobId": "1", "JobState": "FAILED", "ExitCode": "3:0"}]}),
 		jobs=defaultdict(list, {"job0": [{"JobId": "2", "JobState": "COMPLETED", "ExitCode": "0:0"}]}),
 		cordons=[], drains=Drains([]), started_jobs=[], broken=[], behind=[], listening=[(0, float("inf"))], uncordoned={}, last_cordon=False,
-		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False,
+		devices={UID: frozenset({0})}, sharing="none", gone=[], server_ended=lambda begin, end: False, plugins=False,
 		bindings={UID: ["n1"]}, deleted=defaultdict(set), slurmd_ends=defaultdict(list), touched=lambda name: set(),
 		started={"pod0": 100.5, "job0": 100.0}.get, told=None, shared=None)
 
@@ -248,6 +250,57 @@ def test_pod_that_its_kubelet_rejects_because_it_has_forgotten_its_gpus_is_not_o
 		bad = world()
 		bad.objects[UID]["status"].update(reason="OutOfnvidia.com/gpu", message=f"requested: 1, used: 0, capacity: {capacity}")
 		assert len(judge.check_pods(bad).wrong) == wrong
+
+
+# -- GPUs of a device plugin
+
+def plugged(*told_of_job0, job0=(1, 2), pod0=(0,), foreign0=None, start=104.0):
+	"""A mixed world in which the kubelets choose; foreign0: what a foreign pod has from `start` on."""
+	bad = mixed(*told_of_job0)
+	bad.plugins, bad.devices = True, {UID: frozenset(pod0)}
+	bad.users.jobs["job0"].ran = [JobRun(100.0, 110.0, frozenset(job0))]
+	if foreign0:
+		bad.users.foreign, bad.told, bad.devices[FOREIGN] = {"foreign0": FOREIGN}, lambda name: None, frozenset(foreign0)
+		bad.steps["foreign0"] = {"cores": 0, "memory": 100, "gpus": len(foreign0), "code": 0, "node": "n1"}
+		bad.runs[FOREIGN] = [Run(FOREIGN, "main", "c2", "n1", start, 120.0, 0)]
+	return bad
+
+
+def test_device_that_its_kubelet_gave_to_a_pod_and_slurm_to_a_job_is_found():
+	assert judge.check_devices(plugged(*ADMITTED, GONE)).wrong == []
+	for bad in (plugged(*ADMITTED, GONE, job0=(0, 1)), plugged(*ADMITTED, GONE, foreign0=(2,)), plugged(*ADMITTED, GONE, pod0=(1,))):
+		assert len(judge.check_devices(bad).wrong) == 1
+	assert judge.check_overbooking(plugged(*ADMITTED, GONE, foreign0=(2,))).wrong == []
+	assert "foreign0 asked for" not in str(judge.check_numbers_of_devices(plugged(*ADMITTED, GONE, foreign0=(2,))).wrong)
+
+
+def test_device_that_a_foreign_pod_got_from_a_job_whose_pod_others_took_is_not_its_kubelets_mistake():
+	for taken, start, wrong in ((103.0, 104.0, 0), (105.0, 104.0, 1), (99.9, 104.0, 0)):
+		again = (taken + 0.1, "created"), (taken + 0.2, "status")
+		assert len(judge.check_devices(plugged(*ADMITTED, (taken, "taken"), *again, GONE, foreign0=(2,), start=start)).wrong) == wrong, taken
+	forced = plugged(*ADMITTED, GONE, foreign0=(2,))
+	forced.touched = lambda name: {"force"} if name == "foreign0" else set()
+	assert judge.check_devices(forced).wrong == []
+
+
+def test_pod_that_a_kubelet_with_a_device_plugin_does_not_take_is_found_unless_the_plugin_had_just_begun():
+	for why, wrong in (("Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, Available: 0", 1),
+			("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu", 0)):
+		bad = plugged(*ADMITTED, GONE)
+		bad.objects[UID]["status"].update(reason="UnexpectedAdmissionError", message=why)
+		assert len(judge.check_pods(bad).wrong) == wrong, why
+
+
+def test_checkpoint_of_a_kubelet_tells_which_pod_has_which_gpus():
+	entries = [{"PodUID": uid, "ContainerName": "main", "ResourceName": resource, "DeviceIDs": {"-1": ids}} for uid, resource, ids in
+		(("a", plan.GPU, ["gpu2", "gpu0"]), ("b", "example.com/fpga", ["gpu1"]), ("c", plan.GPU, ["gpu1"]))]
+	assert told(json.dumps({"Data": {"PodDeviceEntries": entries}, "Checksum": 1})) == {"a": {0, 2}, "c": {1}}
+	assert told('{"Data":{"PodDeviceEntries":null}}') == {}
+
+
+def test_gpus_of_every_third_seed_are_a_device_plugins_on_real_mixed_nodes():
+	assert [plan.has_plugins(*how) for how in ((3, "real", "mixed"), (1, "real", "mixed"), (3, "sim", "mixed"), (3, "real", "none"))] == [
+		True, False, False, False]
 
 
 def test_job_that_went_back_into_the_queue_is_judged_by_its_last_run_and_counts_in_each():

@@ -8,9 +8,10 @@ from shared_runs import SharedRuns, has_share
 
 # stop: None while it does. by: its name; forgotten: a job that Slurm forgot, or counts no more. since: when Slurm had decided that; of a foreign
 # pod, which asks nobody, when slurm-k8s knew of it (None: never). gpus: how many; devices: which ones, if that is known:
-# not of a foreign pod, for which nobody chose any, nor of a pod whose object and Binding nobody has.
+# not of a pod whose object and Binding nobody has, nor of a foreign one, but where a device plugin's kubelet has chosen.
 # gaps: (from, to) in which its kubelet does not count it; None: never.
 Use = namedtuple("Use", "node start stop cores memory gpus devices by forgotten since foreign gaps")
+REFUSED = ("OutOf", "UnexpectedAdmissionError")  # reasons of a kubelet that does not take a pod
 
 
 def _use(about, node, start, stop, **more):
@@ -19,7 +20,7 @@ def _use(about, node, start, stop, **more):
 
 def _gaps(evidence, name, uid):
 	"""Of a pod. What is deleted by force its kubelet gives up at once, and what it refuses after its start it had admitted."""
-	refused = evidence.objects.get(uid, {}).get("status", {}).get("reason", "").startswith("OutOf")
+	refused = evidence.objects.get(uid, {}).get("status", {}).get("reason", "").startswith(REFUSED)
 	return None if "force" in evidence.touched(name) or refused else []
 
 
@@ -36,7 +37,8 @@ def pod_uses(evidence):
 def foreign_uses(evidence):
 	for name, uid in evidence.users.foreign.items():
 		for run in evidence.runs[uid]:
-			yield _use(evidence.steps[name], run.node, run.start, run.stop, devices=None, by=name, forgotten=False,
+			devices = evidence.devices.get(uid) if evidence.plugins else None
+			yield _use(evidence.steps[name], run.node, run.start, run.stop, devices=devices, by=name, forgotten=False,
 				since=evidence.told(name), foreign=True, gaps=_gaps(evidence, name, uid))
 
 
@@ -65,6 +67,20 @@ def job_uses(evidence):
 			else:
 				yield from (use._replace(stop=down),) if down > run.start else ()
 				yield use._replace(start=max(down, run.start), forgotten=True)
+
+
+def uses_of_plugins(evidence):
+	"""What a device plugin's kubelet answers for: who is deleted by force it has given up, and a job has of it what its first pod has,
+	until others take that one: the next one may get others."""
+	for use in all_uses(evidence):
+		job = evidence.users.jobs.get(use.by)
+		if job and use.devices:
+			pod = evidence.reservation(use.by, max(run for run in job.runs() if run.start <= use.start))
+			taken = pod.admitted[0][1] if pod and pod.admitted else None
+			if taken is None or taken > use.start:
+				yield use._replace(stop=min(filter(None, (use.stop, taken)), default=None))
+		elif use.devices and use.gaps is not None:
+			yield use
 
 
 def all_uses(evidence):
