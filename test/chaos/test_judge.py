@@ -324,6 +324,16 @@ def test_first_run_of_a_job_that_slurm_forgot_and_started_again_counts_apart():
 	assert len(judge.check_devices(bad).wrong) == 1
 
 
+def test_run_of_a_job_whose_start_slurm_forgot_and_that_was_cancelled_while_it_waited_again_counts_apart():
+	for log, told, wrong in ((crash(8), 12.0, 0), (crash(8), 7.0, 1), (START, 12.0, 1)):
+		bad, at = world(log), seconds_of_local("2026-11-22T01:00:00")
+		bad.users.jobs["job0"].ran = [JobRun(at + 7.2, at + 20.0, frozenset({1, 2}))]
+		bad.started = {"job0": at + told}.get
+		bad.devices[UID], bad.runs[UID] = frozenset({1}), [Run(UID, "main", "c1", "n1", at + 15.0, at + 16.0, 3)]
+		verdict = judge.check_devices(bad)
+		assert (len(verdict.wrong), len(verdict.apart)) == (wrong, 1 - wrong), (log, told)
+
+
 # -- sharing: mixed
 
 def checks(evidence):

@@ -50,6 +50,13 @@ def _job_gaps(evidence, shared, name, run, stop):
 	return shared.gaps(run.start, stop) if shared and has_share(evidence, name, pod) else None
 
 
+def _start_is_forgotten(evidence, name, run, last):
+	"""Of a job that Slurm knows. One that it has started a second time since, or that waited again after a crash and was cancelled then:
+	its start is told as later than its process began, in whole seconds."""
+	told = evidence.started(name)
+	return evidence.log.forgot([run.start]) and (not last or bool(told) and told > run.start + 1)
+
+
 def job_uses(evidence):
 	"""What a run has after its node was set DOWN is counted as forgotten: Slurm gives it to others."""
 	shared = {node: SharedRuns(evidence, node) for node in evidence.shared or ()}
@@ -57,8 +64,7 @@ def job_uses(evidence):
 		about, runs = evidence.steps[name], job.runs()
 		for run in runs:
 			stop, down = stopped(evidence, name, run), set_down(evidence, name, run)
-			# started a second time: the first one may have been forgotten, too
-			forgotten = not evidence.jobs[name] or run is not runs[-1] and evidence.log.forgot([run.start])
+			forgotten = not evidence.jobs[name] or _start_is_forgotten(evidence, name, run, run is runs[-1])
 			use = _use(about, about["node"], run.start, stop, devices=run.gpus, by=name, forgotten=forgotten,
 				since=min(filter(None, (evidence.started(name), run.start))), foreign=False,
 				gaps=_job_gaps(evidence, shared.get(about["node"]), name, run, stop))
