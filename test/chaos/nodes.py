@@ -62,6 +62,20 @@ class Nodes(Insistent):
 			self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": None}}))
 		return "for a while" if told else "and Slurm did not drain it"
 
+	def last_close(self, step):
+		"""The same on Slurm's side: until Kubernetes has it cordoned."""
+		path, state = f"/api/v1/nodes/{step.target}", step.about["state"]
+		self._await(lambda: OWNER not in self.api.get(path)["metadata"].get("annotations", {}))
+		self.to_resume.discard(step.target)
+		try:
+			self._insist(lambda: self.stand.scontrol("update", f"NodeName={step.target}", f"State={state}", f"Reason={DRAINED}"))
+			told = self._await(lambda: self.api.get(path)["spec"].get("unschedulable", False))
+			time.sleep(step.about["seconds"])
+		finally:
+			self.to_resume.add(step.target)
+			self._insist(lambda: self._resume(step.target))
+		return "for a while" if told else "and Kubernetes did not cordon it"
+
 	def _await(self, condition):
 		end = time.monotonic() + TOLD_WITHIN
 		while not (found := self._insist(condition)) and time.monotonic() < end:

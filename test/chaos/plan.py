@@ -18,8 +18,8 @@ CORES, MEMORY, GPUS = 4, 16000, 3  # of a node, MiB; few, so that they are alway
 GAP = {"pod": 1.5, "job": 4.0, "foreign_pod": 6.0, "fault": 3.0, "reconfigure": 15.0, "node": 12.0}
 MIXED_GAP = {**GAP, "pod": 2.5, "job": 2.5, "foreign_pod": 4.0}
 CALM, CALM_GAP = 60, 4.0  # seconds; the latter between two things done to nodes then
-HUSH = 0.2  # part of a play: at its end nothing breaks that keeps Slurm from hearing of the last cordon
-HELD = 5  # seconds that Slurm has that one
+HUSH = 0.2  # part of a play: at its end nothing breaks that keeps one side from hearing of what is done to nodes last on the other one
+HELD = 5  # seconds that the other side has that one
 DEAF = 0.3  # part of the pods and jobs that ignores SIGTERM
 TOUCHED = 0.5  # part of the pods and jobs that users do something to
 WISHES = (0, 0, 1, 2, 3)  # how many GPUs they ask for: together as much of what there is as of cores
@@ -135,17 +135,24 @@ def load(seed, until, sharing):
 	for at in moments(dice, GAP["reconfigure"], until):
 		yield Step(at, "reconfigure", "slurmctld", {})
 	yield from _on_nodes(random.Random(f"{seed} nodes"), gap["node"], until, on_nodes)
+	yield from _last(random.Random(f"{seed} last"), until, "DOWN" if down_lasts(seed) else "DRAIN")
+
+
+def _last(dice, until, state):
+	"""What is done to nodes last: one is cordoned, the other one has that state in Slurm."""
+	cordoned, closed = dice.sample(NODES, 2)
+	yield Step(until - hush(until) + 0.5, "last_cordon", cordoned, {"seconds": HELD})
+	yield Step(until - hush(until) + 0.5, "last_close", closed, {"seconds": HELD, "state": state})
 
 
 def _on_nodes(dice, gap, until, on_nodes):
-	"""One node is cordoned last, and has nothing else then."""
-	loud, last = until - calm(until), Step(until - hush(until) + 0.5, "last_cordon", dice.choice(NODES), {"seconds": HELD})
+	"""Over before the last is done."""
+	loud = until - calm(until)
 	for at in (*moments(dice, gap, loud), *(loud + at for at in moments(dice, CALM_GAP, until - loud))):
 		verb, node = dice.choice(list(on_nodes)), dice.choice(NODES)
 		seconds = round(dice.uniform(*on_nodes[verb]), 1)
-		if node != last.target or at + seconds < last.at - 0.5:
+		if at + seconds < until - hush(until):
 			yield Step(at, verb, node, {"seconds": seconds})
-	yield last
 
 
 def faults(seed, until, api):

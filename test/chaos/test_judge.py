@@ -594,15 +594,16 @@ def test_play_with_a_last_cordon_of_which_nothing_can_be_said_is_found():
 		assert len(judge.check_cordons(bad).wrong) == wrong
 
 
-def test_last_thing_done_to_one_node_of_a_play_is_a_cordon_when_nothing_keeps_it_from_slurm():
+def test_last_things_done_to_nodes_of_a_play_are_a_cordon_and_what_slurm_keeps_jobs_away_by_when_nothing_is_in_the_way():
 	for seed in range(50):
 		for api, seconds in (("sim", 30), ("real", 45), ("real", 60), ("sim", 300)):
 			steps = plan.make(seed, seconds, api, "mixed")
-			last, = [step for step in steps if step.verb == "last_cordon"]
-			assert seconds - 12 <= last.at < seconds - 5
-			near = [step for step in steps if step.target in plan.NEAR and step.verb != "reconfigure"]
-			assert max(step.at + step.about["seconds"] for step in near) < last.at
-			assert not [step for step in steps if step.target == last.target and step.verb in plan.ON_NODES and step.at + step.about["seconds"] > last.at]
+			last = {step.verb: step for step in steps if step.verb.startswith("last_")}
+			at = last["last_cordon"].at
+			assert seconds - 12 <= at < seconds - 5 and {step.target for step in last.values()} == set(plan.NODES)
+			assert last["last_close"].about["state"] == ("DRAIN" if seed % 2 else "DOWN")
+			near = [step for step in steps if step.verb in plan.ON_NODES or step.target in plan.NEAR and step.verb != "reconfigure"]
+			assert max(step.at + step.about["seconds"] for step in near) < at
 
 
 def test_node_that_its_administrator_resumed_despite_a_cordon_gets_jobs_and_another_one_does_not():
