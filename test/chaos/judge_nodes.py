@@ -4,6 +4,7 @@ from reservations import US
 from verdict import Verdict
 
 PROMPT = 3  # seconds from a cordon to a drain, and back, on a busy machine
+NOTED = 1  # second: an API server notes the end of a request later than its watches tell what came of it, on a busy machine
 HEARD_AGAIN = 30  # seconds from the end of a fault to the next try of what had failed
 
 
@@ -32,8 +33,8 @@ def _heard(evidence, cordon):
 	"""[(from, to)] while Slurm must have been told of a cordon: it listens, or has drained the node for it and not started anew since."""
 	there = [(cordon.begin + PROMPT, cordon.end)]
 	resumes = [(when, when + PROMPT) for when, node in evidence.drains.resumed if node == cordon.node]
-	drained = [(when, min([cordon.end, *(start for start in evidence.drains.starts if start > when)]))
-		for when, node in evidence.drains.cordoned if node == cordon.node and cordon.begin < when < cordon.end]
+	drained = [(max(when, cordon.begin), min([cordon.end, *(start for start in evidence.drains.starts if start > when)]))
+		for when, node in evidence.drains.cordoned if node == cordon.node and cordon.begin - NOTED < when < cordon.end]
 	return without(without(there, _deaf(evidence)) + drained, resumes)
 
 

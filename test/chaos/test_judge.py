@@ -583,6 +583,8 @@ def test_cordon_for_which_slurm_has_drained_the_node_counts_whatever_breaks_unti
 	for more, wrong in (([], 1), ([(95.0, "slurmctld version 22.05.8 started on cluster stand")], 0),
 			([(99.0, "update_node: node n1 state set to IDLE")], 0), ([(96.0, "update_node: node n1 state set to IDLE")], 1)):
 		assert len(judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)], log=[*drained, *more])).wrong) == wrong, more
+	faster = [(59.9995, text) for _, text in drained]  # than the answer to who had cordoned it
+	assert judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)], log=faster)).seen == 1
 	other = [(when, text.replace("n1", "n2")) for when, text in drained]
 	assert judge.check_cordons(on_cordoned(broken=[(59.0, 130.0)], log=other)).seen == 0
 
