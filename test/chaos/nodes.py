@@ -53,7 +53,7 @@ class Nodes(Insistent):
 		"""The last one of a play, when nothing breaks any more that keeps it from Slurm. It stays so long after Slurm has the drain,
 		that there is always one of which can be said whether jobs were started on it: not of one on top of ours."""
 		path = f"/api/v1/nodes/{step.target}"
-		self._await(lambda: OWNER not in self.api.get(path)["metadata"].get("annotations", {}))
+		self._wait_free_of_us(step.target)
 		self._insist(lambda: self.api.patch(path, {"spec": {"unschedulable": True}}))
 		try:
 			told = self._await(lambda: self.stand.run("sinfo", "-h", "-n", step.target, "-o", "%E").startswith(CORDONED))
@@ -65,7 +65,7 @@ class Nodes(Insistent):
 	def last_close(self, step):
 		"""The same on Slurm's side: until Kubernetes has it cordoned."""
 		path, state = f"/api/v1/nodes/{step.target}", step.about["state"]
-		self._await(lambda: OWNER not in self.api.get(path)["metadata"].get("annotations", {}))
+		self._wait_free_of_us(step.target)
 		self.to_resume.discard(step.target)
 		try:
 			self._insist(lambda: self.stand.scontrol("update", f"NodeName={step.target}", f"State={state}", f"Reason={DRAINED}"))
@@ -75,6 +75,11 @@ class Nodes(Insistent):
 			self.to_resume.add(step.target)
 			self._insist(lambda: self._resume(step.target))
 		return "for a while" if told else "and Kubernetes did not cordon it"
+
+	def _wait_free_of_us(self, node):
+		"""Until whoever has deleted it has made it again, and no cordon of ours is on it."""
+		with self.deleting[node]:
+			self._await(lambda: OWNER not in self.api.get(f"/api/v1/nodes/{node}")["metadata"].get("annotations", {}))
 
 	def _await(self, condition):
 		end = time.monotonic() + TOLD_WITHIN
