@@ -306,11 +306,7 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	node_slurm_ = worker_->node_port(seat_);
 	nodes_ = std::make_unique<NodesController>(
 		settings_, NodesPorts{*node_slurm_, *node_kube_, *this, user_text, host_.slurm_uid,
-				       [this](const std::string &node, const GresList &gres) {
-					       nodes_file_->set_missing(node, gres);
-					       if (holds_.set_missing(settings_.name, node, gres))
-						       slurm_->wake_scheduler(); // less is masked than before
-				       },
+				       [this](const std::string &node, const GresList &gres) { set_missing(node, gres); },
 				       [this](const std::string &node) { return exclusive_->wants_taint(node); },
 				       [this](const std::string &node) {
 					       return knows_lost() ? std::optional(pods_->lost().question(node)) : std::nullopt;
@@ -329,6 +325,15 @@ void ClusterEngine::build(const kube::ClusterAccess &access)
 	watch_unbound_pods();
 	watch_nodes();
 	watch_dra();
+}
+
+void ClusterEngine::set_missing(const std::string &node, GresList gres)
+{
+	if (dra_.wanted() && !dra_.inventory.synced())
+		gres = missing_as_before(std::move(gres), nodes_file_->missing(node), settings_.resources);
+	nodes_file_->set_missing(node, gres);
+	if (holds_.set_missing(settings_.name, node, gres))
+		slurm_->wake_scheduler(); // less is masked than before
 }
 
 // A file that cannot be believed is as none: the runtime has said so, and the first list replaces it.

@@ -97,6 +97,7 @@ private:
 	void connect();
 	void build(const kube::ClusterAccess &access);
 	void open_nodes_file();
+	void set_missing(const std::string &node, GresList gres);
 	void watch_pods(const std::string &scheduler_name);
 	void watch_foreign_pods();
 	void hear_of_foreign_pods(kube::Reflector<ForeignPod>::Callbacks &call);

@@ -392,4 +392,14 @@ GresList missing_gres(const NodeGres &node, const GresList &slurm)
 	return merged(std::move(out));
 }
 
+GresList missing_as_before(GresList missing, const GresList &before, const std::vector<ResourceSettings> &settings)
+{
+	const auto of_driver = [&](const Gres &g) {
+		return std::ranges::any_of(settings, [&](const auto &r) { return !r.device_class.empty() && r.gres == g.name; });
+	};
+	std::erase_if(missing, of_driver);
+	std::ranges::copy_if(before, std::back_inserter(missing), of_driver);
+	return missing;
+}
+
 } // namespace sk8::core

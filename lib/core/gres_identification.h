@@ -90,6 +90,8 @@ struct GresDifference {
 std::vector<GresDifference> gres_differences(const NodeGres &node, const GresList &slurm);
 // What of it Slurm must not give to jobs: devices that are gone, or not well. Those with missing: ignore are none.
 GresList missing_gres(const NodeGres &node, const GresList &slurm);
+// The same, but of GRES with a deviceClass what was missing before: until drivers are listed nobody knows what they have.
+GresList missing_as_before(GresList missing, const GresList &before, const std::vector<ResourceSettings> &settings);
 
 } // namespace sk8::core
 

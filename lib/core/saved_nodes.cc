@@ -114,6 +114,12 @@ void NodesFile::set(const std::string &node, T SavedNode::*what, const T &value)
 		nodes_.erase(node);
 }
 
+GresList NodesFile::missing(const std::string &node) const
+{
+	const auto known = nodes_.find(node);
+	return known == nodes_.end() ? GresList{} : known->second.missing;
+}
+
 void NodesFile::set_missing(const std::string &node, const GresList &gres)
 {
 	set(node, &SavedNode::missing, gres);

@@ -49,6 +49,7 @@ public:
 	{
 	}
 	const SavedNodes &nodes() const { return nodes_; }
+	GresList missing(const std::string &node) const; // as it was set last
 	void set_missing(const std::string &node, const GresList &gres);
 	void set_features(const std::string &node, const std::vector<std::string> &features);
 	void flush(); // if there is something, and it is time

@@ -34,6 +34,12 @@ def by_pod(found, node, devices):
 	return [Had(node, device, run.start, run.stop, found.name) for device in devices]
 
 
+def beside(had, kind):
+	"""Has a job had a device of a node while a pod of that kind had one there?"""
+	return any(job.node == its.node and job.begin < its.end and its.begin < job.end
+		for job in had if job.who.startswith("job ") for its in had if its.who.startswith(kind))
+
+
 def is_with_one(all_had):
 	"""No device is with two at any time. In their order, for each device."""
 	of_device = {}

@@ -13,8 +13,9 @@ from claims import CLASS, DEVICES, PREPARED, containers_see_devices, uses, with_
 from command import TOOL, findings, status, tool
 from conftest import lent
 from had import batch as gpu_job
-from had import by_job, by_pod, is_with_one
+from had import beside, by_job, by_pod, is_with_one
 from mixed import restore, set_resources
+from outage import saved
 from stands.gres import devices
 from stands.process import Daemon
 from stands.replays import once_only
@@ -85,6 +86,8 @@ def test_requests_and_claims_of_one_pod_have_together_just_the_devices_of_its_jo
 	if stand.kind == "real":
 		prepared = {(device, name) for what, device, name in driver.record("n1") if what == "prepared"}
 		assert prepared >= {(device, "both") for device in both.devices()} | {(device, "single") for device in single.devices()}
+		if containers_see_devices():
+			assert inside(pod) == has
 
 
 def test_claims_that_slurm_cannot_honour_are_refused_and_said(drivers):
@@ -186,6 +189,23 @@ def test_device_that_its_driver_wants_left_alone_or_has_no_more_is_kept_from_job
 	two.wait("RUNNING")
 	assert in_slurm(stand, two.id) == {0, 2}
 	assert "DRAIN" not in stand.run("scontrol", "show", "node", "n1")
+	two.cancel()
+	saved(stand)
+	stand.api.post("/kubesim/faults", {"match": {"resource": "resourceslices"}, "action": "status", "code": 503})
+	try:  # nobody knows yet which of them are back
+		stand.restart_slurmctld(kill=False)
+		two = batch(stand, 2, "-w", "n1")
+		two.wait("RUNNING")
+		third = batch(stand, 1, "-w", "n1")
+		stand.scheduled()
+		assert third.state == "PENDING" and in_slurm(stand, two.id) == {0, 2}
+	finally:
+		stand.api.delete("/kubesim/faults")
+	wait_for("what drivers have", lambda: len(tool(stand, "gres", "--node", "n1", "--format", "devices").splitlines()) == DEVICES, 60)
+	stand.scheduled()
+	assert third.state == "PENDING"
+	for job in third, two:
+		job.cancel()
 	driver.publish("n1")
 	wait_for("no mask", lambda: not status(stand, "--node", "n1")["masks"], 60)
 
@@ -351,7 +371,7 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 	wait_for("the mask", lambda: [m["gres"] for m in status(stand, "--node", "n1")["masks"]] == [f"gpu:1({device})"], 60)
 	for i in range(12):
 		number = chance.randint(1, 3)
-		if chance.random() < 0.6:
+		if i and chance.random() < 0.6:  # a job among the first
 			made = claim(f"r{i}", number)
 			pods.append((stand.pod(f"r{i}", f"env | grep TEST_DEVICE_; sleep {chance.random() * 3:.1f}", **uses(made)), made, number))
 		else:
@@ -393,5 +413,6 @@ def test_no_device_is_given_twice_whatever_comes_and_goes(drivers):
 		assert len(its) == number, its
 		had += its
 	is_with_one(had)
+	assert beside(had, "theirs")
 	for node in driver.records:
 		assert not [row for row in driver.record(node) if row[0] == "refused"]

@@ -8,7 +8,7 @@ import signal
 import pytest
 from command import findings, status, tool
 from device_plugin import A100, DEVICES, FPGA, NVIDIA, OF_EACH, with_known_gpus, with_plugins
-from had import batch, by_job, by_pod, is_with_one
+from had import batch, beside, by_job, by_pod, is_with_one
 from mixed import reservations, wait_reservation
 from outage import saved
 from stands.gres import devices
@@ -226,12 +226,6 @@ def is_foreign(found):
 
 
 KINDS = {pod: "mine", foreign: "theirs"}
-
-
-def beside(had, kind):
-	"""Has a job had a device of a node while a pod of that kind had one there?"""
-	return any(job.node == its.node and job.begin < its.end and its.begin < job.end
-		for job in had if job.who.startswith("job ") for its in had if its.who.startswith(kind))
 
 
 def until_a_job_has_ended(stand, ends):

@@ -237,6 +237,15 @@ TEST_CASE("of drivers that nobody has listed yet no device is missing")
 	CHECK(missing_gres(out, {{"gpu", "", 2, {}}}).empty());
 }
 
+TEST_CASE("of GRES with a deviceClass that is missing which was before, while nobody has listed drivers, and of others what is now")
+{
+	ResourceSettings driver{.gres = "gpu", .device_class = "gpu.example.com"};
+	const GresList before{{"gpu", "", 1, {3}}, {"rdma", "", 2, {}}}, now{{"rdma", "hca", 1, {}}};
+	CHECK(missing_as_before(now, before, {driver}) == GresList{{"rdma", "hca", 1, {}}, {"gpu", "", 1, {3}}});
+	CHECK(missing_as_before({{"gpu", "", 2, {}}}, {}, {driver}).empty());
+	CHECK(missing_as_before(now, before, {}) == now);
+}
+
 TEST_CASE("devices of drivers have the type that an attribute of theirs says, or that of their class")
 {
 	const auto model = [](const char *name, std::uint16_t i, const char *said) {
