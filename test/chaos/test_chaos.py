@@ -7,6 +7,10 @@ from game import play
 from stands.build import build_folder
 from verdict import table
 
+# By plan.py's rules small jobs share a pod with the one, a device plugin has the GPUs and DOWN lasts with the other.
+SEED = "6" if os.environ.get("SK8_DEBIAN") else "1"
+# What a play of some seconds may have none of; of all else there was something to judge.
+MAY_BE_NONE = ("pod deleted by slurm-k8s without a reason", "job launched before its share was admitted")
 SECONDS = {"real": 45, "sim": 30}
 SHARING = {"real": "mixed", "sim": "dedicated"}  # all of "none" is in "dedicated"; real kubelets admit the pods of jobs
 
@@ -14,7 +18,7 @@ SHARING = {"real": "mixed", "sim": "dedicated"}  # all of "none" is in "dedicate
 @pytest.fixture(scope="module")
 def verdicts(request):
 	seconds = int(os.environ.get("CHAOS_SECONDS", SECONDS[request.param]))
-	found, summary = play(request.param, int(os.environ.get("CHAOS_SEED", "1")), seconds,
+	found, summary = play(request.param, int(os.environ.get("CHAOS_SEED", SEED)), seconds,
 		os.path.join(build_folder(), "test", "chaos"), os.environ.get("CHAOS_SHARING", SHARING[request.param]))
 	print(*table(found), summary, sep="\n")
 	return found
@@ -22,7 +26,7 @@ def verdicts(request):
 
 def nothing_wrong(verdicts, kind):
 	chosen = [verdict for verdict in verdicts if verdict.kind == kind]
-	assert chosen and sum(verdict.seen for verdict in chosen)
+	assert chosen and [verdict.what for verdict in chosen if not verdict.seen and verdict.what not in MAY_BE_NONE] == []
 	assert [text for verdict in chosen for text in verdict.wrong] == []
 
 

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from conftest import CONF as PREEMPTING, Cluster
+from stands.replays import once_only
 from stands.waiting import wait_for
 
 CONF = "PartitionName=all Nodes=n1 Default=YES\nPrEpPlugins=prep/script,prep/k8s\n"
@@ -164,6 +165,7 @@ def preempting_fixture(tmp_path_factory):
 	cluster.down()
 
 
+@once_only
 @pytest.mark.parametrize("told", ["job", "some_jobs"])
 def test_preemptor_takes_no_other_job_while_the_reservation_pod_of_the_first_one_leaves(preempting, told):
 	cluster = preempting

@@ -19,6 +19,7 @@ from stands import cgroup
 from stands.gres import indices
 from stands.other_headers import build_with_field
 from stands.process import Machine, processes_with
+from stands.replays import once_only
 from stands.slurm import Slurm
 from stands.waiting import wait_for
 from world import IMAGE
@@ -176,6 +177,7 @@ def test_pod_that_claims_the_job_of_another_is_left_alone(agents):
 LOST = {"slurm-k8s.io/lost", "slurm-k8s.io/gone"}
 
 
+@once_only
 def test_what_lost_pods_held_is_free_by_the_agents_word_once_their_last_process_is_gone(agents):
 	"""A foreign pod that is deleted by force, and one for Slurm whose finalizer somebody has taken off."""
 	forced, taken = foreign(agents, "forced", "sleep 600", cpu="1"), agents.pod("taken", "sleep 600", cpu="1", grace=600)

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from stands.replays import once_only
 
 POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
@@ -64,6 +65,7 @@ def scancel(pod):
 	pod.stand.run("scancel", str(pod.job_id))
 
 
+@once_only
 @pytest.mark.parametrize("end", [delete, force, scancel])
 def test_cores_are_free_only_when_the_container_is_gone(stand, end):
 	pods = {"n1": stand.pod("polite", POLITE, cpu="8", node="n1", grace=GRACE),

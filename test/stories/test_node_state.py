@@ -6,6 +6,7 @@ import pytest
 from command import status, tool
 from foreign import allocated, foreign, masked, wait_masked
 from node import BY, CORDONER, OWNER, REASON, RESUMED, Node
+from stands.replays import once_only
 
 
 @pytest.fixture
@@ -123,6 +124,7 @@ def test_node_that_kubernetes_has_no_more_is_drained_until_it_is_there_again(nod
 		one.cancel()
 
 
+@once_only
 @pytest.mark.apis("real")
 def test_what_pods_of_a_dead_node_had_is_nobodys_though_kubernetes_has_deleted_all_of_them_until_it_is_released(node):
 	stand = node.stand
@@ -228,6 +230,7 @@ def dead_kubelet(node):
 	node.wait("resumed", lambda: not node.drained, 60)
 
 
+@once_only
 def test_pods_of_a_kubelet_that_is_dead_are_masked_and_said_until_an_administrator_releases_them(impatient):
 	node, stand = impatient, impatient.stand
 	deaf = "trap '' TERM; while :; do sleep 1; done"

@@ -8,6 +8,7 @@ import time
 from collections import namedtuple
 
 import pytest
+from stands.replays import once_only
 from world import seconds_of
 
 from stands.waiting import wait_for
@@ -161,6 +162,7 @@ def test_by_qos_a_job_preempts_a_pod_and_a_pod_a_job(preempting_qos):
 	pod.wait_job("PREEMPTED")
 
 
+@once_only
 @pytest.mark.apis("sim")
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["Slurm's", "the pod's"])
@@ -177,6 +179,7 @@ def test_preemptor_whose_victim_leaves_slowly_takes_no_other_one(preempting, who
 		assert deletion(victims[0]).when + 23 < stop_of(victims[0]) < started
 
 
+@once_only
 @pytest.mark.apis("sim")
 @pytest.mark.slow
 def test_preemptor_takes_one_of_eight_pods_though_that_leaves_for_many_times_what_slurm_waits(preempting_by_clock, slurm_clock):

@@ -49,7 +49,6 @@ def test_preempted_bare_pod_is_made_again_and_keeps_its_age_and_priority(stand):
 			assert job["Priority"] == before["Priority"]
 		younger = stand.pod("younger", POLITE, cpu="8", node="n1", annotations=LOW)
 		younger.wait_job("PENDING")
-		assert int(job["Priority"]) > int(younger.job()["Priority"]) or job["AccrueTime"] < younger.job()["AccrueTime"]
 		batch.cancel()
 		again.wait_running()
 		assert again.runs()[0].start > stop_of(pod)

@@ -8,8 +8,10 @@ from command import status, tool
 from conftest import lent, with_conf
 from mixed import IMAGE, PODS, drain, evict, mixing, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
+from outage import saved
+from stands.replays import once_only
 from stands.waiting import wait_for
-from foreign import allocated, foreign, masked, of_daemon_set, wait_masked
+from foreign import POLITE, allocated, foreign, masked, of_daemon_set, wait_masked
 from world import seconds_of
 
 
@@ -27,17 +29,22 @@ def test_job_is_launched_when_the_kubelet_has_admitted_a_pod_with_what_it_holds_
 	wait_for("a free node", lambda: allocated(mixed)[0] == 0, 30)
 
 
+@pytest.mark.each_release
 @pytest.mark.apis("real")
-def test_kubectl_shows_the_jobs_that_squeue_shows(mixed):
+def test_kubectl_shows_the_running_jobs_of_mixed_nodes_that_squeue_shows(mixed):
 	"""With the command of doc/sharing.md; kubesim has not all that kubectl asks for."""
 	jobs = [mixed.batch(2, options=("-A", "physics")), mixed.batch(3, node="n2", options=("-A", "biology"))]
 	for job in jobs:
 		job.wait_started()
 	foreign(mixed, "others").wait_running()
+	pod = mixed.pod("through-slurm", POLITE)
+	pod.wait_running()
 	keys = ("job", "user", "account")
 	rows = mixed.run("kubectl", f"--kubeconfig={mixed.env['KUBECONFIG']}", "get", "pods", "-A", "-l", "slurm-k8s.io/job", "-L",
 		",".join(f"slurm-k8s.io/{key}" for key in keys), "-o", "wide", "--no-headers").splitlines()
-	squeue = mixed.run("squeue", "-h", "-t", "R", "-o", "%A %u %a %N").splitlines()
+	running = mixed.run("squeue", "-h", "-t", "R", "-o", "%A %u %a %N").splitlines()
+	squeue = [line for line in running if line.split()[0] != str(pod.job_id)]  # that one is seen as itself
+	assert len(running) == len(squeue) + 1
 	shown = [(*line.split()[-3:], node) for line in rows for node in ("n1", "n2") if node in line.split()]
 	assert sorted(shown) == sorted(tuple(line.split()) for line in squeue) and len(shown) == len(jobs) == len(rows), rows
 	assert {line.split()[3] for line in rows} == {"Running"}
@@ -46,6 +53,7 @@ def test_kubectl_shows_the_jobs_that_squeue_shows(mixed):
 @pytest.mark.parametrize("what, job, late, small", [
 	("cpu", ("-n", "7"), {"cpu": "2"}, {"cpu": "500m"}),
 	("memory", ("--mem", "15000"), {"cpu": "100m", "memory": "2Gi"}, {"cpu": "100m", "memory": "500Mi"})])
+@once_only
 @pytest.mark.each_release
 def test_no_foreign_pod_gets_the_cores_or_the_memory_of_a_job(mixed, what, job, late, small):
 	job = mixed.batch(1, options=job)
@@ -189,6 +197,7 @@ def test_batch_job_that_is_refused_goes_back_into_the_queue_and_starts_soon_afte
 	assert job.wait_started(seconds=30) > pod.runs()[0].stop  # by itself Slurm would wait two minutes
 
 
+@pytest.mark.each_release
 @pytest.mark.apis("real")
 def test_job_is_not_launched_by_what_a_kubelet_that_has_just_started_says_before_it_refuses(crowded):
 	"""As long as it does not know yet what runs it says only that it has seen the pod: is_admitted() in lib/kube/objects.h."""
@@ -250,8 +259,11 @@ def slots(request, session_stands, api):
 		yield from mixing(found)
 
 
+STUBBORN = "trap '' TERM; while true; do sleep 1; done"
+
+
 def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(slots):
-	pods = [foreign(slots, name, cpu="100m") for name in ("first", "second")]
+	pods = [foreign(slots, name, STUBBORN, cpu="100m", grace=4) for name in ("first", "second")]
 	for pod in pods:
 		pod.wait_running()
 	wait_for("no room for pods", lambda: "has all the pods" in tool(slots, "status", "--node", "n1"), 30)
@@ -264,7 +276,8 @@ def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(slo
 	assert int(job.show()["Restarts"]) == 0 and not job.stamps()[0]  # no kubelet was asked
 	for pod in pods:
 		pod.delete()
-	job.wait_started()
+	assert job.wait_started() > min(pod.runs()[0].stop for pod in pods)  # who is leaving has its slot
+	assert int(job.show()["Restarts"]) == 0
 	of_pod.wait_phase("Succeeded")
 	assert "has all the pods" not in tool(slots, "status", "--node", "n1")
 
@@ -289,15 +302,16 @@ def test_of_two_jobs_that_want_the_last_pod_of_a_node_at_once_one_runs_after_the
 
 @pytest.mark.each_release
 def test_running_jobs_keep_their_pods_when_slurmctld_dies_and_one_whose_job_is_gone_is_deleted(mixed):
-	stays, goes = mixed.batch(2), mixed.batch(2, seconds=3)
+	stays, goes = mixed.batch(2), mixed.batch(2, seconds=None)
 	for job in (stays, goes):
 		job.wait_started()
 	before = wait_reservation(mixed, stays.id)["metadata"]["uid"]
 	wait_reservation(mixed, goes.id)
-	mixed.cluster("stop", "slurmctld")
-	goes_until = goes.stamps()
+	saved(mixed)
+	mixed.cluster("stop", "slurmctld", "--kill")
+	assert not goes.stamps()[1]
+	goes.finish()
 	wait_for("its end", lambda: goes.stamps()[1], 30)
-	assert goes_until
 	mixed.cluster("start", "slurmctld")
 	wait_no_reservation(mixed, goes.id, 60)
 	assert wait_reservation(mixed, stays.id)["metadata"]["uid"] == before
@@ -407,6 +421,7 @@ def test_job_whose_room_a_kubelet_gives_to_a_critical_pod_yields(mixed):
 	critical.wait_gone()
 
 
+@once_only
 @pytest.mark.each_release
 @pytest.mark.apis("real")
 def test_preemptor_takes_one_job_though_a_silent_kubelet_keeps_the_pod_of_that(mixed_preempting):

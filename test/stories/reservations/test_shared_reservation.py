@@ -111,7 +111,7 @@ def test_small_job_for_which_the_kubelet_has_no_room_goes_back_and_starts_when_t
 
 
 @pytest.mark.each_release
-def test_small_jobs_and_their_pod_find_each_other_when_slurmctld_dies_in_between(sharing):
+def test_small_jobs_and_their_pod_find_each_other_when_slurmctld_restarts_in_between(sharing):
 	stay = [sharing.batch(1) for _ in range(3)]
 	for job in stay:
 		job.wait_started()

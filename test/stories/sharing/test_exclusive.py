@@ -8,6 +8,7 @@ from command import tool
 from foreign import foreign, of_daemon_set, wait_masked
 from mixed import restore, share
 from node import Node, taints
+from outage import saved
 from stands.waiting import wait_for
 
 TAINT = {"key": "slurm-k8s.io/exclusive", "value": "slurm", "effect": "NoSchedule"}
@@ -63,7 +64,8 @@ def launched_after(job, *pods):
 	"""By the job's own clock and what the runtime tells of the pods' processes."""
 	job.wait_started(120)
 	for pod in pods:
-		assert all(run.stop and run.stop <= job.stamps()[0] for run in pod.runs()), (job.stamps(), pod.runs())
+		runs = pod.runs()
+		assert runs and all(run.stop and run.stop <= job.stamps()[0] for run in runs), (job.stamps(), runs)
 
 
 IDLE = 6  # seconds
@@ -83,6 +85,8 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	emptying.reconfigure()
 	emptying.scheduled()
 	assert daemon.phase == "Running" and "deletionTimestamp" not in daemon.get()["metadata"]
+	saved(emptying)
+	emptying.restart_slurmctld(kill=False)
 	node.stays("the job's own", lambda: TAINT in taints(node) and (job.state, other.state) == ("RUNNING", "PENDING"), IDLE + 2)
 	job.finish()
 	job.wait("COMPLETED")
@@ -90,7 +94,6 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	node.wait("given back", lambda: TAINT not in taints(node), 60)
 	assert time.time() >= job.stamps()[1] + IDLE
 	assert daemon.phase == "Running"
-	foreign(emptying, "back", cpu="1").wait_running()
 
 
 def test_budget_of_two_pods_that_allows_one_eviction_lets_one_go_and_the_other_when_it_allows_that(emptying, budget):

@@ -14,6 +14,7 @@ from conftest import lent
 from foreign import POLITE, allocated, foreign, masked, wait_masked
 from node import Node
 from stands.kubernetes import Kubernetes
+from stands.replays import once_only
 from stands.waiting import wait_for
 from world import Pod, pod_object
 
@@ -28,6 +29,7 @@ def stock(request, session_stands, stand):
 	yield from lent(request, session_stands, stand.kind, "--no-plugin")
 
 
+@once_only
 def test_foreign_pod_keeps_cores_and_memory_from_slurms_jobs_until_it_has_ended(stand):
 	pod = foreign(stand, "monitor", "sleep 8; exit 3", cpu="2500m", memory="6Gi")
 	wait_masked(stand, "monitor")
@@ -62,9 +64,10 @@ def test_job_that_fits_beside_a_foreign_pod_starts_as_fast_as_without_slurm_k8s(
 		for whose, one in ("beside", stand), ("stock", stock):
 			took[whose].append(srun_seconds(one))
 	beside, alone = (statistics.median(took[whose][1:]) for whose in ("beside", "stock"))
+	ratio = statistics.median(one / other for one, other in zip(took["beside"][1:], took["stock"][1:]))  # one after the other
 	print(f"{STARTS} times srun beside a foreign pod: median {beside * 1000:.0f} ms, without slurm-k8s {alone * 1000:.0f} ms, ratio "
-		f"{beside / alone:.2f} (at most {MOST_START}); slowest {max(took['beside'][1:]) * 1000:.0f} and {max(took['stock'][1:]) * 1000:.0f} ms")
-	assert beside <= MOST_START * alone
+		f"of two {ratio:.2f} (median, at most {MOST_START}); slowest {max(took['beside'][1:]) * 1000:.0f} and {max(took['stock'][1:]) * 1000:.0f} ms")
+	assert ratio <= MOST_START
 
 
 def test_node_on_which_a_pod_comes_second_is_shown_as_overcommitted(stand):
@@ -241,6 +244,7 @@ def test_foreign_pods_stay_masked_when_slurmctld_dies_and_the_api_server_is_away
 	assert rival.wait_started() > pod.runs()[0].stop
 
 
+@once_only
 @pytest.mark.slow
 def test_foreign_pod_that_ended_while_slurmctld_was_down_is_free_once_its_kubelet_has_reported(stand):
 	pod = foreign(stand, "gone", cpu="8", grace=1)

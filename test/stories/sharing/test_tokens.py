@@ -72,6 +72,7 @@ def test_job_for_ack_gets_what_pods_have_left_whether_it_names_tokens_or_not(tok
 	tokens.reconfigure()
 	wait_used(tokens, 6, 8000)
 	tokens.restart_slurmctld(kill=False)
+	assert fills_in(tokens)  # from the first job on
 	wait_used(tokens, 6, 8000)
 	assert third.state == "PENDING"
 	first.cancel()
