@@ -73,7 +73,9 @@ static Json with_requests(const Json &container, const JobContainerWish &wish, b
 	return out.set("resources", with_claims(Json::object().set("requests", requests).set("limits", limits), container["resources"]["claims"]));
 }
 
-// hostPID: its /proc is the node's, in which tasks of Slurm, which are no processes of the container's, find themselves.
+// Its containers have their process IDs together, and see no other process of the node: an image gives its user what groups it
+// likes, and by /proc/PID/root of a process of the user's outside these would be groups of the node. Tasks of Slurm, which are no
+// processes of it, have the node's /proc (plugins/spank/mounts.h).
 void add_job_container(Json &spec, const JobContainerWish &wish, const Json &resources)
 {
 	Json containers = Json::array(), volumes = Json::array();
@@ -105,7 +107,7 @@ void add_job_container(Json &spec, const JobContainerWish &wish, const Json &res
 		volumes.append(token_volume());
 		spec.set("serviceAccountName", wish.service_account);
 	}
-	spec.set("containers", containers).set("volumes", volumes).set("hostPID", Json::boolean(true));
+	spec.set("containers", containers).set("volumes", volumes).set("shareProcessNamespace", Json::boolean(true));
 	spec.set("securityContext", context);
 }
 

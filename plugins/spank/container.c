@@ -223,6 +223,7 @@ static bool go_inside(spank_t spank)
 	struct sk8_kubeconfig kubeconfig;
 	struct sk8_xauthority xauthority;
 	bool inside;
+	int proc;
 
 	if (!container_file(spank, "", folder, file, sizeof(file)) || !read_line(file, procs, sizeof(procs))) {
 		slurm_error("slurm-k8s: the job has no container on this node: give --k8s-image to the sbatch, salloc or srun that makes the job; nodes have containers if slurm-k8s.yaml has sharing: mixed or dedicated for them, slurm.conf PrEpPlugins=prep/script,prep/k8s, and the agent runs in slurmd (spank_k8s.so(8))");
@@ -241,10 +242,15 @@ static bool go_inside(spank_t spank)
 		slurm_error("slurm-k8s: the job's container does not run any more; kubectl describe pod -l slurm-k8s.io/job tells why");
 		return false;
 	}
+	proc = sk8_open_proc();
 	inside = sk8_take_task_prologs(spank) && sk8_enter_namespaces(&namespaces);
 	sk8_close_namespaces(&namespaces);
 	if (!inside)
 		return false;
+	if (!sk8_mount_proc(proc)) {
+		slurm_error("slurm-k8s: cannot mount /proc in the job's container: %s", strerror(errno));
+		return false;
+	}
 	if (has_account() && !sk8_give_kubeconfig(spank, &kubeconfig))
 		return false;
 	if (!goes_with(&home, xauthority.path) && !goes_with(&cwd, xauthority.path))

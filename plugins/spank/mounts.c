@@ -25,6 +25,12 @@
 /* OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH */
 enum { CLONE_OF_TREE = 1, MOVE_FROM_FD = 4 };
 
+/* What is mounted in it (binfmt_misc) is none of a container's. */
+extern int sk8_open_proc(void)
+{
+	return (int) syscall(SYS_open_tree, AT_FDCWD, "/proc", CLONE_OF_TREE | O_CLOEXEC);
+}
+
 extern int sk8_open_folder(spank_t spank, const char *path)
 {
 	const int folder = sk8_open_as_user(spank, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -67,6 +73,18 @@ extern bool sk8_mount_folder(int folder, const char *path)
 	}
 	if (good)
 		close(folder);
+	return good;
+}
+
+extern bool sk8_mount_proc(int proc)
+{
+	bool good = alone();
+
+	if (good && (proc < 0)) /* Linux before 5.8 has one /proc for all of a PID namespace: this is the node's, hidepid included */
+		return !mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+	good = good && !syscall(SYS_move_mount, proc, "", AT_FDCWD, "/proc", MOVE_FROM_FD) && keep_from_node();
+	if (proc >= 0)
+		close(proc);
 	return good;
 }
 

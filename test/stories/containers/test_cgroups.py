@@ -93,17 +93,24 @@ def test_task_in_a_container_has_the_memory_of_its_job_and_not_more(confined):
 	assert done.returncode and "oom" in done.stderr.replace("Out Of Memory", "oom").lower(), done
 
 
-def test_busy_task_in_a_container_and_busy_pod_never_run_on_one_core(confined):
+def test_busy_task_in_a_container_and_busy_pod_never_run_on_one_core_also_while_slurmd_is_dead_and_starts(confined):
 	pod = confined.pod("busy", BUSY, cpu="1")
 	is_pinned(confined, pod.wait_running())
 	with confined.start("srun", *OPTIONS, "sh", "-c", f"echo $SLURM_JOB_ID; {BUSY}") as run:
 		job = int(run.stdout.readline())
 		task, = of_job(confined, job)
 		cores = {"task": indices(confined.job(job)["CPU_IDs"]), "pod": indices(core_of(confined, pod))}
-		seen = sampled(lambda: {"task": [task], "pod": processes(pod)})
+
+		def both(seconds):
+			return sampled(lambda: {"task": [task], "pod": processes(pod)}, seconds)
+		seen = [both(10)]
+		confined.cluster("stop", "slurmd-n1", "--kill")
+		seen.append(both(4))
+		confined.cluster("start", "slurmd-n1")
+		seen.append(both(4))
 		confined.run("scancel", str(job))
 		run.communicate(timeout=60)
-	assert not cores["task"] & cores["pod"] and seen == {name: (cpus, cpus) for name, cpus in cores.items()}
+	assert not cores["task"] & cores["pod"] and seen == [{name: (cpus, cpus) for name, cpus in cores.items()}] * 3
 
 
 def starts_when_all_have_ended(stand, other, mark):

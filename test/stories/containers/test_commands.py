@@ -21,6 +21,7 @@ FLAGS = ("--k8s-image=", "--k8s-template=", "--k8s-container=", "--k8s-mount-hom
 	"--k8s-env", "--k8s-network", "--k8s-ipc", "--k8s-service-account=")
 
 
+@pytest.mark.each_release
 @pytest.mark.parametrize("command", ["srun", "sbatch", "salloc"])
 def test_help_of_a_command_has_the_options(containers, command):
 	told = containers.run(command, "--help")

@@ -164,6 +164,7 @@ def home():
 		yield path
 
 
+@pytest.mark.each_release
 def test_home_and_the_folder_where_tasks_begin_are_in_the_container_if_wanted(containers, home):
 	words = ("sh", "-c", 'cat "$HOME/data"; echo new > "$HOME/result"; pwd; test ! -e data || cat data')
 	with tempfile.TemporaryDirectory(dir="/tmp") as folder:

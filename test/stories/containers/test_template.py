@@ -77,7 +77,7 @@ def test_tasks_share_a_folder_with_a_sidecar_and_have_a_configmap_and_a_secret(t
 	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}, {"name": "motd", "configMap": {"name": "public-motd"}},
 			{"name": "token", "secret": {"secretName": f"{USER}-token"}}],
 		containers=[job_container(volumeMounts=mounts("shared", "motd", "token")), side(ANSWERS, volumeMounts=mounts("shared"))])
-	done = srun(templates, "-n2", template, "sh", "-c", "cd /shared; i=$SLURM_PROCID; echo I am $i > new.$i; mv new.$i ask.$i; "
+	done = srun(templates, "-n2", f"--k8s-image={BUSYBOX}", template, "sh", "-c", "cd /shared; i=$SLURM_PROCID; echo I am $i > new.$i; mv new.$i ask.$i; "
 		"until test -e answer.$i; do sleep 0.1; done; cat answer.$i /motd/motd /token/key; echo; stat -c %u:%g answer.$i; exit $i")
 	about = pwd.getpwnam(USER)
 	said = [line for line in done.stdout.splitlines() if line]

@@ -42,6 +42,8 @@ TEST_CASE("job container: the pod requests what the job has there, and runs as i
 	CHECK(c["resources"].dump() == R"({"requests":{"cpu":"3","memory":"200Mi"}})");
 	CHECK(c["securityContext"].dump() == R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})");
 	CHECK(spec["securityContext"]["runAsUser"].integer_or(-1) == 1001);
+	CHECK_FALSE(spec["hostPID"].boolean_or(false)); // what groups an image gives its processes reaches no other process' files
+	CHECK(spec["shareProcessNamespace"].boolean_or(false));
 	CHECK(spec["securityContext"]["runAsGroup"].integer_or(-1) == 100);
 	CHECK(spec["volumes"].dump() == R"([{"name":"slurm-k8s","hostPath":{"path":"/opt/pause","type":"File"}}])");
 	CHECK(c["volumeMounts"].dump() == R"([{"name":"slurm-k8s","mountPath":"/.slurm-k8s/pause","readOnly":true}])");
