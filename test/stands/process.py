@@ -217,20 +217,26 @@ class Daemon:
 
 	def stacks(self):
 		"""Where the threads of a daemon are that has crash_trace.c: its words. Threads that block signals, as our own, say nothing."""
-		asked, begin = 0, os.path.getsize(self.log)
+		before, begin = 0, os.path.getsize(self.log)
 
 		def said():
 			with open(self.log, "rb") as file:
 				file.seek(begin)
 				return file.read().decode(errors="replace")
+
+		def words():
+			return said().count("stack of thread")
 		for thread in sorted(os.listdir(f"/proc/{self.pid}/task"), key=int):
-			with open(f"/proc/{self.pid}/task/{thread}/status", encoding="utf-8") as file:
-				blocked = int(next(line for line in file if line.startswith("SigBlk:")).split()[1], 16)
-			if blocked >> (signal.SIGRTMAX - 1) & 1:
+			try:
+				with open(f"/proc/{self.pid}/task/{thread}/status", encoding="utf-8") as file:
+					blocked = int(next(line for line in file if line.startswith("SigBlk:")).split()[1], 16)
+			except (FileNotFoundError, ProcessLookupError):
+				continue  # it has ended meanwhile
+			if blocked >> (signal.SIGRTMAX - 1) & 1 or LIBC.tgkill(self.pid, int(thread), int(signal.SIGRTMAX)):
 				continue
-			asked += 1
-			LIBC.tgkill(self.pid, int(thread), int(signal.SIGRTMAX))
-			wait_for(f"thread {thread} of {self.name}", lambda: said().count("stack of thread") >= asked, 10)
+			path = f"/proc/{self.pid}/task/{thread}"
+			wait_for(f"thread {thread} of {self.name}", lambda path=path: words() > before or not os.path.exists(path), 10)
+			before = words()
 		return said()
 
 	def forget(self):
