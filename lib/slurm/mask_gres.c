@@ -11,7 +11,7 @@ struct plan {
 	gres_node_state_t *ns;
 	bool shared;
 	int devices;
-	uint64_t *amount;
+	uint64_t *amount, few[32]; /* few, where they suffice: this is done for each masked node in each call */
 };
 
 static uint64_t shares_left(const gres_node_state_t *ns, int device)
@@ -70,7 +70,7 @@ static void plan_others(struct plan *plan, const struct sk8_gres *gres)
 		}
 }
 
-/* Of all entries of this name. plan->amount: xfree() it */
+/* Of all entries of this name. end_plan() it; it points into itself. */
 static void make_plan(struct plan *plan, const gres_state_t *state, gres_node_state_t *ns,
 		      const struct sk8_mask *mask)
 {
@@ -79,13 +79,20 @@ static void make_plan(struct plan *plan, const gres_state_t *state, gres_node_st
 		.shared = sk8_gres_is_shared(state),
 		.devices = bit_size(ns->gres_bit_alloc),
 	};
-	plan->amount = xcalloc(plan->devices + 1, sizeof(*plan->amount));
+	plan->amount = (plan->devices < (int) (sizeof(plan->few) / sizeof(plan->few[0]))) ?
+		plan->few : xcalloc(plan->devices + 1, sizeof(*plan->amount));
 	for (uint32_t k = 0; k < mask->gres_count; k++)
 		if (!xstrcmp(mask->gres[k].name, state->gres_name))
 			plan_known(plan, &mask->gres[k]);
 	for (uint32_t k = 0; k < mask->gres_count; k++)
 		if (!xstrcmp(mask->gres[k].name, state->gres_name))
 			plan_others(plan, &mask->gres[k]);
+}
+
+static void end_plan(struct plan *plan)
+{
+	if (plan->amount != plan->few)
+		xfree(plan->amount);
 }
 
 /* ---- marks ------------------------------------------------------------------------ */
@@ -106,8 +113,8 @@ static struct sk8_gres_mark *mark_in(struct sk8_gres_marks *marks, int node_inx,
 	*mark = (struct sk8_gres_mark) { .node_inx = node_inx, .name = name, .ns = ns };
 	if (ns->gres_bit_alloc)
 		mark->bits = bit_alloc(bit_size(ns->gres_bit_alloc));
-	mark->topo = xcalloc(ns->topo_cnt + 1, sizeof(*mark->topo));
-	mark->type = xcalloc(ns->type_cnt + 1, sizeof(*mark->type));
+	mark->topo = xcalloc(ns->topo_cnt + ns->type_cnt + 1, sizeof(*mark->topo)); /* both in one: of each masked node in each call */
+	mark->type = mark->topo + ns->topo_cnt;
 	return mark;
 }
 
@@ -197,8 +204,7 @@ extern void sk8_gres_unmark(struct sk8_gres_marks *marks)
 			ns->type_cnt_alloc[j] -= mark->type[j];
 		ns->gres_cnt_alloc -= mark->count;
 		FREE_NULL_BITMAP(mark->bits);
-		xfree(mark->topo);
-		xfree(mark->type);
+		xfree(mark->topo); /* type is in it */
 	}
 	xfree(marks->mark);
 	marks->count = marks->room = 0;
@@ -260,7 +266,7 @@ static void mark_devices(struct sk8_gres_marks *marks, const struct sk8_masked *
 			take(mark, d, plan.amount[d]);
 	} else
 		take_alternate(marks, entry->node_inx, &plan, alternate);
-	xfree(plan.amount);
+	end_plan(&plan);
 }
 
 /* Entries of one name are marked together, with the first of them. */
@@ -367,7 +373,7 @@ static void hide_at_start(const struct sk8_masked *entry, const gres_state_t *st
 			bit_set(mark->bits, d);
 			left--;
 		}
-	xfree(plan.amount);
+	end_plan(&plan);
 }
 
 static void before_start_on(const struct sk8_masked *entry, job_record_t *job_ptr)
