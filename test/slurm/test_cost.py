@@ -54,7 +54,7 @@ def timed(cluster, mode, play):
 
 MASK = ("mask", "c", "from=1", f"to={NODES // 2}", "milli=2500", "mem=1000")
 # what jobs ask for, and what pods have of half of the nodes
-KINDS = {"cores and memory": ((), MASK, ROUNDS), "GPUs": (("--gres=gpu:1",), (*MASK, "gres=gpu::2@"), ROUNDS // 2)}
+KINDS = {"cores and memory": ((), MASK, ROUNDS), "GPUs": (("--gres=gpu:1",), (*MASK, "gres=gpu::2@"), ROUNDS)}
 
 
 def nothing(_number):
