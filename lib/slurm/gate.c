@@ -273,11 +273,12 @@ extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct s
 extern bool sk8_nodes_registered(uint32_t job_id)
 {
 	const job_record_t *job_ptr = find_job_record(job_id);
+	struct sk8_job_node at = { .begun = false };
 
-	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !IS_JOB_RUNNING(job_ptr) || !job_ptr->node_bitmap)
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !IS_JOB_RUNNING(job_ptr))
 		return true;
-	for (int i = 0; (i < node_record_count) && (i < bit_size(job_ptr->node_bitmap)); i++)
-		if (bit_test(job_ptr->node_bitmap, i) && node_record_table_ptr[i] && !node_record_table_ptr[i]->slurmd_start_time)
+	while (sk8_next_job_node(job_ptr->job_resrcs, &at))
+		if (node_record_table_ptr[at.node_inx] && !node_record_table_ptr[at.node_inx]->slurmd_start_time)
 			return false;
 	return true;
 }

@@ -78,14 +78,10 @@ extern bool sk8_mount_folder(int folder, const char *path)
 
 extern bool sk8_mount_proc(int proc)
 {
-	bool good = alone();
-
-	if (good && (proc < 0)) /* Linux before 5.8 has one /proc for all of a PID namespace: this is the node's, hidepid included */
-		return !mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
-	good = good && !syscall(SYS_move_mount, proc, "", AT_FDCWD, "/proc", MOVE_FROM_FD) && keep_from_node();
 	if (proc >= 0)
-		close(proc);
-	return good;
+		return sk8_mount_folder(proc, "/proc");
+	/* Linux before 5.8 has one /proc for all of a PID namespace: this is the node's, hidepid included */
+	return alone() && !mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 extern void sk8_make_folder(const char *path)

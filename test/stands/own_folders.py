@@ -17,4 +17,3 @@ def own_folders():
 	os.environ["PYTEST_DEBUG_TEMPROOT"] = root
 	if not os.environ.get("SK8_KEEP"):
 		atexit.register(shutil.rmtree, root, ignore_errors=True)  # after pytest's own, which looks into it
-
