@@ -94,6 +94,7 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	node.wait("given back", lambda: TAINT not in taints(node), 60)
 	assert time.time() >= job.stamps()[1] + IDLE
 	assert daemon.phase == "Running"
+	foreign(emptying, "back", cpu="1").wait_running()
 
 
 def test_budget_of_two_pods_that_allows_one_eviction_lets_one_go_and_the_other_when_it_allows_that(emptying, budget):
