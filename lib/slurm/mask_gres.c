@@ -97,6 +97,41 @@ static void end_plan(struct plan *plan)
 
 /* ---- marks ------------------------------------------------------------------------ */
 
+/* What marks are made of, for all nodes of a call: of each masked node in each call nothing is allocated. */
+struct sk8_gres_chunk {
+	struct sk8_gres_chunk *next;
+	uint32_t used, room;
+	uint64_t word[];
+};
+
+/* so many zeros, which do not move until sk8_gres_unmark() */
+static uint64_t *words(struct sk8_gres_marks *marks, uint32_t count)
+{
+	struct sk8_gres_chunk *chunk = marks->chunk;
+
+	if (!chunk || (chunk->room - chunk->used < count)) {
+		const uint32_t room = MAX(count, chunk ? 2 * chunk->room : 64);
+
+		chunk = xcalloc(1, sizeof(*chunk) + room * sizeof(chunk->word[0]));
+		chunk->room = room;
+		chunk->next = marks->chunk;
+		marks->chunk = chunk;
+	}
+	chunk->used += count;
+	return &chunk->word[chunk->used - count];
+}
+
+static void set_device(struct sk8_gres_mark *mark, int device)
+{
+	bit_set(mark->ns->gres_bit_alloc, device);
+	mark->devices[device / 64] |= UINT64_C(1) << (device % 64);
+}
+
+extern bool sk8_gres_is_marked(const struct sk8_gres_mark *mark, int device)
+{
+	return mark->devices[device / 64] & (UINT64_C(1) << (device % 64));
+}
+
 static struct sk8_gres_mark *mark_in(struct sk8_gres_marks *marks, int node_inx,
 				     gres_node_state_t *ns, const char *name)
 {
@@ -111,10 +146,10 @@ static struct sk8_gres_mark *mark_in(struct sk8_gres_marks *marks, int node_inx,
 	}
 	mark = &marks->mark[marks->count++];
 	*mark = (struct sk8_gres_mark) { .node_inx = node_inx, .name = name, .ns = ns };
-	if (ns->gres_bit_alloc)
-		mark->bits = bit_alloc(bit_size(ns->gres_bit_alloc));
-	mark->topo = xcalloc(ns->topo_cnt + ns->type_cnt + 1, sizeof(*mark->topo)); /* both in one: of each masked node in each call */
-	mark->type = mark->topo + ns->topo_cnt;
+	mark->device_count = ns->gres_bit_alloc ? bit_size(ns->gres_bit_alloc) : 0;
+	mark->devices = words(marks, (mark->device_count + 63) / 64);
+	mark->topo = words(marks, ns->topo_cnt);
+	mark->type = words(marks, ns->type_cnt);
 	return mark;
 }
 
@@ -177,10 +212,8 @@ static void take(struct sk8_gres_mark *mark, int device, uint64_t n)
 
 	if (!n)
 		return;
-	if (!is_used(ns, device)) {
-		bit_set(ns->gres_bit_alloc, device);
-		bit_set(mark->bits, device);
-	}
+	if (!is_used(ns, device))
+		set_device(mark, device);
 	(void) count_more(mark, n);
 	if (ns->topo_cnt)
 		count_topologies(mark, device, n);
@@ -194,8 +227,8 @@ extern void sk8_gres_unmark(struct sk8_gres_marks *marks)
 		struct sk8_gres_mark *mark = &marks->mark[k];
 		gres_node_state_t *ns = mark->ns;
 
-		for (int d = 0; mark->bits && (d < bit_size(mark->bits)); d++)
-			if (bit_test(mark->bits, d))
+		for (int d = 0; d < mark->device_count; d++)
+			if (sk8_gres_is_marked(mark, d))
 				bit_clear(ns->gres_bit_alloc, d);
 		for (int t = 0; t < ns->topo_cnt; t++)
 			if (mark->topo[t])
@@ -203,11 +236,13 @@ extern void sk8_gres_unmark(struct sk8_gres_marks *marks)
 		for (int j = 0; j < ns->type_cnt; j++)
 			ns->type_cnt_alloc[j] -= mark->type[j];
 		ns->gres_cnt_alloc -= mark->count;
-		FREE_NULL_BITMAP(mark->bits);
-		xfree(mark->topo); /* type is in it */
+	}
+	for (struct sk8_gres_chunk *chunk = marks->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		xfree(chunk);
 	}
 	xfree(marks->mark);
-	marks->count = marks->room = 0;
+	*marks = (struct sk8_gres_marks) { 0 };
 }
 
 /* ---- a node ------------------------------------------------------------------------- */
@@ -288,7 +323,7 @@ static bool has_devices(const gres_state_t *state, const gres_node_state_t *ns)
  * Tokens stand for CPUs and memory: as many are hidden as of these, once, whatever the mask says
  * of GRES. A CPU is one of Slurm's, so all of a core that is hidden.
  */
-static void mark_tokens(struct sk8_gres_marks *marks, struct sk8_masked *entry, const char *name, sk8_list_t asked)
+static void mark_token(struct sk8_gres_marks *marks, struct sk8_masked *entry, const char *name, sk8_list_t asked)
 {
 	const node_record_t *node_ptr = node_record_table_ptr[entry->node_inx];
 	const gres_state_t *state = (asked && !sk8_gres_find(asked, name)) ? NULL : sk8_gres_find(node_ptr->gres_list, name);
@@ -308,13 +343,27 @@ static void mark_tokens(struct sk8_gres_marks *marks, struct sk8_masked *entry, 
 	count_types(in, "", count_more(in, hidden));
 }
 
+/* Most jobs ask for none: that is found out once for all nodes of a call, which asks the same of each. */
+static bool asks_for_tokens(struct sk8_gres_marks *marks, sk8_list_t asked)
+{
+	if (!asked)
+		return true;
+	if (!marks->asked) {
+		marks->asked = asked;
+		marks->tokens = sk8_gres_find(asked, SK8_TOKEN_CPU) || sk8_gres_find(asked, SK8_TOKEN_MEMORY);
+	}
+	return marks->tokens;
+}
+
 extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry, sk8_list_t asked)
 {
 	const struct sk8_mask *mask = entry->mask;
 	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
 
-	mark_tokens(marks, entry, SK8_TOKEN_CPU, asked);
-	mark_tokens(marks, entry, SK8_TOKEN_MEMORY, asked);
+	if (asks_for_tokens(marks, asked)) {
+		mark_token(marks, entry, SK8_TOKEN_CPU, asked);
+		mark_token(marks, entry, SK8_TOKEN_MEMORY, asked);
+	}
 	for (uint32_t k = 0; k < mask->gres_count; k++) {
 		const gres_state_t *state = sk8_gres_find(list, mask->gres[k].name);
 		gres_node_state_t *ns = sk8_gres_of_node(state);
@@ -369,8 +418,7 @@ static void hide_at_start(const struct sk8_masked *entry, const gres_state_t *st
 	make_plan(&plan, state, ns, entry->mask);
 	for (int d = plan.devices - 1; left && (d >= 0); d--)
 		if (plan.amount[d]) {
-			bit_set(ns->gres_bit_alloc, d);
-			bit_set(mark->bits, d);
+			set_device(mark, d);
 			left--;
 		}
 	end_plan(&plan);

@@ -19,17 +19,23 @@ struct sk8_gres_mark {
 	int node_inx;
 	const char *name;	/* Slurm's */
 	gres_node_state_t *ns;
-	bitstr_t *bits;		/* devices; NULL: it has none */
+	int device_count;	/* 0: it has none */
+	uint64_t *devices;	/* 64 in each word: sk8_gres_is_marked() */
 	uint64_t count, *topo, *type;
 };
+/* All zero: none. sk8_gres_unmark() frees all of it. */
 struct sk8_gres_marks {
 	uint32_t count, room;
 	struct sk8_gres_mark *mark;
+	struct sk8_gres_chunk *chunk;
+	sk8_list_t asked;	/* what the job asks for, as soon as that has been looked at: */
+	bool tokens;		/* is one of them in it? */
 };
 
-/* Marks what this entry hides of what a job asks for, or (NULL) all of it. node_inx >= 0 */
+/* Marks what this entry hides of what a job asks for, or (NULL) all of it: the same for all nodes of these marks. node_inx >= 0 */
 extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry, sk8_list_t asked);
 extern void sk8_gres_unmark(struct sk8_gres_marks *marks);
+extern bool sk8_gres_is_marked(const struct sk8_gres_mark *mark, int device);	/* device < device_count */
 /* Does it hide any GRES that this node has? Then nobody can have the whole node. node_inx >= 0 */
 extern bool sk8_gres_hides_any(const struct sk8_masked *entry);
 

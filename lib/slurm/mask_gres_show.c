@@ -48,6 +48,16 @@ static bool shows_shares(const gres_state_t *state)
 #endif
 }
 
+static bitstr_t *bits_of(const struct sk8_gres_mark *mark)
+{
+	bitstr_t *bits = bit_alloc(mark->device_count);
+
+	for (int d = 0; d < mark->device_count; d++)
+		if (sk8_gres_is_marked(mark, d))
+			bit_set(bits, d);
+	return bits;
+}
+
 static void remember_shares(const struct sk8_gres_mark *mark)
 {
 	const size_t size = mark->ns->topo_cnt * sizeof(*mark->topo);
@@ -81,8 +91,8 @@ extern void sk8_gres_after_show(void)
 			make_text(&marks.mark[k]);
 	first = shown.count;
 	for (uint32_t k = 0; k < count; k++)
-		if (marks.mark[k].ns->topo_cnt && marks.mark[k].bits) {
-			remember(&marks.mark[k], bit_copy(marks.mark[k].bits));
+		if (marks.mark[k].ns->topo_cnt && marks.mark[k].device_count) {
+			remember(&marks.mark[k], bits_of(&marks.mark[k]));
 			remember_shares(&marks.mark[k]);
 		}
 	sk8_gres_unmark(&marks);
