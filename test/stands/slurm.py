@@ -23,6 +23,10 @@ USERS = {"daemon": "general", "games": "team-a", "news": "team-b", "mail": "team
 # Daemons and, with --backup, the hosts that they believe to be on.
 PRIMARY, BACKUP = "slurmctld", "slurmctld-backup"
 CONTROLLERS = {"controller1": "127.0.0.1", "controller2": "127.0.0.2"}
+# Where munge looks for munged if nobody says another place. 22.05 may do so while a daemon reads slurm.conf anew: AuthInfo is freed
+# first (free_slurm_conf() in read_config.c), and who checks a message just then asks there, for two seconds. If that message is of
+# the end of a step it comes again a minute later (_one_step_complete_msg() of slurmstepd), and so long its job is completing.
+MUNGE = "/run/munge"
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -78,7 +82,7 @@ class Slurm:
 		self.k8s_conf = os.path.join(self.etc, "slurm-k8s.yaml")
 		self.backup_conf = os.path.join(self.etc, "slurm-backup.conf")
 		self.cgroup_mounts = os.path.join(self.home, "cgroup")
-		self.munge_socket = os.path.join(self.folder, "run", "munge.socket")
+		self.munge_socket = os.path.join(self.folder, "run", "munge", "munge.socket.2")
 
 	def daemon(self, name):
 		"""Slurm's daemons write log/NAME.log themselves; what they print before is in log/NAME.out."""
@@ -98,6 +102,7 @@ class Slurm:
 	def munge(self):
 		os.makedirs(self.home, exist_ok=True)
 		os.makedirs(self.etc, exist_ok=True)
+		os.makedirs(os.path.dirname(self.munge_socket), exist_ok=True)
 		key = os.path.join(self.home, "munge.key")
 		with open(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
 			file.write(os.urandom(1024))
@@ -106,6 +111,10 @@ class Slurm:
 			f"--log-file={self.folder}/log/munged.log", "--num-threads=4"], {"PATH": search_path()})
 		wait_for("munged", lambda: daemon.check() and os.path.exists(self.munge_socket), 20, daemon.hint)
 
+	def munge_setup(self):
+		"""Shell commands for who has mounts of its own: our munged is there where munge looks for one. After configure()."""
+		return f"mount --bind '{os.path.dirname(self.munge_socket)}' {MUNGE};"
+
 	def configure(self, nodes, options, accounting=None):
 		"""Writes slurm.conf. nodes: names; options: see test/cluster; accounting: lines of it.
 
@@ -113,6 +122,7 @@ class Slurm:
 		know. Slurm reads names of files from slurm.conf, so the second one has another slurm.conf beside the first.
 		"""
 		ports = reserve.ports(self.folder, 1 + len(nodes))
+		reserve.host_folder(MUNGE)
 		plugin_dir = stock_plugins()
 		if options.plugin:
 			plugin_dir = os.path.join(self.install(options.build), "plugins") + ":" + plugin_dir
@@ -220,7 +230,8 @@ class Slurm:
 			# installed somewhere else than configured: that is where the private library is
 			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
 		if not os.path.exists(self.backup_conf):
-			self.daemon(PRIMARY).start([*under, "slurmctld", "-D"], env)
+			self.daemon(PRIMARY).start(["unshare", "--mount", "--propagation", "slave", "sh", "-ec",
+				f'{self.munge_setup()} exec "$@"', "sh", *under, "slurmctld", "-D"], env)
 			self.wait_controller(seconds=300 if under else 60)
 			return
 		for name, conf in ((PRIMARY, self.conf), (BACKUP, self.backup_conf)):
@@ -239,7 +250,7 @@ class Slurm:
 		"""slurmctld on a host of this name: the same process, with a host name and /etc/hosts of its own."""
 		host = list(CONTROLLERS)[(PRIMARY, BACKUP).index(name)]
 		return ["unshare", "--uts", "--mount", "--propagation", "slave", "sh", "-c",
-			f"hostname {host} && mount --bind {self.etc}/hosts /etc/hosts && exec slurmctld -D"]
+			f"hostname {host} && mount --bind {self.etc}/hosts /etc/hosts && {self.munge_setup()} exec slurmctld -D"]
 
 	def wait_controller(self, name=PRIMARY, seconds=60):
 		daemon = self.daemon(name)

@@ -59,7 +59,7 @@ def boot(folder, name, setup=""):
 
 def real_node(folder, name, cpus, memory, pods=110):
 	kubernetes = Kubernetes(folder)
-	machine = boot(folder, name, kubernetes.node_setup(name, cpus, memory))
+	machine = boot(folder, name, Slurm(folder).munge_setup() + kubernetes.node_setup(name, cpus, memory))
 	kubernetes.node(machine, pods)
 	return machine
 
@@ -113,7 +113,7 @@ def up(options):
 	for name in real if options.agent else []:
 		slurm.agent(name, *server.agent(name))
 	for name in real + fake[:MOST_SLURMDS]:
-		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name),
+		slurm.slurmd(Machine(folder, name) if Machine(folder, name).pid else boot(folder, name, slurm.munge_setup()),
 			f"{server.cgroup}/slurm-{name}" if options.cgroups else None)
 	slurm.wait_nodes(real + fake[:MOST_SLURMDS])
 	write_env(folder, slurm, server, options, real, fake)
