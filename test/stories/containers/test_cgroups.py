@@ -126,7 +126,7 @@ def starts_when_all_have_ended(stand, other, mark):
 
 @pytest.mark.parametrize("cancelled_meanwhile", [False, True])
 def test_job_with_a_busy_sidecar_has_its_core_through_the_death_of_slurmd_until_nothing_of_it_is_left(confined, tmp_path, cancelled_meanwhile):
-	mark = tmp_path.name
+	mark = f"mark-{tmp_path}"  # of this run alone: another plays the same story beside it
 	task, beside = (f": {who}-{mark}; trap '' TERM; {BUSY}" for who in ("task", "beside"))
 	options = (*AS_USER, "srun", "--mem=200", "-D", "/tmp", "-n1")
 	with confined.start(*options, write(tmp_path, containers=[job_container(), side(beside)]), "sh", "-c", f"echo $SLURM_JOB_ID; {task}") as run:

@@ -38,7 +38,7 @@ def processes_with(mark):
 
 
 def test_core_of_a_sidecar_that_ignores_its_end_is_anothers_when_it_has_ended(stubborn, tmp_path):
-	mark = f"sidecar-{tmp_path.name}"
+	mark = f"sidecar-{tmp_path}"
 	template = write(tmp_path, containers=[job_container(), side(f": {mark}; trap '' TERM; while :; do sleep 0.2; done")])
 	words = (*AS_USER, "srun", *OPTIONS, "-n1", "-c2")
 	with stubborn.start(*words, template, "sh", "-c", "echo ready $SLURM_JOB_ID; sleep 600") as run:
@@ -61,7 +61,7 @@ def test_core_of_a_sidecar_that_ignores_its_end_is_anothers_when_it_has_ended(st
 
 @pytest.mark.parametrize("how", ["scancel", "time limit"])
 def test_task_that_ignores_its_end_is_killed_after_killwait_and_nothing_of_it_is_left(stubborn, tmp_path, how):
-	mark = f"task-{tmp_path.name}"
+	mark = f"task-{tmp_path}"
 	stays = f": {mark}; trap '' TERM; echo ready $SLURM_JOB_ID; while :; do sleep 0.2; done"
 	limit = ("-t", "10") if how == "time limit" else ()
 	with stubborn.start(*AS_USER, "srun", *OPTIONS, "-n1", *limit, f"--k8s-image={BUSYBOX}", "sh", "-c", stays) as run:
