@@ -51,19 +51,25 @@ def edited(stand):
 @contextlib.contextmanager
 def engine_begins_anew(stand):
 	"""Until the engine has what is changed in here, and knows all pods: a foreign pod that is deleted in between is only missed, and
-	what it holds is masked for a minute and a half."""
-	before = stand.engine_starts()
+	what it holds is masked for a minute and a half. Without a change it goes on as it is. Whoever changes settings waits here, or
+	who comes next would take this start for its own."""
+	def settings():
+		with open(stand.env["SLURM_K8S_CONF"], encoding="utf-8") as file:
+			return yaml.safe_load(file)
+	before, starts = settings(), stand.engine_starts()
 	yield
-	wait_for("the engine to know all pods", lambda: stand.engine_starts() > before, 60)
+	if stand.starts_again or settings() != before:
+		wait_for("the engine to know all pods", lambda: stand.engine_starts() > starts, 60)
 
 
 def share(stand, reservations=None, **nodes):
-	"""These settings of clusters[].nodes; returns the text that was there."""
-	with edited(stand) as (before, cluster):
-		cluster["nodes"].update(nodes)
-		if reservations:
-			cluster["reservations"] = reservations
-	stand.reconfigure()
+	"""These settings of clusters[].nodes, until the engine has them; returns the text that was there."""
+	with engine_begins_anew(stand):
+		with edited(stand) as (before, cluster):
+			cluster["nodes"].update(nodes)
+			if reservations:
+				cluster["reservations"] = reservations
+		stand.reconfigure()
 	return before
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from claims import PREPARED, containers_see_devices, with_drivers
 from conftest import lent, with_conf
-from mixed import NAMESPACE, PODS, allow_containers, engine_begins_anew, mixing, restore, share, wait_no_reservation, wait_reservation
+from mixed import NAMESPACE, PODS, allow_containers, mixing, restore, share, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
 from stands.waiting import wait_for
@@ -142,8 +142,7 @@ def test_second_job_with_the_same_claim_waits_with_a_sentence_until_the_first_on
 	with batch_job(stand, tmp_path, *options) as first:
 		first.wait_line("seen", PREPARED)
 		had = in_slurm(stand, first.job)
-		with engine_begins_anew(stand):
-			before = share(stand, gateTimeout="10s")  # who gets the claim may need longer on a busy machine
+		before = share(stand, gateTimeout="10s")  # who gets the claim may need longer on a busy machine
 		done = srun(stand, *options[:-1], template, "true")
 		assert done.returncode and told(done, says, stand.jobs()[-1]), (done, stand.jobs()[-1])
 		second = start(stand, folder, *options)
