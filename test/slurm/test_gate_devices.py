@@ -5,6 +5,7 @@ import re
 import pytest
 from conftest import Cluster
 from stands.gres import indices
+from stands.replays import once_only
 from stands.waiting import wait_for
 from test_gate import CONF, kept
 from test_gres import end, of_job, used
@@ -45,6 +46,7 @@ def asks(number):
 	return ("-n1", "--mem=10", f"--gres=gpu:{number}")
 
 
+@once_only
 @pytest.mark.parametrize("gpus_of_module", ["at cores"], indirect=True)
 def test_device_of_which_another_job_has_a_part_is_given_to_nobody(gpus):
 	gpus.tell("gate", "opens")
@@ -61,6 +63,7 @@ def test_device_of_which_another_job_has_a_part_is_given_to_nobody(gpus):
 	assert not gives(gpus, job, "1")
 
 
+@once_only
 def test_job_runs_on_the_devices_that_it_was_given_and_others_get_the_rest(gpus, tmp_path):
 	told = tmp_path / "told"
 	before = gpus.events().count("gate")
@@ -93,6 +96,7 @@ def test_job_runs_on_the_devices_that_it_was_given_and_others_get_the_rest(gpus,
 	assert of_job(gpus, third) < {1, 3}
 
 
+@once_only
 def test_nothing_changes_when_it_cannot_have_them(gpus):
 	gpus.tell("gate", "opens")
 	first = gpus.batch(*asks(1))

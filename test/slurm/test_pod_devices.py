@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from stands.replays import once_only
 from stands.waiting import wait_for
 from test_gate_devices import all_given_back, gives
 from test_gres import end, made, of_job
@@ -29,6 +30,7 @@ def pod(gpus, number, name):
 	return int(job)
 
 
+@once_only
 def test_pods_job_has_the_devices_of_its_pod_and_others_get_the_rest(gpus):
 	job = pod(gpus, 1, "p")
 	assert of_job(gpus, job) == {0}
@@ -44,6 +46,7 @@ def test_pods_job_has_the_devices_of_its_pod_and_others_get_the_rest(gpus):
 	assert of_job(gpus, last) == {2}
 
 
+@once_only
 def test_two_pods_exchange_what_they_have_and_a_job_of_slurms_own_gives_nothing(gpus):
 	p, q = pod(gpus, 1, "p"), pod(gpus, 1, "q")
 	own = gpus.batch("-n1", "--mem=10", "--gres=gpu:1")
@@ -62,6 +65,7 @@ def test_two_pods_exchange_what_they_have_and_a_job_of_slurms_own_gives_nothing(
 	assert of_job(gpus, again) < {1, 3}
 
 
+@once_only
 def test_one_of_two_devices_is_exchanged_for_the_one_of_another_pod(gpus):
 	p, q = pod(gpus, 2, "p"), pod(gpus, 1, "q")
 	assert [of_job(gpus, job) for job in (p, q)] == [{0, 1}, {2}]
@@ -79,6 +83,7 @@ def test_types_stay_what_they_were_asked_for(gpus):
 	assert [of_job(gpus, j) for j in (job, other)] == [{0}, {3}]
 
 
+@once_only
 def test_what_it_was_given_it_has_after_a_restart_and_can_be_changed_again(gpus):
 	job = pod(gpus, 1, "p")
 	assert not gives(gpus, job, "2")

@@ -4,7 +4,8 @@ beside five other suites on two cores.
 
 A story that fails twice has failed. One that passes then is a fault all the same, of the story or of the product, and its
 report is printed as that of a failure is: find the cause. More than MOST of them in one suite are no chance any more, and
-the suite has failed. Races and random plays, which show that nothing is given twice, are played once: once_only.
+the suite has failed. What shows that nothing is given twice, as races and random plays and assertions on who has which
+device do, must not fail even once, and is played once: once_only.
 """
 import pytest
 

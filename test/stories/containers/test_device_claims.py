@@ -10,6 +10,7 @@ from conftest import lent, with_conf
 from mixed import NAMESPACE, PODS, allow_containers, mixing, restore, share, wait_no_reservation, wait_reservation
 from outage import saved
 from stands.gres import devices
+from stands.replays import once_only
 from stands.waiting import wait_for
 from test_container import Batch, told
 from test_template import OPTIONS, USER, job_container, mounts, side, srun, write
@@ -81,6 +82,7 @@ def batch_job(stand, folder, *options):
 	wait_no_reservation(stand, batch.job)
 
 
+@once_only
 def test_containers_of_a_job_have_just_the_devices_that_slurm_gave_it_until_its_end(claiming, tmp_path):
 	stand, driver, claim = claiming
 	ours = stand.batch(1, options=("--gres=gpu:1", "-w", "n1"))
@@ -132,6 +134,7 @@ def test_claim_for_another_number_than_the_job_has_cancels_it_with_one_sentence(
 		wait_for("no pod", lambda: not stand.api.get(PODS)["items"], 30)
 
 
+@once_only
 def test_second_job_with_the_same_claim_waits_with_a_sentence_until_the_first_one_is_over(claiming, tmp_path):
 	stand, driver, claim = claiming
 	one = claim("team-one", 1, namespace=NAMESPACE)

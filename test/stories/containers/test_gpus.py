@@ -4,6 +4,7 @@ import pytest
 from device_plugin import A100, OF_EACH, Plugin
 from mixed import restore, set_resources
 from stands.gres import devices, indices
+from stands.replays import once_only
 from stands.waiting import wait_for
 from test_container import OPTIONS, USER, Batch, containing, srun
 
@@ -27,6 +28,7 @@ def names(numbers):
 	return " ".join(f"test{number}" for number in sorted(numbers))
 
 
+@once_only
 @pytest.mark.parametrize("gpus", ["mixed", "dedicated"], indirect=True)
 def test_tasks_have_the_gpus_of_their_job_in_their_container_and_no_others(gpus, tmp_path):
 	go = tmp_path / "go"

@@ -44,6 +44,7 @@ def inside(pod):
 	return {int(n) for n in re.findall(r"TEST_DEVICE_(\d+)=", pod.stand.api.call("GET", pod.path + "/log", raw=True))}
 
 
+@once_only
 def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drivers):
 	stand, driver, claim = drivers
 	ours = batch(stand, 1, "-w", "n1")
@@ -72,6 +73,7 @@ def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drive
 	assert in_slurm(stand, four.id) == set(range(DEVICES))
 
 
+@once_only
 def test_requests_and_claims_of_one_pod_have_together_just_the_devices_of_its_job(drivers):
 	stand, driver, claim = drivers
 	ours = batch(stand, 1, "-w", "n1")
@@ -105,6 +107,7 @@ def test_claims_that_slurm_cannot_honour_are_refused_and_said(drivers):
 	missing.wait_phase("Succeeded", seconds=PREPARED)
 
 
+@once_only
 def test_devices_of_a_foreign_pods_claim_are_given_to_nobody(drivers):
 	stand, _, claim = drivers
 	theirs = claim("theirs", 2)
@@ -126,6 +129,7 @@ def test_devices_of_a_foreign_pods_claim_are_given_to_nobody(drivers):
 	ours.wait_phase("Succeeded", seconds=PREPARED)
 
 
+@once_only
 def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_ended(drivers):
 	stand, _, claim = drivers
 	one = claim("one")
@@ -157,6 +161,7 @@ def test_device_of_a_claim_that_pods_share_is_kept_until_the_last_of_them_has_en
 	assert in_slurm(stand, waits.id) == has
 
 
+@once_only
 def test_jobs_of_pods_have_the_devices_of_their_claims_again_when_slurmctld_was_killed(drivers):
 	stand, _, claim = drivers
 	two, one = claim("two", 2), claim("one")

@@ -99,6 +99,7 @@ class Steps:
 		self.fifo.close()
 
 
+@once_only
 def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
 	stand, _ = plugged
 	mine = pod(stand, "mine", 1, POLITE)
@@ -123,6 +124,7 @@ def test_pods_and_jobs_have_in_slurm_what_the_device_plugin_gave_them(plugged):
 		has = in_slurm(stand, job.id)
 
 
+@once_only
 def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_knows_and_no_pods_one(plugged):
 	stand, _ = plugged
 	theirs = foreign(stand, "theirs", OF_EACH - 1, resource=FPGA)
@@ -139,6 +141,7 @@ def test_steps_get_what_the_plugin_answers_for_a_device_that_only_kubernetes_kno
 	assert "SLURM_K8S_DEVICES=/dev/null" in env  # the plugin's node of the host
 
 
+@once_only
 def test_steps_of_a_job_have_its_devices_whatever_becomes_of_slurmctld_between_them(plugged):
 	stand, _ = plugged
 	steps = Steps(stand, "--gres=k8s:fpga:2")

@@ -77,6 +77,7 @@ def batch(stand, number, *options):
 	return stand.batch(1, options=(f"--gres=gpu:{number}", *options))
 
 
+@once_only
 def test_two_gpus_of_a_foreign_pod_leave_two_for_jobs_until_it_has_ended(gpus):
 	theirs = foreign(gpus, "monitor", 2)
 	theirs.wait_running()
@@ -317,6 +318,7 @@ def test_resources_that_make_no_gres_or_one_with_others_are_told_of_and_jobs_get
 		gpus.api.patch("/api/v1/nodes/n1/status", {"status": {"capacity": none, "allocatable": none}})
 
 
+@once_only
 def test_pod_has_gpus_that_no_job_has_and_keeps_them_while_it_is_leaving(gpus):
 	job = batch(gpus, 1)
 	job.wait("RUNNING")
@@ -337,6 +339,7 @@ def test_pod_has_gpus_that_no_job_has_and_keeps_them_while_it_is_leaving(gpus):
 	assert of_job(wide) == held
 
 
+@once_only
 def test_what_leaving_and_foreign_pods_hold_of_gpus_survives_a_restart_of_slurmctld(gpus):
 	mine = pod(gpus, "mine", 1, STUBBORN, grace=15)
 	mine.wait_running()
@@ -357,6 +360,7 @@ def test_what_leaving_and_foreign_pods_hold_of_gpus_survives_a_restart_of_slurmc
 	third.wait("RUNNING")
 
 
+@once_only
 def test_what_is_only_counted_is_charged_too(gpus):
 	mine = pod(gpus, "mine", 3, resource=TOKEN)
 	mine.wait_running()
@@ -397,6 +401,7 @@ def test_gpus_of_a_job_are_requested_by_its_pod_and_counted_once(mixed_gpus):
 	another.wait_started()
 
 
+@once_only
 def test_gpus_of_a_job_are_requested_by_its_pod_though_resources_names_none(mixed_gpus):
 	before = set_resources(mixed_gpus, [])
 	try:
@@ -476,6 +481,7 @@ def in_gate(stand, *jobs):
 	return [wait_reservation(stand, job.id)["metadata"]["uid"] for job in jobs]
 
 
+@once_only
 def test_foreign_pod_keeps_the_devices_that_its_kubelet_gave_it(plugged):
 	theirs = foreign(plugged, "monitor", 2)
 	theirs.wait_running()
@@ -495,6 +501,7 @@ def test_foreign_pod_keeps_the_devices_that_its_kubelet_gave_it(plugged):
 	wait_for("the pod's to be free", lambda: devices(used(plugged)) == {1, 3}, 60, lambda: used(plugged))
 
 
+@once_only
 def test_slurm_counts_for_pods_the_devices_that_their_kubelet_gave_them(plugged):
 	first, second = (pod(plugged, name, 1, STUBBORN, grace=6) for name in ("first", "second"))
 	first.wait_running()
@@ -534,6 +541,7 @@ def test_job_runs_on_the_devices_that_the_kubelet_gave_its_pod(mixed_plugged):
 	third.wait_started()
 
 
+@once_only
 def test_job_in_the_gate_waits_for_its_devices_over_restarts_of_slurmctld(mixed_plugged):
 	job = batch(mixed_plugged, 2)
 	uid, = in_gate(mixed_plugged, job)
@@ -553,6 +561,7 @@ def test_job_in_the_gate_waits_for_its_devices_over_restarts_of_slurmctld(mixed_
 	assert of_job(job) == devices(used(mixed_plugged)) == {1, 3}
 
 
+@once_only
 def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugged):
 	first = batch(mixed_plugged, 1)
 	uid, = in_gate(mixed_plugged, first)
@@ -568,6 +577,7 @@ def test_job_is_not_launched_on_a_device_of_another_and_comes_again(mixed_plugge
 	assert of_job(second) == {3}
 
 
+@once_only
 def test_pod_made_anew_is_exchanged_until_it_has_the_devices_that_its_job_goes_on_using(mixed_plugged):
 	job = batch(mixed_plugged, 1)
 	uid, = in_gate(mixed_plugged, job)
@@ -719,6 +729,7 @@ def waits(stand, gres):
 	return job
 
 
+@once_only
 def test_typed_devices_of_foreign_pods_are_nobody_elses(typed):
 	first, second = foreign_with(typed, "first", H100, 1), foreign_with(typed, "second", A100, 1)
 	wait_for("two to be used", lambda: len(devices(used(typed))) == 2, 30, lambda: used(typed))
@@ -734,6 +745,7 @@ def test_typed_devices_of_foreign_pods_are_nobody_elses(typed):
 	assert of_job(late) == {0} and late.wait_started() > second.runs()[0].stop
 
 
+@once_only
 @pytest.mark.usefixtures("api")
 @pytest.mark.parametrize("which, resource, gres, has, beside, more", [
 	("typed", A100, "gpu:a100", 1, 1, 1), ("shares", SHARD, "shard", 3, 4, 2)])
@@ -747,6 +759,7 @@ def test_devices_of_a_type_and_shares_that_a_pod_has_are_no_jobs_while_it_is_lea
 	assert late.wait_started() > mine.runs()[0].stop
 
 
+@once_only
 def test_two_plugins_that_count_from_0_are_said_and_nobody_is_believed_to_have_the_others_device(typed):
 	before = set_resources(typed, [{"kubernetes": A100, "gres": "gpu", "type": "a100"}, {"kubernetes": H100, "gres": "gpu", "type": "h100"}])
 	theirs = foreign_with(typed, "theirs", H100, 1)
@@ -765,6 +778,7 @@ def test_two_plugins_that_count_from_0_are_said_and_nobody_is_believed_to_have_t
 	wait_for("the third to be used", lambda: devices(used(typed)) == {0, 1, 2}, 30, lambda: used(typed))
 
 
+@once_only
 def test_types_of_foreign_pods_of_which_only_the_number_is_known_are_counted(typed):
 	theirs = foreign_with(typed, "theirs", H100, 2)
 	wait_for("two to be used", lambda: devices(used(typed)) == {2, 3}, 30, lambda: used(typed))
@@ -776,6 +790,7 @@ def test_types_of_foreign_pods_of_which_only_the_number_is_known_are_counted(typ
 	assert of_job(late) < {2, 3}
 
 
+@once_only
 def test_device_of_a_foreign_pod_has_no_shares_and_one_with_shares_of_a_pod_is_no_jobs(shares):
 	whole = foreign_with(shares, "whole", GPU, 1)
 	tell = {"ids": {GPU: ["x", "y"]}, "pods": {whole.uid: {GPU: [0]}}}
