@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	test/stories/command.py \
 	test/stories/conftest.py \
 	test/stories/device_plugin.py \
+	test/stories/exclusive.py \
 	test/stories/hook_clock.c \
 	test/stories/faults/test_absent.py \
 	test/stories/faults/test_etcd_backup.py \

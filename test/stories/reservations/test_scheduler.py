@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """kube-scheduler beside Slurm: where it puts what is its own."""
 import pytest
-from foreign import POLITE
+from exclusive import TAINT, WANTED, emptying, launched_after, of_replica_set
+from foreign import POLITE, wait_masked
 from mixed import IMAGE, restore, share, wait_reservation, wait_reservations_known
 from node import OURS, Node, taints
 from stands.kubernetes import Kubernetes
@@ -63,6 +64,37 @@ def test_plain_pod_waits_for_a_mixed_node_that_is_full_of_a_job_and_is_not_refus
 	job.cancel()
 	pod.wait_running()
 	assert pod.node == "n1" and pod.runs()[0].start > job.stamps()[1]
+
+
+IDLE = 4  # seconds
+
+
+@pytest.fixture(name="emptying")
+def emptying_fixture(scheduled):
+	"""Jobs can have n1 without others' pods; kube-scheduler has it again so long after them."""
+	yield from emptying(scheduled, idle=f"{IDLE}s")
+
+
+def test_plain_pods_stay_away_from_an_exclusive_node_that_has_room_and_come_when_it_is_given_back(emptying):
+	web = plain(emptying, "web", "7", node="n1", owners=of_replica_set())
+	web.wait_running()
+	wait_masked(emptying, "web")
+	early = plain(emptying, "early", "2", node="n1")  # comes as soon as web has gone
+	wait_unschedulable(early, "1 Insufficient cpu")
+	job = emptying.batch(2, seconds=None, options=WANTED)
+	launched_after(job, web)
+	web.wait_gone()
+	late = plain(emptying, "late", "2", node="n1")
+	for pod in (early, late):
+		wait_unschedulable(pod, "1 node(s) had untolerated taint")
+	room = plain(emptying, "room", "3", node="n1", tolerations=[TAINT])
+	room.wait_running()  # so it is the taint alone that keeps smaller ones off
+	assert job.state == "RUNNING" and not early.node and not late.node
+	job.finish()
+	for pod in (early, late):
+		pod.wait_running()
+		assert pod.node == "n1" and emptying.bound_at()[pod.uid] >= job.stamps()[1] + IDLE
+	assert TAINT not in taints(Node(emptying))
 
 
 @pytest.fixture

@@ -1,44 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """--constraint=k8s.exclusive: a busy node is emptied for a job, within what PodDisruptionBudgets allow, and goes back."""
 import time
-import uuid
 
 import pytest
 from command import tool
+from exclusive import TAINT, WANTED, emptying, launched_after, replica
 from foreign import foreign, of_daemon_set, wait_masked
-from mixed import restore, share
 from node import Node, taints
 from outage import saved
 from stands.waiting import wait_for
 
-TAINT = {"key": "slurm-k8s.io/exclusive", "value": "slurm", "effect": "NoSchedule"}
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slurm-k8s"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
-def label(stand, value):
-	stand.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"pool": value}}})
-
-
-@pytest.fixture
-def emptying(request, gated):
+@pytest.fixture(name="emptying")
+def emptying_fixture(request, gated):
 	"""n1 is to be had without others' pods. A parameter: other settings."""
-	label(gated, "batch")
-	before = share(gated, exclusive={"selector": "pool=batch", "timeout": "10m", "idle": "2s", **getattr(request, "param", {})})
-	node = Node(gated)
-	node.wait("its features", lambda: node.slurm().get("ActiveFeatures") == "k8s.exclusive,k8s.shared", 60)
-	assert Node(gated, "n2").slurm().get("ActiveFeatures", "(null)") == "(null)"
-	yield gated
-	gated.run("scancel", "--quiet", "-u", "root", check=False)
-	node.wait("no taint", lambda: TAINT not in taints(node), 60)
-	label(gated, None)
-	restore(gated, before)
-
-
-def replica(stand, name, cpu="3", app=None):
-	"""A foreign pod that somebody would make again elsewhere. app: of a budget, its name if none is named."""
-	owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": str(uuid.uuid4()), "controller": True}
-	return foreign(stand, name, cpu=cpu, owners=[owner], labels={"app": app or name}).wait_running()
+	yield from emptying(gated, **getattr(request, "param", {}))
 
 
 @pytest.fixture
@@ -60,14 +39,6 @@ def budget(emptying):
 		emptying.api.delete(f"{BUDGETS}/{app}")
 
 
-def launched_after(job, *pods):
-	"""By the job's own clock and what the runtime tells of the pods' processes."""
-	job.wait_started(120)
-	for pod in pods:
-		runs = pod.runs()
-		assert runs and all(run.stop and run.stop <= job.stamps()[0] for run in runs), (job.stamps(), runs)
-
-
 IDLE = 6  # seconds
 
 
@@ -77,7 +48,7 @@ def test_busy_node_becomes_exclusive_and_returns_after_its_idle_time(emptying):
 	pods = [replica(emptying, name) for name in ("web-1", "web-2")]
 	daemon = of_daemon_set(emptying, "daemon", "0")  # which is nobody's to evict: its controller would make it again there
 	wait_masked(emptying, "web-1", "web-2", "daemon")
-	job = emptying.batch(8, seconds=None, options=("-C", "k8s.exclusive"))
+	job = emptying.batch(8, seconds=None, options=WANTED)
 	other = emptying.batch(4)
 	launched_after(job, *pods)
 	for pod in pods:
@@ -101,7 +72,7 @@ def test_budget_of_two_pods_that_allows_one_eviction_lets_one_go_and_the_other_w
 	pods = [replica(emptying, name, app="pair") for name in ("pair-1", "pair-2")]
 	wait_masked(emptying, "pair-1", "pair-2")
 	budget("pair", 1)
-	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+	job = emptying.batch(8, options=WANTED)
 	wait_for("one to go", lambda: [pod for pod in pods if not pod.get()], 120, job.why)
 	stays, = (pod for pod in pods if pod.get())
 	refused = f"pod default/{stays.name} is not evicted yet"
@@ -116,7 +87,7 @@ def test_budget_holds_until_it_allows_the_eviction_also_over_a_restart_and_a_rec
 	pod = replica(emptying, "web-3")
 	wait_masked(emptying, "web-3")
 	budget("web-3", 0)
-	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+	job = emptying.batch(8, options=WANTED)
 
 	def refusals():
 		return emptying.log().count("pod default/web-3 is not evicted yet")
@@ -139,7 +110,7 @@ def test_job_whose_node_is_not_emptied_in_time_goes_back_into_the_queue_and_the_
 	pod = replica(emptying, "web-5")
 	wait_masked(emptying, "web-5")
 	budget("web-5", 0)
-	job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+	job = emptying.batch(8, options=WANTED)
 	wait_for("the job in the queue again", lambda: int(job.show()["Restarts"]) >= 1, 60, job.why)
 	told = [f"job {job.id} of cluster stand: back into the queue: node n1: pod default/web-5 has not gone; ",
 		"node stand/n1: is not tainted any more: no job has it without others' pods"]
@@ -156,7 +127,7 @@ def test_missing_right_to_evict_is_named_and_the_job_starts_when_it_is_given(emp
 	rules = emptying.api.get(ROLE)["rules"]
 	emptying.api.patch(ROLE, {"rules": [rule for rule in rules if rule["resources"] != ["pods/eviction"]]})
 	try:
-		job = emptying.batch(8, options=("-C", "k8s.exclusive"))
+		job = emptying.batch(8, options=WANTED)
 		wait_for("the right in the log", lambda: "the verb create on pods/eviction" in emptying.log(emptying.log_began), 60, job.why)
 		assert job.state == "CONFIGURING" and "deletionTimestamp" not in pod.get()["metadata"]
 	finally:
