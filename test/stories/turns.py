@@ -6,7 +6,8 @@ On real kubelets they take most of its time, and most of what they tell does not
 with each by test/slurm, and by the files that are not named here: who has which core, byte and device of a shared node, foreign
 pods and restarts. Of the files that are named the stories that are marked each_release are played with each, on real kubelets:
 where the gate, preemption and restarts are the release's, and slurmstepd and srun: the way into a container, signals, exit codes,
-what users read. SK8_STORIES=all, as make stories says it, plays all with each.
+what users read; and one of a pod with a claim, whose devices are Slurm's choice. SK8_STORIES=all, as make stories says it, plays all
+with each.
 """
 import os
 

@@ -45,6 +45,7 @@ def inside(pod):
 
 
 @once_only
+@pytest.mark.each_release
 def test_claim_has_just_the_devices_that_slurm_chose_and_its_container_too(drivers):
 	stand, driver, claim = drivers
 	ours = batch(stand, 1, "-w", "n1")
