@@ -33,6 +33,9 @@ TEST_CASE("identification: what is known by itself, and what an administrator sa
 		    {{"gpu.intel.com/i915", "gpu", "i915", 2}, {"gpu.intel.com/xe", "gpu", "xe", 1}}},
 		Row{{{"rdma/hca_shared_devices_a", 63}}, {}, {}, {{"rdma/hca_shared_devices_a", "rdma", "hca_shared_devices_a", 63}}},
 		Row{{{"hugepages-2Mi", 1 << 30}, {"hugepages-1Gi", 0}}, {}, {}, {{"hugepages-2Mi", "hugepages", "2Mi", 512}}},
+		Row{{{"hugepages-2Mi", (3 << 20) - 1}, {"hugepages-1Gi", std::int64_t{4} << 30}, {"hugepages-64Ki", 1 << 20}}, {}, {}, // whole ones
+		    {{"hugepages-1Gi", "hugepages", "1Gi", 4}, {"hugepages-2Mi", "hugepages", "2Mi", 1}, {"hugepages-64Ki", "hugepages", "64Ki", 16}}},
+		Row{{{"rdma/hca", 2}, {"rdma/ib0", 1}}, {}, {}, {{"rdma/hca", "rdma", "hca", 2}, {"rdma/ib0", "rdma", "ib0", 1}}},
 		Row{{{"example.com/fpga", 3}, {"cpu", 4}, {"nvidia.com/mig-", 1}, {"rdma/", 1}}, {}, {}, {}},
 		Row{{{"example.com/fpga", 3}}, {{"card", "U250 x"}}, labelled, {{"example.com/fpga", "fpga", "u250_x", 3}}},
 		Row{{{"example.com/fpga", 3}}, {}, labelled, {{"example.com/fpga", "fpga", "any", 3}}},

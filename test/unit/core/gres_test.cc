@@ -65,6 +65,25 @@ TEST_CASE("an extended resource is the GRES that the settings say, else our own,
 	CHECK(gres_request(gres_of({{"amd.com/gpu", 1}, {"nvidia.com/gpu", 1}}, {})) == "gpu:2");
 }
 
+// Identified as GRES, and yet whether they are devices that Slurm has nobody can know: neither side holds them for the other.
+static const std::map<std::string, std::int64_t> only_identified{
+	{"nvidia.com/mig-1g.5gb", 7}, {"gpu.intel.com/i915", 2}, {"gpu.intel.com/xe", 1}, {"rdma/hca", 4}, {"hugepages-2Mi", 1 << 30}};
+
+TEST_CASE("what pods have of resources that settings do not name is kept from jobs of whole GPUs alone")
+{
+	CHECK(gres_of(only_identified, {}).empty());
+	CHECK(gres_request(gres_of(only_identified, {{"rdma/hca", "rdma", "hca"}})) == "rdma:hca:4");
+}
+
+TEST_CASE("pods of jobs request of resources that settings do not name whole GPUs alone")
+{
+	const GresList has{{"gpu", "", 1, {}}, {"gpu", "1g.5gb", 1, {}}, {"gpu", "i915", 1, {}}, {"gpu", "xe", 1, {}}, {"rdma", "hca", 1, {}}, {"rdma", "", 1, {}},
+		{"hugepages", "2Mi", 1, {}}};
+	CHECK(extended_of(has, with_own({}), only_identified).empty());
+	CHECK(extended_of(has, with_own({{"rdma/hca", "rdma", "hca"}, {"gpu.intel.com/xe", "gpu", "xe"}}), only_identified) ==
+	      std::map<std::string, std::int64_t>{{"rdma/hca", 1}, {"gpu.intel.com/xe", 1}});
+}
+
 TEST_CASE("devices that only Kubernetes knows are a GRES with types, and of these alone steps are told")
 {
 	const std::vector<ResourceSettings> settings{

@@ -55,6 +55,11 @@ TEST_CASE("gres.conf: a line for what both sides have, with files where it is kn
 	CHECK(lines(gpu(nvidia, "", 1), gpu("", "", 1)) == "NodeName=n1 Name=gpu Count=1 File=/dev/nvidia0\n");
 	CHECK(lines(gpu("amd.com/gpu", "mi300", 2), gpu("", "", 2)) == "NodeName=n1 Name=gpu Type=mi300 Count=2 File=/dev/dri/renderD[128-129]\n");
 	CHECK(lines(gpu("gpu.intel.com/xe", "xe", 2), gpu("", "xe", 2)) == "NodeName=n1 Name=gpu Type=xe Count=2 File=/dev/dri/renderD[128-129]\n");
+	CHECK(lines(gpu("gpu.intel.com/i915", "i915", 1), gpu("", "i915", 1)) == "NodeName=n1 Name=gpu Type=i915 Count=1 File=/dev/dri/renderD128\n");
+	CHECK(lines(gpu("nvidia.com/mig-1g.5gb", "1g.5gb", 7), gpu("", "1g.5gb", 7)) == "NodeName=n1 Name=gpu Type=1g.5gb Count=7\n");
+	const std::string counted = R"({"kubernetes": "rdma/hca", "name": "rdma", "type": "hca", "count": 4},
+		{"kubernetes": "hugepages-2Mi", "name": "hugepages", "type": "2Mi", "count": 512})";
+	CHECK(lines(counted, counted) == "NodeName=n1 Name=hugepages Type=2Mi Count=512\nNodeName=n1 Name=rdma Type=hca Count=4\n");
 	CHECK(lines(gpu("nvidia.com/gpu.shared", "a100", 4), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=4\n");
 	CHECK(lines(gpu(nvidia, "a100", 5), gpu("", "a100", 4)) == "NodeName=n1 Name=gpu Type=a100 Count=5 File=/dev/nvidia[0-4]\n");
 }

@@ -135,9 +135,11 @@ TEST_CASE("check of devices: one sentence for each difference, of all nodes that
 	      "plugin and the devices there, and take what is gone for good from slurm.conf and gres.conf, then restart slurmctld, and slurmd after it\n");
 }
 
-TEST_CASE("check of devices: hugepages that Slurm has nowhere are no finding, devices that an administrator named are")
+TEST_CASE("check of devices: hugepages that Slurm has nowhere are no finding, GPUs and devices that an administrator named are")
 {
 	CHECK(warnings({devices("n1", 512, 0, "hugepages")}).empty());
+	CHECK(warnings({devices("n1", 4, 0, "rdma")}).empty());
+	CHECK_FALSE(warnings({devices("n1", 4, 0, "gpu")}).empty()); // a GPU is what somebody has bought for jobs
 	CHECK_FALSE(warnings({devices("n1", 512, 0, "hugepages"), devices("n2", 512, 512, "hugepages")}).empty());
 	core::ClusterSettings named;
 	named.resources = {{.kubernetes = "nvidia.com/gpu", .gres = "fpga"}};
@@ -168,6 +170,7 @@ TEST_CASE("check of devices: of what Slurm's jobs get and no pod is counted for 
 	const std::string begin = " on n1 is not kept from Slurm's jobs, which get it as a GRES: ", name_it = "name it under resources in slurm-k8s.yaml\n";
 	CHECK(warnings({node("rdma/hca", "rdma", 4)}) == "what pods have of rdma/hca" + begin + name_it);
 	CHECK(warnings({node("nvidia.com/mig-1g.5gb, nvidia.com/gpu", "gpu", 4)}) == "what pods have of nvidia.com/mig-1g.5gb" + begin + name_it);
+	CHECK(warnings({node("gpu.intel.com/xe", "gpu", 4)}) == "what pods have of gpu.intel.com/xe" + begin + name_it);
 	CHECK(warnings({node("hugepages-2Mi", "hugepages", 4)}) ==
 	      "what pods have of hugepages-2Mi" + begin + "it cannot be named under resources in slurm-k8s.yaml, so let one side have none of it there\n");
 	core::ClusterSettings named;
