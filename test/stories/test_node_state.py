@@ -6,6 +6,7 @@ import pytest
 from command import status, tool
 from foreign import allocated, foreign, masked, wait_masked
 from node import BY, CORDONER, OWNER, REASON, RESUMED, Node
+from slurm_conf import slurm_conf
 from stands.replays import once_only
 
 
@@ -70,18 +71,17 @@ def test_node_that_fails_in_slurm_is_cordoned_with_reason_and_who_until_it_is_re
 
 
 def test_node_that_is_set_down_in_slurm_is_cordoned_with_reason_and_who_until_it_is_resumed(node):
-	job = node.stand.batch(1, options=("--no-requeue",))
-	job.wait("RUNNING")
-	node.stand.cluster("stop", "slurmd-n1")  # with ReturnToService=2 it would take the node back at once
-	try:
+	# with the stand's 2 it is up again as soon as its slurmd says a word, and one may be on its way
+	with slurm_conf(node.stand, "ReturnToService=1"):
+		job = node.stand.batch(1, options=("--no-requeue",))
+		job.wait("RUNNING")
 		node.drain("smoke", "down")
 		job.wait("NODE_FAIL")
 		node.wait("cordoned", lambda: node.cordoned)
 		assert (node.note(OWNER), node.note(REASON), node.note(BY)) == ("slurm", "smoke", "root (uid 0)")
 		node.wait_condition("True", "no job of Slurm left: smoke, by root (uid 0)", 30)
-	finally:
-		node.stand.cluster("start", "slurmd-n1")
-	node.wait_not_cordoned_by_us()
+		node.resume()
+		node.wait_not_cordoned_by_us()
 
 
 def test_node_of_a_maintenance_reservation_is_cordoned_as_long_as_that_lasts(node):
