@@ -154,6 +154,16 @@ def wait_reservations_known(stand):
 	probe.wait("COMPLETED", seconds=60)
 
 
+def on_eviction(stand, what):
+	"""reservations.eviction is this one."""
+	share(stand, {"image": IMAGE, "eviction": what})
+	wait_reservations_known(stand)
+
+
+def why_ended(job):
+	return job.show().get("SystemComment")
+
+
 def sharing_pods(stand):
 	"""The mixed stand while its small jobs share a pod of each node, for a fixture."""
 	share(stand, {"image": IMAGE, "shared": {"maxCpus": 2}})

@@ -2,9 +2,9 @@
 """What accounting keeps of pods' jobs: real slurmdbd and MariaDB."""
 import pytest
 from stands.waiting import wait_for
+from world import POLITE
 
 pytestmark = pytest.mark.apis("real")
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ import time
 
 import pytest
 from stands.replays import once_only
+from world import POLITE, STUBBORN
 
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
-STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 GRACE = 4
 
 

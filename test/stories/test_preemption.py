@@ -9,12 +9,10 @@ from collections import namedtuple
 
 import pytest
 from stands.replays import once_only
-from world import seconds_of
+from world import POLITE, STUBBORN, seconds_of
 
 from stands.waiting import wait_for
 
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
-STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 LOW = {"slurm-k8s.io/partition": "low"}
 GRACE = 12
 

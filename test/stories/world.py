@@ -25,6 +25,9 @@ from stands.slurm import SBIN, misses_wakeup, starts_again
 from stands.waiting import StandError, wait_for
 
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# what pods run: one that ends when it is asked to, one that goes when its grace is over
+POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 IMAGE = "localhost/busybox:test"
 MARK = "k8s:stand/"
 SAVED_WITHIN = 6  # seconds

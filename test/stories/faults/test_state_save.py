@@ -12,9 +12,9 @@ from outage import restart_without, saved, stand_job
 from stands.process import run
 from stands.replays import once_only
 from stands.waiting import wait_for
+from world import POLITE
 
 pytestmark = pytest.mark.apis("sim")
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
 def folder(stand):

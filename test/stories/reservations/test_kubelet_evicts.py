@@ -5,9 +5,8 @@ import json
 import os
 
 import pytest
-from mixed import wait_no_reservation, wait_reservation
+from mixed import on_eviction, wait_no_reservation, wait_reservation, why_ended
 from stands.waiting import wait_for
-from test_mixed import on_eviction, why_ended
 
 pytestmark = pytest.mark.apis("real")  # kubesim's kubelets are never short of anything
 

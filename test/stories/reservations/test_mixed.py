@@ -6,13 +6,14 @@ import time
 import pytest
 from command import status, tool
 from conftest import lent, with_conf
-from mixed import IMAGE, PODS, drain, evict, mixing, refusals, reservations, restore, share, wait_no_reservation, wait_reservation, wait_reservations_known
+from mixed import (IMAGE, PODS, drain, evict, mixing, on_eviction, refusals, reservations, restore, share, wait_no_reservation, wait_reservation,
+	wait_reservations_known, why_ended)
 from node import OURS, Node, taints
 from outage import saved
 from stands.replays import once_only
 from stands.waiting import wait_for
 from foreign import POLITE, allocated, foreign, masked, of_daemon_set, wait_masked
-from world import seconds_of
+from world import STUBBORN, seconds_of
 
 
 @pytest.mark.each_release
@@ -259,9 +260,6 @@ def slots(request, session_stands, api):
 		yield from mixing(found)
 
 
-STUBBORN = "trap '' TERM; while true; do sleep 1; done"
-
-
 def test_node_that_has_all_its_pods_is_given_to_no_job_that_gets_a_pod_there(slots):
 	pods = [foreign(slots, name, STUBBORN, cpu="100m", grace=4) for name in ("first", "second")]
 	for pod in pods:
@@ -369,15 +367,6 @@ def test_job_in_the_gate_is_in_it_again_after_a_restart_of_slurmctld(crowded):
 
 
 # -- reservations.eviction
-
-def on_eviction(stand, what):
-	share(stand, {"image": IMAGE, "eviction": what})
-	wait_reservations_known(stand)
-
-
-def why_ended(job):
-	return job.show().get("SystemComment")
-
 
 def test_job_whose_pod_is_evicted_goes_back_into_the_queue_and_says_why(mixed):
 	on_eviction(mixed, "requeue")

@@ -3,11 +3,10 @@
 import pytest
 from exclusive import TAINT, WANTED, emptying, launched_after, of_replica_set
 from foreign import POLITE, wait_masked
-from mixed import IMAGE, restore, share, wait_reservation, wait_reservations_known
+from mixed import IMAGE, on_eviction, restore, share, wait_reservation, wait_reservations_known, why_ended
 from node import OURS, Node, taints
 from stands.kubernetes import Kubernetes
 from stands.waiting import wait_for
-from test_mixed import on_eviction, why_ended
 
 pytestmark = pytest.mark.apis("real")
 

@@ -20,9 +20,8 @@ from stands.gres import devices
 from stands.process import Daemon
 from stands.replays import once_only
 from stands.waiting import wait_for
-from world import fields
+from world import POLITE, fields
 
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
 @pytest.fixture(name="drivers")

@@ -14,12 +14,11 @@ from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
 from stands.waiting import wait_for
-from world import seconds_of
+from world import POLITE, seconds_of
 
 pytestmark = pytest.mark.apis("real")
 
 NODES = ("n1", "n2")
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 
 
 @pytest.fixture(name="plugged")

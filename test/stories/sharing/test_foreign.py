@@ -16,9 +16,8 @@ from node import Node
 from stands.kubernetes import Kubernetes
 from stands.replays import once_only
 from stands.waiting import wait_for
-from world import Pod, pod_object
+from world import STUBBORN, Pod, pod_object
 
-STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 GRACE = 4
 STARTS, MOST_START = 20, 1.25
 

@@ -14,9 +14,8 @@ from outage import saved
 from stands.gres import devices
 from stands.replays import once_only
 from stands.waiting import wait_for
+from world import POLITE, STUBBORN
 
-STUBBORN = "trap '' TERM; while :; do sleep 1; done"
-POLITE = "trap 'exit 0' TERM; sleep 600 & wait"
 GPU, TOKEN = "nvidia.com/gpu", "example.com/token"
 
 
