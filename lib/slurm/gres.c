@@ -5,16 +5,14 @@
 
 static int is_named(void *x, void *key)
 {
-	return !xstrcmp(((gres_state_t *) x)->gres_name, key);
+	const gres_state_t *state = x;
+
+	return sk8_layout_fits_gres(state) && !xstrcmp(state->gres_name, key);
 }
 
 extern gres_state_t *sk8_gres_find(sk8_list_t list, const char *name)
 {
-	gres_state_t *first = list ? list_peek(list) : NULL;
-
-	if (!first || !sk8_layout_fits_gres(first))
-		return NULL;
-	return list_find_first(list, is_named, (void *) name);
+	return list ? list_find_first(list, is_named, (void *) name) : NULL;
 }
 
 static int is_no_token(void *x, void *key)

@@ -245,6 +245,30 @@ extern void sk8_gres_unmark(struct sk8_gres_marks *marks)
 	*marks = (struct sk8_gres_marks) { 0 };
 }
 
+/* ---- what a job asks for: the same for all nodes of a call, so what is found out of one is so of the next ------------- */
+
+static bool asks_for(struct sk8_gres_marks *marks, sk8_list_t asked, const char *name)
+{
+	if (!asked)
+		return true;
+	if (!marks->looked_for || xstrcmp(marks->looked_for, name)) {
+		marks->looked_for = name;
+		marks->found = sk8_gres_find(asked, name);
+	}
+	return marks->found;
+}
+
+static bool asks_for_tokens(struct sk8_gres_marks *marks, sk8_list_t asked)
+{
+	if (!asked)
+		return true;
+	if (!marks->looked_for_tokens) {
+		marks->looked_for_tokens = true;
+		marks->found_tokens = sk8_gres_find(asked, SK8_TOKEN_CPU) || sk8_gres_find(asked, SK8_TOKEN_MEMORY);
+	}
+	return marks->found_tokens;
+}
+
 /* ---- a node ------------------------------------------------------------------------- */
 
 struct look {
@@ -286,7 +310,7 @@ static void mark_devices(struct sk8_gres_marks *marks, const struct sk8_masked *
 {
 	const sk8_list_t list = node_record_table_ptr[entry->node_inx]->gres_list;
 	gres_node_state_t *alternate = sk8_gres_alternate(ns);
-	const bool itself = !asked || sk8_gres_find(asked, state->gres_name);
+	const bool itself = asks_for(marks, asked, state->gres_name);
 	struct plan plan;
 
 	if (!itself && !is_asked(asked, list, alternate))
@@ -343,18 +367,6 @@ static void mark_token(struct sk8_gres_marks *marks, struct sk8_masked *entry, c
 	count_types(in, "", count_more(in, hidden));
 }
 
-/* Most jobs ask for none: that is found out once for all nodes of a call, which asks the same of each. */
-static bool asks_for_tokens(struct sk8_gres_marks *marks, sk8_list_t asked)
-{
-	if (!asked)
-		return true;
-	if (!marks->asked) {
-		marks->asked = asked;
-		marks->tokens = sk8_gres_find(asked, SK8_TOKEN_CPU) || sk8_gres_find(asked, SK8_TOKEN_MEMORY);
-	}
-	return marks->tokens;
-}
-
 extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry, sk8_list_t asked)
 {
 	const struct sk8_mask *mask = entry->mask;
@@ -373,7 +385,7 @@ extern void sk8_gres_mark(struct sk8_gres_marks *marks, struct sk8_masked *entry
 		if (has_devices(state, ns)) {
 			if (is_first(mask, k))
 				mark_devices(marks, entry, state, ns, asked);
-		} else if (!asked || sk8_gres_find(asked, state->gres_name)) {
+		} else if (asks_for(marks, asked, state->gres_name)) {
 			struct sk8_gres_mark *in = mark_in(marks, entry->node_inx, ns, state->gres_name);
 
 			count_types(in, mask->gres[k].type, count_more(in, mask->gres[k].count));

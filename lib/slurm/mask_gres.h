@@ -28,8 +28,8 @@ struct sk8_gres_marks {
 	uint32_t count, room;
 	struct sk8_gres_mark *mark;
 	struct sk8_gres_chunk *chunk;
-	sk8_list_t asked;	/* what the job asks for, as soon as that has been looked at: */
-	bool tokens;		/* is one of them in it? */
+	const char *looked_for;	/* of what the job asks for; it is a node's */
+	bool found, looked_for_tokens, found_tokens;
 };
 
 /* Marks what this entry hides of what a job asks for, or (NULL) all of it: the same for all nodes of these marks. node_inx >= 0 */
