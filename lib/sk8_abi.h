@@ -31,7 +31,7 @@ extern "C" {
  * to it, so that the loader refuses two that would read a struct differently. Both, and
  * all of our plugins, have SK8_STAMP in their bytes, for slurm-k8s check.
  */
-#define SK8_BORDER sk8_border_31
+#define SK8_BORDER sk8_border_32
 SK8_API extern const char SK8_BORDER[];
 
 #define SK8_TEXT_OF(word) #word
@@ -177,6 +177,7 @@ struct sk8_outcome {
 	uint32_t job_id;              /* submit: 0 = no job was made */
 	int64_t submit_time;
 	bool running;                 /* submit: started at once */
+	bool told;                    /* end_native: only that, so far; ask again, told, when its word has come */
 	char text[256];
 };
 
@@ -224,6 +225,7 @@ struct sk8_native_end {
 	uint32_t job_id;
 	int64_t submit_time;      /* both must fit, else nothing is done */
 	bool requeue;             /* it is queued again, or cancelled if it cannot be; else it is cancelled */
+	bool told;                /* who waits for it has been told: now it ends */
 	const char *comment;      /* why: one sentence for its user, put into its system comment */
 };
 
@@ -307,10 +309,14 @@ struct sk8_slurm_ops {
 	/* Have all nodes of that job registered since slurmctld started? A step on one that has not waits for as long as srun does
 	 * (SlurmctldTimeout). true: also of a job that does not run (any more). */
 	bool (*nodes_registered)(uint32_t job_id);                                 /* read */
-	/* running: it was queued again. ESLURM_ALREADY_DONE if it has ended or is ending. */
+	/* running: it was queued again. told: it has not ended, its srun or salloc is told first. ESLURM_ALREADY_DONE if it has ended
+	 * or is ending. */
 	void (*end_native)(const struct sk8_native_end *e, struct sk8_outcome *out); /* write */
 	/* refused: another job than that of the exchange has one of them, or they are of another type */
 	void (*set_devices)(const struct sk8_device_change *c, struct sk8_outcome *out); /* write */
+	/* Of one that is to be refused, before that: srun or salloc is told, and may be gone before the word has come if the
+	 * answer follows at once. false: nobody is told. */
+	bool (*tell_refusal)(const struct sk8_gate_answer *answer);                /* read */
 	/* without lock(); takes slurmctld's locks itself */
 	void (*answer_gate)(const struct sk8_gate_answer *answer);
 };

@@ -11,6 +11,10 @@ namespace sk8::core {
 // slurmctld asks its nodes to register some four seconds after its start, and a slurmd that is down does not keep who waits.
 static constexpr Millis longest_registration{20'000}, registration_look{250};
 
+// How long before its job's end an srun is told: the word is on its way for milliseconds, on a busy controller for more, and srun
+// does not wait for it when it finds the job ended.
+static constexpr Millis told_before{2'000};
+
 void SlurmWorker::answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still)
 {
 	post([this, who = InGate{job, answer, std::move(still)}] { answer_gate(who); });
@@ -22,11 +26,22 @@ void SlurmWorker::answer_gate(const InGate &who)
 		after(registration_look, [this, who] { answer_gate(who); });
 		return;
 	}
-	if (!who.still())
-		return;
 	const auto delay = std::chrono::duration_cast<std::chrono::seconds>(who.answer.delay);
 	const sk8_gate_answer a{who.job.id, who.answer.open, static_cast<std::uint32_t>(delay.count()), who.answer.why.c_str()};
-	ops_.answer_gate(&a);
+	if (!who.answer.open && !who.told && tell_refusal(a)) {
+		InGate again = who;
+		again.told = true;
+		after(told_before, [this, again] { answer_gate(again); });
+		return;
+	}
+	if (who.still())
+		ops_.answer_gate(&a);
+}
+
+bool SlurmWorker::tell_refusal(const sk8_gate_answer &answer)
+{
+	SlurmLock lock(ops_, clock_, false);
+	return ops_.tell_refusal(&answer);
 }
 
 // Or not waited for any more, which costs no lock.
@@ -45,16 +60,23 @@ void SlurmWorker::watch_end(JobRef job)
 
 void SlurmWorker::end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done)
 {
-	enqueue({who, EndNative{job, requeue, std::move(why)}, std::move(done)});
+	EndNative end{job, requeue, std::move(why)};
+	enqueue({who, end, [this, who, end, done = std::move(done)](const SlurmReply &reply) mutable {
+		if (!reply.told)
+			return done(reply);
+		end.told = true;
+		after(told_before, [this, command = Command{who, end, done}] { enqueue(command); });
+	}});
 }
 
 void SlurmWorker::run(const EndNative &e, SlurmReply &reply)
 {
-	const sk8_native_end end{e.ref.id, e.ref.submit_time, e.requeue, e.why.c_str()};
+	const sk8_native_end end{e.ref.id, e.ref.submit_time, e.requeue, e.told, e.why.c_str()};
 	sk8_outcome out{};
 	ops_.end_native(&end, &out);
 	copy_outcome(out, reply);
 	reply.requeued = out.running;
+	reply.told = out.told;
 }
 
 void SlurmWorker::set_devices(const Seat &who, JobRef job, DeviceChange change, SlurmPort::Done done)

@@ -25,6 +25,7 @@ struct SlurmReply {
 	std::vector<std::pair<PodKey, JobPtr>> changed; // set_devices: jobs of ours as they are now
 	std::optional<SlurmNode> node; // of a node: as it is now; nothing: there is no such node
 	bool requeued = false; // a job of Slurm's own: it waits in the queue again
+	bool told = false;     // the same, and only for the Slurm thread: who waits for it has been told, and it has not ended yet
 };
 
 // struct sk8_device_change, without the job that gets them.

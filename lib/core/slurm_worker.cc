@@ -146,6 +146,14 @@ void SlurmWorker::after(Millis delay, std::function<void()> f)
 	later_.emplace(clock_.monotonic() + delay, std::move(f));
 }
 
+std::optional<Millis> SlurmWorker::later_in() const
+{
+	std::lock_guard lock(mutex_);
+	if (later_.empty())
+		return std::nullopt;
+	return std::max(later_.begin()->first - clock_.monotonic(), Millis(0));
+}
+
 std::vector<std::function<void()>> SlurmWorker::take_posted()
 {
 	std::lock_guard lock(mutex_);

@@ -77,7 +77,8 @@ public:
 
 	// slurm_natives.cc. Any thread.
 	// still: asked just before, false: not any more.
-	// Jobs are let out when their nodes have registered, a while after slurmctld's start at the latest.
+	// Jobs are let out when their nodes have registered, a while after slurmctld's start at the latest. An srun whose job is refused or
+	// ended is told some seconds before that.
 	void answer_gate(JobRef job, const GateAnswer &answer, std::function<bool()> still);
 	void watch_end(JobRef job);
 	void end_native(const Seat &who, JobRef job, bool requeue, std::string why, SlurmPort::Done done);
@@ -100,6 +101,8 @@ public:
 	void round();
 	// Slurm thread: in how long a round will do the look that the last one had to leave; 0: it left none.
 	Millis look_in() const;
+	// Any thread: in how long the first of what after() was told is due; nothing: there is none. For tests.
+	std::optional<Millis> later_in() const;
 
 private:
 	struct Submit {
@@ -125,6 +128,7 @@ private:
 		JobRef ref;
 		bool requeue = false;
 		std::string why;
+		bool told = false;
 	};
 	struct SetDevices { // see sk8_slurm_ops
 		JobRef ref;
@@ -139,6 +143,7 @@ private:
 		JobRef job;
 		GateAnswer answer;
 		std::function<bool()> still;
+		bool told = false;
 	};
 	struct Known {
 		PodKey key;
@@ -185,6 +190,7 @@ private:
 	void scan_nodes(Posts &posts);
 	void answer_gate(const InGate &who);
 	bool nodes_registered(JobRef job);
+	bool tell_refusal(const sk8_gate_answer &answer);
 	void read_natives();
 	void scan_natives(Posts &posts);
 	void look_at(std::uint32_t id, Posts &posts);

@@ -58,16 +58,19 @@ extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, 
 		xfree(job_ptr->comment);
 }
 
-extern char *sk8_comment_not_started(job_record_t *job_ptr, const char *why)
+extern void sk8_comment_not_started(job_record_t *job_ptr, const char *why)
 {
 	struct sk8_comment before;
-	char *text = xstrdup_printf(NOT_STARTED "%s", why), *told;
+	char *text = xstrdup_printf(NOT_STARTED "%s", why);
 
 	sk8_comment_begin(job_ptr, text, &before);
 	sk8_comment_keep(job_ptr, &before, false);
-	told = xstrdup_printf(SK8_END_COMMENT "%s; submit it again later", text);
 	xfree(text);
-	return told;
+}
+
+extern char *sk8_not_started_text(const char *why)
+{
+	return xstrdup_printf(SK8_END_COMMENT NOT_STARTED "%s; submit it again later", why);
 }
 
 /* What we wrote that begins so goes; false: there is none. */

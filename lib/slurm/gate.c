@@ -320,13 +320,18 @@ static void queue_as_before(const struct sk8_ages *ages, uint32_t delay)
 }
 
 /* A batch job goes back into the queue, and who waits for it reads its comment. */
-static void tell_refusal(job_record_t *job_ptr, const char *why)
+extern bool sk8_tell_refusal(const struct sk8_gate_answer *answer)
 {
-	char *text = sk8_comment_not_started(job_ptr, why);
+	job_record_t *job_ptr = (answer->why[0] && sk8_layout_fits()) ? find_job_record(answer->job_id) : NULL;
+	char *text;
+	bool told;
 
-	if (!job_ptr->batch_flag)
-		srun_user_message(job_ptr, text);
+	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !IS_JOB_RUNNING(job_ptr))
+		return false;
+	text = sk8_not_started_text(answer->why);
+	told = sk8_tell_srun(job_ptr, text);
 	xfree(text);
+	return told;
 }
 
 /*
@@ -345,7 +350,7 @@ static bool can_be_refused(const struct sk8_gate_answer *answer, struct sk8_ages
 		forget_reason(job_ptr);
 	runs = job_ptr && (IS_JOB_RUNNING(job_ptr) || IS_JOB_SUSPENDED(job_ptr));
 	if (runs && answer->why[0])
-		tell_refusal(job_ptr, answer->why);
+		sk8_comment_not_started(job_ptr, answer->why);
 	if (runs)
 		sk8_ages_note(ages, sk8_whole_of(job_ptr));
 	unlock_slurmctld(write_locks);

@@ -108,6 +108,7 @@ static const struct sk8_slurm_ops ops = {
 	.nodes_registered = sk8_nodes_registered,
 	.end_native = sk8_end_native,
 	.set_devices = sk8_set_devices,
+	.tell_refusal = sk8_tell_refusal,
 	.answer_gate = sk8_answer_gate,
 };
 

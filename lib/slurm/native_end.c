@@ -25,11 +25,28 @@ static int cancel(job_record_t *job_ptr)
 	return job_signal(job_ptr, SIGKILL, 0, uid, false);
 }
 
+/*
+ * Slurm sends each word to srun from a thread of its own (agent.c), that of the job's end too. An srun whose job is in the gate asks ten times
+ * a second whether its nodes are ready (allocate.c, _wait_nodes_ready()); it ends when the job has, and waits for no word that is on its way.
+ */
+extern bool sk8_tell_srun(job_record_t *job_ptr, char *text)
+{
+	return !job_ptr->batch_flag && !srun_user_message(job_ptr, text) && IS_JOB_CONFIGURING(job_ptr);
+}
+
+static bool tell(job_record_t *job_ptr, const char *why)
+{
+	char *text = xstrdup_printf(SK8_END_COMMENT "the job is ended: %s", why);
+	const bool told = sk8_tell_srun(job_ptr, text);
+
+	xfree(text);
+	return told;
+}
+
 extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *out)
 {
 	job_record_t *job_ptr = sk8_layout_fits() ? find_job_record(e->job_id) : NULL;
 	struct sk8_comment before;
-	char *text;
 	int rc = ESLURM_INVALID_JOB_ID;
 
 	*out = (struct sk8_outcome) { .job_id = e->job_id, .submit_time = e->submit_time };
@@ -42,10 +59,9 @@ extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *o
 		sk8_outcome_error(out, ESLURM_ALREADY_DONE, NULL);
 		return;
 	}
-	if (!job_ptr->batch_flag) {
-		text = xstrdup_printf(SK8_END_COMMENT "the job is ended: %s", e->comment);
-		srun_user_message(job_ptr, text);
-		xfree(text);
+	if (!e->told && tell(job_ptr, e->comment)) {
+		out->told = true;
+		return;
 	}
 	/* before: the end is sent to accounting from in there */
 	sk8_comment_begin(job_ptr, e->comment, &before);

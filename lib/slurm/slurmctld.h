@@ -137,8 +137,10 @@ extern void sk8_comment_begin(job_record_t *job_ptr, const char *text, struct sk
 extern void sk8_comment_undo(job_record_t *job_ptr, struct sk8_comment *before);
 /* again: the job runs once more */
 extern void sk8_comment_keep(job_record_t *job_ptr, struct sk8_comment *before, bool again);
-/* It was not launched; until it is, or ends for another reason, this stands there, and is the sentence for srun's user: to be freed. */
-extern char *sk8_comment_not_started(job_record_t *job_ptr, const char *why);
+/* It was not launched; until it is, or ends for another reason, this stands there. */
+extern void sk8_comment_not_started(job_record_t *job_ptr, const char *why);
+/* The same for srun's user: to be freed. */
+extern char *sk8_not_started_text(const char *why);
 /* No node fits it, by this hint (feature_hint.h; NULL: there are some): false: it says so already, or says nothing. */
 extern bool sk8_comment_waits(job_record_t *job_ptr, const char *hint);
 /* It is launched. What would be wrong from now on goes. */
@@ -146,6 +148,8 @@ extern void sk8_comment_started(job_record_t *job_ptr);
 
 /* native_end.c: a job without our mark ends */
 extern void sk8_end_native(const struct sk8_native_end *e, struct sk8_outcome *out);
+/* One sentence for srun or salloc. true: it may find the job ended before that has come. Job read lock */
+extern bool sk8_tell_srun(job_record_t *job_ptr, char *text);
 /* Of a component of a heterogeneous job its leader: Slurm requeues and cancels all of them, or none. Job read lock. */
 extern job_record_t *sk8_whole_of(job_record_t *job_ptr);
 
@@ -155,6 +159,7 @@ extern void sk8_native_resized(job_record_t *job_ptr);	/* from a hook, as it */
 extern void sk8_each_native(void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct sk8_native_job *job), void *arg);
 extern bool sk8_nodes_registered(uint32_t job_id);
+extern bool sk8_tell_refusal(const struct sk8_gate_answer *answer);
 extern void sk8_answer_gate(const struct sk8_gate_answer *answer);
 /* asks for the feature k8s.exclusive: job lock */
 extern bool sk8_is_exclusive(const job_record_t *job_ptr);

@@ -195,6 +195,13 @@ void ModelSlurm::requeue(SlurmJob &job)
 		end_native(job, SK8_JOB_CANCELLED, 0, 1000, true);
 }
 
+// sk8_tell_refusal()
+bool ModelSlurm::tell_refusal(const sk8_gate_answer &a)
+{
+	const SlurmJob *job = a.why[0] ? find(a.job_id) : nullptr;
+	return job && job->srun && job->running() && job->configuring;
+}
+
 // sk8_end_native()
 void ModelSlurm::end_native(const sk8_native_end &e, sk8_outcome &out)
 {
@@ -207,6 +214,9 @@ void ModelSlurm::end_native(const sk8_native_end &e, sk8_outcome &out)
 		std::snprintf(out.text, sizeof(out.text), "Job/step already completing or completed");
 		return;
 	}
+	out.told = !e.told && job->srun && job->configuring; // srun_user_message()
+	if (out.told)
+		return;
 	tell(story_, "slurm: job ", std::to_string(job->id), " is ended by us: ", e.comment);
 	watcher_.native_ended_by_us(*job, e);
 	out.running = e.requeue && job->requeues && !job->srun;

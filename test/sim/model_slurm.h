@@ -187,6 +187,7 @@ private:
 	mutable sk8_share share_of_view_{};
 	void prolog(SlurmJob &job);
 	void prolog_answered(SlurmJob &job);
+	bool tell_refusal(const sk8_gate_answer &a);
 	void answer_gate(const sk8_gate_answer &a);
 	void launch(SlurmJob &job);
 	void run_batch(const SlurmJob &job);

@@ -274,7 +274,15 @@ void Process::plan_round(Micros delay)
 			plan_round(out_.dice.between("round", 0, 10 * ms));
 		if (const Millis left = worker_->look_in(); left > Millis(0))
 			plan_round(left.count() * ms);
+		plan_later();
 	});
+}
+
+// Its thread looks each 250 ms for what it was to do later.
+void Process::plan_later()
+{
+	if (const auto due = worker_ ? worker_->later_in() : std::nullopt)
+		plan_round(due->count() * ms + out_.dice.between("later", 0, 250 * ms));
 }
 
 void Process::after(Millis delay, std::function<void()> f)

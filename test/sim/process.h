@@ -120,6 +120,7 @@ private:
 	void turn(const std::function<void()> &f);
 	void watching_masks(const std::function<void()> &f);
 	void plan_round(Micros delay);
+	void plan_later();
 	void plan_walk();
 	void tell_engine(const core::PodKey &key, const core::Job &job);
 	void later(Micros delay, std::function<void()> f);

@@ -472,6 +472,7 @@ void Process::turn(const std::function<void()> &f)
 	if (!controller_ || dying_)
 		return;
 	watching_masks(f);
+	plan_later();
 	if (std::exchange(turn_ends_, true))
 		return;
 	later(out_.dice.between("turn", 0, 2 * ms), [this, engine = engine_] {

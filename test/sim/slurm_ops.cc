@@ -249,6 +249,7 @@ const sk8_slurm_ops Ops::table = {
 		if (const char *problem = the->set_devices(*c))
 			fail(*out, true, problem);
 	},
+	.tell_refusal = [](const sk8_gate_answer *a) { return the->tell_refusal(*a); },
 	.answer_gate = [](const sk8_gate_answer *a) { the->answer_gate(*a); },
 };
 

@@ -386,8 +386,8 @@ static void cmd_mask(FILE *io, const struct words *a, bool remove)
 
 static void print_outcome(FILE *io, const struct sk8_outcome *o)
 {
-	fprintf(io, "rc=%d fatal=%d job=%u submit_time=%ld running=%d text=%s\n", o->rc, o->fatal,
-		o->job_id, (long) o->submit_time, o->running, o->text);
+	fprintf(io, "rc=%d fatal=%d job=%u submit_time=%ld running=%d told=%d text=%s\n", o->rc, o->fatal,
+		o->job_id, (long) o->submit_time, o->running, o->told, o->text);
 }
 
 /* submit count=N per=N uid= gid= partition= cpus= mem= minutes= tres= ... */
@@ -499,7 +499,7 @@ static void note_submit_time(void *arg, const struct sk8_native_job *j)
 	*(int64_t *) arg = j->submit_time;
 }
 
-/* end_native ID [requeue=1] [comment=] [submit_time=] */
+/* end_native ID [requeue=1] [comment=] [submit_time=] [told=1] */
 static void cmd_end_native(FILE *io, const struct words *a)
 {
 	struct sk8_native_end e = { .job_id = atoi(a->w[1]), .requeue = number(a, "requeue", 0),
@@ -509,9 +509,22 @@ static void cmd_end_native(FILE *io, const struct words *a)
 	host->ops->lock(true);
 	host->ops->with_native(e.job_id, note_submit_time, &e.submit_time);
 	e.submit_time = number(a, "submit_time", e.submit_time);
+	e.told = number(a, "told", 0);
 	host->ops->end_native(&e, &o);
 	host->ops->unlock(true, true, false);
 	print_outcome(io, &o);
+}
+
+/* tell_refusal ID [why=] */
+static void cmd_tell_refusal(FILE *io, const struct words *a)
+{
+	const struct sk8_gate_answer answer = { .job_id = atoi(a->w[1]), .why = value(a, "why", "") };
+	bool told;
+
+	host->ops->lock(false);
+	told = host->ops->tell_refusal(&answer);
+	host->ops->unlock(false, false, false);
+	fprintf(io, "told=%d\n", told);
 }
 
 /* answer ID open|refuse [delay=] [why=] */
@@ -708,6 +721,8 @@ static void command(FILE *io, char *line)
 		fprintf(io, "keeps=%d\n", keeps = !strcmp(a.w[1], "keeps"));
 	else if (!strcmp(a.w[0], "devices") && (a.n > 4))
 		cmd_devices(io, &a);
+	else if (!strcmp(a.w[0], "tell_refusal") && (a.n > 1))
+		cmd_tell_refusal(io, &a);
 	else if (!strcmp(a.w[0], "answer") && (a.n > 2))
 		cmd_answer(io, &a);
 	else if (!strcmp(a.w[0], "start") && (a.n > 2))

@@ -58,6 +58,7 @@ struct FakeSlurm {
 	int lock_of_start = 0, lock_of_devices = 0;
 	std::string answered; // "7 open, "
 	std::uint32_t unregistered = 0; // a job one of whose nodes has not registered
+	std::uint32_t srun = 0; // this job's srun waits for it in the gate
 	std::map<std::uint32_t, std::pair<std::int64_t, std::string>> natives; // jobs of Slurm's own: submit time, node
 	HoldTable *holds = nullptr;
 	FakeClock *clock = nullptr;
@@ -289,7 +290,10 @@ const sk8_slurm_ops ops = {
 			need_lock(true);
 			fake.native_end = std::to_string(e->job_id) + " " + std::to_string(e->submit_time) + " " + e->comment;
 			*out = {};
-			out->running = e->requeue;
+			out->told = e->job_id == fake.srun && !e->told;
+			out->running = !out->told && e->requeue;
+			if (out->told)
+				fake.native_end.insert(0, "told: ");
 		},
 	.set_devices =
 		[](const sk8_device_change *c, sk8_outcome *out) {
@@ -299,6 +303,13 @@ const sk8_slurm_ops ops = {
 			for (std::uint32_t k = 0; k < c->device_count; k++)
 				fake.native_end += " " + std::to_string(c->devices[k]);
 			*out = {};
+		},
+	.tell_refusal =
+		[](const sk8_gate_answer *a) {
+			need_lock(false);
+			if (a->job_id == fake.srun)
+				fake.answered += "told: " + std::string(a->why) + ", ";
+			return a->job_id == fake.srun;
 		},
 	.answer_gate =
 		[](const sk8_gate_answer *a) {
@@ -1021,6 +1032,50 @@ TEST_CASE("a job of Slurm's own is ended with the reason, and the answer says wh
 	CHECK(reply.ok);
 	CHECK(reply.requeued == requeue);
 	CHECK(fake.wakes == 1);
+}
+
+TEST_CASE("an srun in the gate is told two seconds before its job is ended, which is answered then")
+{
+	Stand s;
+	fake.srun = 7;
+	int answers = 0;
+	s.worker.end_native(s.worker.seat("c"), {7, 1000}, false, "no such image", [&](const SlurmReply &r) { answers += r.ok ? 1 : 100; });
+	for (int k = 0; k < 8; k++) {
+		s.round();
+		CHECK(std::exchange(fake.native_end, "") == (k == 0 ? "told: 7 1000 no such image" : ""));
+		CHECK(answers == 0);
+	}
+	s.round();
+	CHECK(fake.native_end == "7 1000 no such image");
+	CHECK(answers == 1);
+}
+
+TEST_CASE("a job whose srun has been told is not ended for an engine that is detached meanwhile")
+{
+	Stand s;
+	fake.srun = 7;
+	s.worker.end_native(s.worker.seat("c"), {7, 1000}, false, "no such image", [](const SlurmReply &) { FAIL("called"); });
+	s.round();
+	s.worker.detach("c");
+	s.clock.millis += 2'000;
+	s.round();
+	CHECK(fake.native_end == "told: 7 1000 no such image");
+}
+
+TEST_CASE("an srun in the gate is told two seconds before its job is refused, unless nobody waits for that answer any more")
+{
+	Stand s;
+	fake.srun = 7;
+	int wanted = GENERATE(0, 1);
+	s.worker.answer_gate({7, 1000}, {.open = false, .why = "no room"}, [&] { return wanted-- > 0; });
+	for (int k = 0; k < 8; k++) {
+		s.round();
+		CHECK(fake.answered == "told: no room, ");
+	}
+	const std::string at_last = wanted ? "told: no room, 7 refused, " : "told: no room, ";
+	for (int k = 0; k < 8; k++)
+		s.round();
+	CHECK(fake.answered == at_last);
 }
 
 TEST_CASE("an answer of the gate that a stopped worker has not told is told by the next one, and none twice")
