@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import struct
 import subprocess
 import tarfile
 
@@ -18,6 +19,18 @@ def _busybox():
 		if os.path.exists(path):
 			return path
 	raise StandError("busybox is missing; run script/install-deps containers")
+
+
+def _as_root():
+	"""An ELF program that runs that of its first argument with the rest of them: as root, if that is its owner and the kernel lets it.
+	busybox, which has no need of it, gives such rights back."""
+	code = bytes.fromhex("488b1c24" "31ff" "b869000000" "0f05"  # rbx = argc; setuid(0), whatever comes of it
+		"488b7c2410" "488d742410" "488d54dc10" "b83b000000" "0f05"  # execve(argv[1], argv + 1, envp)
+		"bf01000000" "b83c000000" "0f05")  # exit(1)
+	base, headers = 0x400000, 64 + 56
+	header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 62, 1, base + headers, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+	segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, headers + len(code), headers + len(code), 0x1000)
+	return header + segment + code
 
 
 def _layer():
@@ -39,6 +52,7 @@ def _layer():
 		add("to-node", tarfile.SYMTYPE, target="/proc/1/root")
 		with open(path, "rb") as file:
 			add("bin/busybox", tarfile.REGTYPE, data=file.read())
+		add("bin/as-root", tarfile.REGTYPE, 0o4755, _as_root())
 		for command in sorted(set(commands) - {"busybox"}):
 			add("bin/" + command, tarfile.SYMTYPE, target="busybox")
 	return out.getvalue()

@@ -207,6 +207,26 @@ def test_trick_of_a_template_ends_the_job_with_one_sentence(templates, tmp_path,
 	assert job["UserId"].startswith(f"{USER}(") and made(templates) == before
 
 
+def test_sidecars_and_init_containers_have_no_capability_and_get_no_other_user_by_a_setuid_program(templates, tmp_path):
+	status = "sed -nE '/^(Uid|Gid|Cap...|NoNewPrivs):/p' /proc/self/status"
+	tells = f"{status}; as-root /bin/{status}; stat -c '%A %u' /bin/as-root"
+	first = {**side(f"({tells}) > /shared/first", volumeMounts=mounts("shared")), "name": "first"}
+	beside, last = ({**side(f"({tells}) > /shared/part.{name}; mv /shared/part.{name} /shared/{name}; sleep 600", volumeMounts=mounts("shared")),
+		"name": name} for name in ("beside", "side"))
+	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}], initContainers=[first, {**beside, "restartPolicy": "Always"}],
+		containers=[job_container(volumeMounts=mounts("shared")), last])
+	done = srun(templates, "-n1", f"--k8s-image={BUSYBOX}", template, "sh", "-c",
+		f"PATH=/bin; {tells}; cd /shared; for who in first beside side; do until test -e $who; do sleep 0.1; done; cat $who; done")
+	said = [line.split() for line in done.stdout.splitlines()]
+	assert [words for words in said if words[0] == "-rwsr-xr-x"] == [["-rwsr-xr-x", "0"]] * 4, done
+	about, none = pwd.getpwnam(USER), "0" * 16
+	for name, number, times in (("Uid", about.pw_uid, 4), ("Gid", about.pw_gid, 4), ("CapInh", none, 1), ("CapPrm", none, 1), ("CapEff", none, 1),
+			("CapAmb", none, 1), ("NoNewPrivs", 1, 1)):
+		assert [words for words in said if words[0] == f"{name}:"] == [[f"{name}:", *[str(number)] * times]] * 8, (name, done)
+	bounds = [words[1] for words in said if words[0] == "CapBnd:"]
+	assert len(bounds) == 8 and set(bounds[2:]) == {none}, done  # that of a task is Slurm's
+
+
 def test_image_of_the_option_takes_the_place_of_the_templates_and_the_rest_of_that_stays(templates, tmp_path):
 	template = write(tmp_path, volumes=[{"name": "shared", "emptyDir": {}}],
 		containers=[job_container(image="localhost/nobody-has-this:1", volumeMounts=mounts("shared")), side(ANSWERS, volumeMounts=mounts("shared"))])
