@@ -65,6 +65,7 @@ EXTRA_DIST += \
 	test/stories/containers/test_task_prolog.py \
 	test/stories/containers/test_volumes.py \
 	test/stories/containers/test_x11.py \
+	test/stories/containers/unchecked_template.c \
 	test/stories/containers/x11_client.c \
 	test/stories/sharing/test_backfill.py \
 	test/stories/sharing/test_claims.py \

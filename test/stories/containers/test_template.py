@@ -5,11 +5,15 @@ import contextlib
 import json
 import os
 import pwd
+import re
+import shutil
+import subprocess
 
 import pytest
 from mixed import NAMESPACE, reservations, wait_no_reservation
 from outage import US
 from stands.api import ApiError
+from stands.build import slurm_headers
 from stands.waiting import wait_for
 from test_agent import may_run_on
 from test_container import containing, told
@@ -18,6 +22,7 @@ from world import Pod
 
 pytestmark = pytest.mark.apis("real")
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 USER = "daemon"
 OPTIONS = ("--mem=200", "-D", "/tmp")
 NO_TEXT = "it is empty, or no text, or longer than 16 KiB"
@@ -205,6 +210,42 @@ def test_trick_of_a_template_ends_the_job_with_one_sentence(templates, tmp_path,
 	job = templates.jobs()[-1]
 	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, f"--k8s-template: {says}", job), (done, job)
 	assert job["UserId"].startswith(f"{USER}(") and made(templates) == before
+
+
+@pytest.fixture(name="unchecked")
+def unchecked_fixture(templates, tmp_path):
+	"""The slurm.conf of a user who has a plugin of his own in the place of spank_k8s.so, and the file that it tells slurmctld of."""
+	etc, plugin, text = tmp_path / "etc", tmp_path / "unchecked_template.so", tmp_path / "text"
+	etc.mkdir()
+	subprocess.run(["cc", "-shared", "-fPIC", "-O1", *slurm_headers(), "-o", str(plugin), f"{HERE}/unchecked_template.c"], check=True)
+	shutil.copy(os.path.join(templates.folder, "etc", "slurm.conf"), etc)
+	(etc / "plugstack.conf").write_text(f"required {plugin} {text}\n")
+	for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+		folder.chmod(0o755)
+	return etc / "slurm.conf", text
+
+
+@pytest.mark.parametrize("text, says", [
+	(b"#" * 2 ** 20, "is longer than 16384 bytes"),
+	(b"apiVersion: v1\nkind: Pod\nspec:\n  hostNetwork: true\n", "line 4: spec.hostNetwork is none of the fields that a template may have"),
+	(b"apiVersion: v1\nkind: Pod\nspec: &a {volumes: *a}\n", "line 3: an alias (*name) is not supported, write the value again"),
+	(b"apiVersion: v1\nkind: Pod\xff\n", "line 1: not YAML: invalid "),
+	(b"\x01\x1b[2J", "line 1: "),
+	(b"[" * 16000, "line 1: "),
+	(b"spec: {}\n---\nspec: {}\n", "line 2: "),
+	(b"just words", "line 1: the template is no object"),
+], ids=("a megabyte", "host network", "alias", "no UTF-8", "control characters", "deep", "two documents", "a text"))
+def test_template_that_no_client_of_ours_has_looked_at_ends_the_job_with_one_sentence(templates, unchecked, text, says):
+	conf, file = unchecked
+	file.write_bytes(text)
+	file.chmod(0o644)
+	before = made(templates)
+	done = templates.run("env", f"SLURM_CONF={conf}", "srun", *OPTIONS, "-n1", "true", user=USER, check=False, seconds=90)
+	job = templates.jobs()[-1]
+	assert done.returncode and job["JobState"] == "CANCELLED" and told(done, f"--k8s-template: {says}", job), (done, job)
+	assert re.fullmatch(r"slurm-k8s: --k8s-template: [ -~]*", job["SystemComment"]) and job["UserId"].startswith(f"{USER}("), job
+	assert made(templates) == before
+	assert srun(templates, "-n1", f"--k8s-image={BUSYBOX}", "echo", "on").stdout == "on\n" and made(templates) > before
 
 
 def test_sidecars_and_init_containers_have_no_capability_and_get_no_other_user_by_a_setuid_program(templates, tmp_path):
