@@ -14,6 +14,7 @@ FUZZERS = \
 	test/fuzz/quantity_fuzz \
 	test/fuzz/settings_fuzz \
 	test/fuzz/splitter_fuzz \
+	test/fuzz/template_fuzz \
 	test/fuzz/text_fuzz \
 	test/fuzz/time_fuzz \
 	test/fuzz/yaml_fuzz
@@ -57,6 +58,8 @@ test_fuzz_settings_fuzz_SOURCES = test/fuzz/settings_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_settings_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_splitter_fuzz_SOURCES = test/fuzz/splitter_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_splitter_fuzz_LDADD = $(FUZZ_LIBS) $(JANSSON_LIBS)
+test_fuzz_template_fuzz_SOURCES = test/fuzz/template_fuzz.cc $(FUZZ_COMMON)
+test_fuzz_template_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_text_fuzz_SOURCES = test/fuzz/text_fuzz.cc $(FUZZ_COMMON)
 test_fuzz_text_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_time_fuzz_SOURCES = test/fuzz/time_fuzz.cc $(FUZZ_COMMON)
@@ -72,4 +75,4 @@ fuzz:
 	$(top_srcdir)/test/fuzz/run --seconds $(FUZZ_SECONDS) --build $(abs_top_builddir)
 
 EXTRA_DIST += test/fuzz/run test/fuzz/json.dict test/fuzz/yaml.dict test/fuzz/quantity.dict \
-	test/fuzz/annotations.dict test/fuzz/seeds test/fuzz/findings
+	test/fuzz/annotations.dict test/fuzz/template.dict test/fuzz/seeds test/fuzz/findings
