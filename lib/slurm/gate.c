@@ -272,7 +272,7 @@ extern void sk8_with_native(uint32_t job_id, void (*f)(void *arg, const struct s
  */
 extern bool sk8_nodes_registered(uint32_t job_id)
 {
-	const job_record_t *job_ptr = find_job_record(job_id);
+	job_record_t *job_ptr = find_job_record(job_id);
 	struct sk8_job_node at = { .begun = false };
 
 	if (!job_ptr || !sk8_layout_fits_job(job_ptr) || !IS_JOB_RUNNING(job_ptr))
