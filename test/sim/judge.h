@@ -432,6 +432,7 @@ private:
 	std::map<Ref, NativeTruth> natives_;
 	std::map<std::string, Micros> mixed_since_; // nodes that the engine shares as mixed, as far as it has read
 	std::map<std::string, Micros> devices_since_; // ... and others, where the GPUs of Slurm's own jobs have pods
+	std::map<std::string, Micros> held_devices_;  // ... by the last engine: pods stay over a start without one
 	Micros engine_began_ = 0, restored_at_ = -1000 * second;
 	int crashes_ = 0;
 	bool config_changed_ = false;

@@ -37,7 +37,7 @@ static std::string text_of(std::uint32_t id)
 void Judge::read_mixed()
 {
 	for (const auto &[name, node] : api_.nodes()) {
-		const bool mixed = config_.mixes(name), devices = config_.holds_devices(name), had_devices = devices_since_.contains(name);
+		const bool mixed = config_.mixes(name), devices = config_.holds_devices(name), had_devices = held_devices_.contains(name);
 		const bool as_before = mixed ? !had_devices : devices && had_devices;
 		for (auto &[ref, n] : natives_)
 			n.loose |= n.node == name && !as_before;
@@ -50,6 +50,7 @@ void Judge::read_mixed()
 		else
 			devices_since_.erase(name);
 	}
+	held_devices_ = devices_since_; // which gate_opens() clears
 }
 
 // That it is not launched before a pod holds what it has there; nullopt: it is not.
