@@ -285,6 +285,7 @@ private:
 		std::string from;           // it was made again from this one
 		bool reservation = false;   // of the job below, ...
 		bool shared = false;        // ... or of the small jobs of its node
+		bool devices_alone = false; // made while its node was not mixed
 		bool evicted = false;       // somebody has taken it, or its kubelet has ended it for a critical one
 		Micros reserved_at = 0;
 		Ref job;

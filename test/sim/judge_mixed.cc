@@ -6,8 +6,8 @@
 //     a pod there: what the kubelet has admitted of others' pods and of pods of Slurm, and all
 //     launched jobs, fit into what is allocatable. Reservation pods are the means, and do not count.
 //   * That is off for a job whose pod somebody has taken (evicted, deleted, with its node, with
-//     etcd), until another one is admitted; and where the engine was not told to share the node
-//     so, for jobs that had come to the gate before.
+//     etcd), until another one with all that is promised is admitted; and where the engine was not
+//     told to share the node so, for jobs that had come to the gate before.
 //   * Nobody but those takes the pod of a job whose processes run.
 //   * A job is ended because of its pod only if somebody has taken that, in a way that
 //     doc/sharing.md calls an eviction, as the settings say; and then it is, but for a pod of
@@ -277,6 +277,7 @@ void Judge::reservation_by_us(const kube::Pod &pod)
 	t.reservation = true;
 	t.reserved_at = time_.now();
 	t.shared = pod.meta.labels.contains(std::string(core::names::shared_reservation));
+	t.devices_alone = !t.shared && p.milli_cpu == 0;
 	if (!t.shared) {
 		const std::string &id = pod.meta.labels.at(std::string(core::names::reservation_job));
 		const std::string &time = pod.meta.annotations.at(std::string(core::names::job_submit_time));
@@ -290,9 +291,10 @@ void Judge::container_admitted(const Container &c)
 	PodTruth &t = pods_.at(c.uid);
 	t.known &= !t.from_file; // if it runs again: its mirror may say that it has ended
 	const bool has_devices_promised = c.program.gpus > 0 && devices_promised(c.node); // of others it is one of former settings
+	const bool has_promised = promised(c.node) ? !t.devices_alone : has_devices_promised; // else it is given back, and made anew
 	if (t.shared)
 		covered_again(c.node);
-	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && (promised(c.node) || has_devices_promised))
+	else if (auto it = natives_.find(t.job); t.reservation && it != natives_.end() && has_promised)
 		it->second.loose = false;
 	check_mixed(c.node, "the kubelet admits " + name_of("pod", c.pod, c.uid));
 	check_given_devices(c);
