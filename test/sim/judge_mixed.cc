@@ -334,6 +334,8 @@ void Judge::reservation_deleted_by_us(const core::PodKey &key, const PodTruth &t
 	kube::PodPtr pod = api_.pod(key.name);
 	if (!is_there(pod, key.uid) || pod->phase == "Failed" || pod->phase == "Succeeded" || !devices_promised(t.node))
 		return;
+	if (t.devices_alone && promised(t.node)) // it is made anew, with all; a restore of etcd may bring it back
+		return;
 	// Made anew before, it has other devices than the job goes on using, or Slurm remembers after a crash: it is exchanged.
 	const auto has_others = [&](const Ref &job) {
 		return std::ranges::any_of(kubelet_->containers(), [&](const auto &at) {

@@ -143,6 +143,7 @@ EXTRA_DIST += \
 	test/sim/regressions/device-of-a-pod-whose-binding-has-no-answer.case \
 	test/sim/regressions/device-of-another-claim-known-before-the-binding.case \
 	test/sim/regressions/devices-alone-admitted-late.case \
+	test/sim/regressions/devices-alone-from-a-backup.case \
 	test/sim/regressions/devices-alone-over-a-broken-file.case \
 	test/sim/regressions/devices-of-a-gone-pod-told-after-a-start.case \
 	test/sim/regressions/devices-of-a-node-that-never-comes-back.case \
