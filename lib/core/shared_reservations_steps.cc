@@ -36,6 +36,7 @@ bool SharedReservations::settled(const Node &n) const
 
 // A resize had no answer. What the kubelet has set aside is known again when another version of the object
 // is told, which that request cannot change any more; whoever waits makes one, by the annotation at least.
+// So none is asked for before the watch has told of the object: without a version it could change any.
 bool SharedReservations::may_be_resized_yet(const Node &n)
 {
 	return !n.version.empty() && n.version == n.sent.resize_version;
@@ -55,7 +56,8 @@ SharedFacts SharedReservations::facts(const std::string &node, const Node &n) co
 	f.over = n.over;
 	f.deleting = n.deleting;
 	f.removing = n.sent.removing;
-	f.fits = n.asked == wanted(n) || (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
+	f.fits = n.asked == wanted(n) || n.version.empty() ||
+		 (n.version == n.refused_version && ports_.timer.now() - n.asked_at < reads_again);
 	f.resizes = resizes_ && n.resizes;
 	f.listed = n.jobs == job_ids(n) || ports_.timer.now() - n.listed_at < lists_every;
 	return f;
@@ -89,7 +91,7 @@ void SharedReservations::sync(const std::string &node)
 	}
 	if (!f.exists || !f.ours || f.deleting)
 		return;
-	if (f.resizes && n.asked != wanted(n)) // it was read too early
+	if (f.resizes && n.asked != wanted(n) && !n.version.empty()) // it was read too early
 		again(node, reads_again);
 	if (n.members.empty())
 		again(node, n.empty_since + lingers_for - now);

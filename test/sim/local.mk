@@ -219,6 +219,7 @@ EXTRA_DIST += \
 	test/sim/regressions/released-foreign-and-ours-again.case \
 	test/sim/regressions/released-of-former-scheduler.case \
 	test/sim/regressions/released-while-its-claims-get-devices.case \
+	test/sim/regressions/resized-before-it-was-told.case \
 	test/sim/regressions/resized-foreign-pod-that-vanishes-before-nodes-are-known.case \
 	test/sim/regressions/resized-where-it-may-have-been-bound.case \
 	test/sim/regressions/resized-while-its-binding-is-under-way.case \

@@ -437,10 +437,8 @@ private:
 		KubeReply r;
 		ForeignPodPtr now;
 		auto it = pods.find(key.name);
-		r.status = it == pods.end()                                      ? 404
-			   : it->second.meta.uid != key.uid                      ? 409
-			   : it->second.meta.resource_version != version         ? 409
-										 : 200;
+		const auto other_version = [&] { return !version.empty() && it->second.meta.resource_version != version; }; // empty: any
+		r.status = it == pods.end() ? 404 : it->second.meta.uid != key.uid || other_version() ? 409 : 200;
 		const int fault = std::exchange(fail_resize, 0);
 		if (fault > 1)
 			r.status = fault;

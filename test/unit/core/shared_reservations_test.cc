@@ -708,6 +708,30 @@ TEST_CASE("shared reservation: nobody is let out into room that a change without
 	CHECK(w.requested() == 2);
 }
 
+TEST_CASE("shared reservation: no change is asked for before the watch has told of the pod")
+{
+	SharedWorld w;
+	w.watch_delivers = false; // it is late
+	const auto first = w.arrive(1);
+	w.run(Millis(3'000));
+	const auto as_made = std::make_shared<ForeignPod>(w.pods.at(shared));
+	REQUIRE(as_made->admitted);
+	w.fail_resize = 1;
+	w.end(first);
+	w.run(Millis(100));
+	w.arrive(2);
+	w.controller->changed(as_made);
+	w.run(Millis(100));
+	CHECK(w.fate(2) == "launched");
+	CHECK(w.requested() == 1); // not what a change that was asked for before takes back
+	w.fail_resize = 0;
+	w.watch_catches_up();
+	w.arrive(3);
+	w.run(Millis(3'000));
+	CHECK(w.fate(3) == "launched");
+	CHECK(w.requested() == 2);
+}
+
 TEST_CASE("shared reservation: a change without an answer that never arrived holds nobody up")
 {
 	SharedWorld w;
