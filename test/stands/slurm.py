@@ -112,8 +112,9 @@ class Slurm:
 		wait_for("munged", lambda: daemon.check() and os.path.exists(self.munge_socket), 20, daemon.hint)
 
 	def munge_setup(self):
-		"""Shell commands for who has mounts of its own: our munged is there where munge looks for one. After configure()."""
-		return f"mount --bind '{os.path.dirname(self.munge_socket)}' {MUNGE};"
+		"""Shell commands for who has mounts of its own: our munged is there where munge looks for one. After configure(), which
+		has that folder removed again; who starts a daemon again in another Debian (script/debian-root) has a / that knows nothing of it."""
+		return f"mkdir -p {MUNGE}; mount --bind '{os.path.dirname(self.munge_socket)}' {MUNGE};"
 
 	def configure(self, nodes, options, accounting=None):
 		"""Writes slurm.conf. nodes: names; options: see test/cluster; accounting: lines of it.
@@ -249,8 +250,8 @@ class Slurm:
 	def _on_host(self, name):
 		"""slurmctld on a host of this name: the same process, with a host name and /etc/hosts of its own."""
 		host = list(CONTROLLERS)[(PRIMARY, BACKUP).index(name)]
-		return ["unshare", "--uts", "--mount", "--propagation", "slave", "sh", "-c",
-			f"hostname {host} && mount --bind {self.etc}/hosts /etc/hosts && {self.munge_setup()} exec slurmctld -D"]
+		return ["unshare", "--uts", "--mount", "--propagation", "slave", "sh", "-ec",
+			f"hostname {host}; mount --bind {self.etc}/hosts /etc/hosts; {self.munge_setup()} exec slurmctld -D"]
 
 	def wait_controller(self, name=PRIMARY, seconds=60):
 		daemon = self.daemon(name)
