@@ -149,6 +149,7 @@ EXTRA_DIST += \
 	test/sim/regressions/devices-of-a-node-that-never-comes-back.case \
 	test/sim/regressions/devices-told-in-the-turn-of-a-start.case \
 	test/sim/regressions/driver-back-after-its-claim.case \
+	test/sim/regressions/eight-candidates-with-reservations.case \
 	test/sim/regressions/eight-candidates.case \
 	test/sim/regressions/elsewhere-after-a-crash.case \
 	test/sim/regressions/ended-before-deletion.case \
@@ -197,6 +198,7 @@ EXTRA_DIST += \
 	test/sim/regressions/moved-by-adoption-before-a-crash.case \
 	test/sim/regressions/moved-hold.case \
 	test/sim/regressions/named-twice-and-free.case \
+	test/sim/regressions/native-victim-elsewhere.case \
 	test/sim/regressions/news-from-before-the-binding.case \
 	test/sim/regressions/our-delete-by-a-clock-ahead.case \
 	test/sim/regressions/outdated-get.case \
