@@ -297,7 +297,7 @@ def stacks(stand):
 def pytest_runtest_makereport(item, call):
 	outcome = yield
 	report = outcome.get_result()
-	found = next((value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Stand)), None)
+	found = next((node.stand for node in reversed(item.listchain()) if hasattr(node, "stand")), None)  # of lent(), its own first
 	# gone: the stand could not be cleaned after the last story
 	if not report.failed or not found or not os.path.exists(found.folder):
 		return
