@@ -231,8 +231,7 @@ class Slurm:
 			# installed somewhere else than configured: that is where the private library is
 			env["LD_LIBRARY_PATH"] = ":".join(filter(None, [inst, os.environ.get("LD_LIBRARY_PATH")]))
 		if not os.path.exists(self.backup_conf):
-			self.daemon(PRIMARY).start(["unshare", "--mount", "--propagation", "slave", "sh", "-ec",
-				f'{self.munge_setup()} exec "$@"', "sh", *under, "slurmctld", "-D"], env)
+			self.daemon(PRIMARY).start(self._with_mounts("", [*under, "slurmctld", "-D"]), env)
 			self.wait_controller(seconds=300 if under else 60)
 			return
 		for name, conf in ((PRIMARY, self.conf), (BACKUP, self.backup_conf)):
@@ -250,8 +249,11 @@ class Slurm:
 	def _on_host(self, name):
 		"""slurmctld on a host of this name: the same process, with a host name and /etc/hosts of its own."""
 		host = list(CONTROLLERS)[(PRIMARY, BACKUP).index(name)]
-		return ["unshare", "--uts", "--mount", "--propagation", "slave", "sh", "-ec",
-			f"hostname {host}; mount --bind {self.etc}/hosts /etc/hosts; {self.munge_setup()} exec slurmctld -D"]
+		return self._with_mounts(f"hostname {host}; mount --bind {self.etc}/hosts /etc/hosts;", ["slurmctld", "-D"], "--uts")
+
+	def _with_mounts(self, setup, argv, *more):
+		"""argv, as a command that becomes it: with mounts of its own, our munged among them. setup: shell commands; more: of unshare."""
+		return ["unshare", *more, "--mount", "--propagation", "slave", "sh", "-ec", f'{setup} {self.munge_setup()} exec "$@"', "sh", *argv]
 
 	def wait_controller(self, name=PRIMARY, seconds=60):
 		daemon = self.daemon(name)
