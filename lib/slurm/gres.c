@@ -17,15 +17,15 @@ extern gres_state_t *sk8_gres_find(sk8_list_t list, const char *name)
 
 static int is_no_token(void *x, void *key)
 {
+	const gres_state_t *state = x;
+
 	(void) key;
-	return !sk8_is_token(((gres_state_t *) x)->gres_name);
+	return sk8_layout_fits_gres(state) && !sk8_is_token(state->gres_name);
 }
 
 extern bool sk8_gres_any(sk8_list_t list)
 {
-	gres_state_t *first = list ? list_peek(list) : NULL;
-
-	return first && sk8_layout_fits_gres(first) && list_find_first(list, is_no_token, NULL);
+	return list && list_find_first(list, is_no_token, NULL);
 }
 
 extern gres_node_state_t *sk8_gres_of_node(const gres_state_t *state)
