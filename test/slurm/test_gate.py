@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """The gate of prep/k8s: jobs of Slurm's own are CONFIGURING until somebody answers, whose word may come late."""
+import contextlib
 import subprocess
 import time
 
@@ -77,9 +78,14 @@ def test_user_of_a_batch_job_reads_why_it_was_not_started_until_it_is(gate, word
 	wait_for("no word of it", lambda: comments(gate, job) == (None, own), 10, lambda: str(comments(gate, job)))
 
 
-def test_job_that_ends_where_it_was_not_started_says_so(gate):
+@contextlib.contextmanager
+def srun_in_gate(gate):
 	with subprocess.Popen(["srun", "-n1", "--mem=10", "true"], env=gate.slurm.env, text=True, stderr=subprocess.PIPE) as run:
-		job = wait_for("a job in the gate", lambda: gate.run("squeue", "-h", "-t", "CONFIGURING", "-o", "%i").split(), 30)[0]
+		yield run, wait_for("a job in the gate", lambda: gate.run("squeue", "-h", "-t", "CONFIGURING", "-o", "%i").split(), 30)[0]
+
+
+def test_job_that_ends_where_it_was_not_started_says_so(gate):
+	with srun_in_gate(gate) as (run, job):
 		assert gate.tell("tell_refusal", job, "why=no room") == "told=1"
 		text = "slurm-k8s: the job was not started: no room"
 		assert f"{text}; submit it again later" in run.stderr.readline() and state(gate, job) == "CONFIGURING"
@@ -91,8 +97,7 @@ def test_job_that_ends_where_it_was_not_started_says_so(gate):
 
 def test_job_that_is_ended_in_the_gate_is_still_there_when_its_srun_is_told(gate):
 	says = "no such image"
-	with subprocess.Popen(["srun", "-n1", "--mem=10", "true"], env=gate.slurm.env, text=True, stderr=subprocess.PIPE) as run:
-		job = wait_for("a job in the gate", lambda: gate.run("squeue", "-h", "-t", "CONFIGURING", "-o", "%i").split(), 30)[0]
+	with srun_in_gate(gate) as (run, job):
 		assert words(gate.tell("end_native", job, f"comment={says}"))["told"] == "1"
 		assert f"slurm-k8s: the job is ended: {says}" in run.stderr.readline() and state(gate, job) == "CONFIGURING"
 		assert words(gate.tell("end_native", job, "told=1", f"comment={says}"))["told"] == "0"
